@@ -1,4 +1,4 @@
-//! The kernel's audit rules, as loaded or as stored in files, and which of them slow down every launch.
+//! Reads the kernel's audit rules, from the kernel or from files, and finds those that slow down every launch.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,37 +9,39 @@ use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkP
 use netlink_sys::protocols::NETLINK_AUDIT;
 use netlink_sys::{Socket, SocketAddr};
 
-/// The kernel answers at once, from a kernel thread.
+/// A kernel thread answers, normally without delay.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
-/// The largest answer is a rule with its paths.
-const MAX_ANSWER: usize = 16 << 10;
-/// Bits from here on in a rule's mask of system calls mean classes; for rules on all calls, the kernel clears them.
-const CLASSES: u32 = 63 * 32;
-/// The numbers of `execve` and `execveat` by `AUDIT_ARCH_*`.
+/// The buffer size for one answer. The largest answer is a rule with its paths.
+const MAX_ANSWER_BYTES: usize = 16 << 10;
+/// In a rule's mask of system calls, the bits from this one on stand for classes of calls. In rules for all calls, the kernel clears these
+/// bits.
+const FIRST_CLASS_BIT: u32 = 63 * 32;
+/// For each `AUDIT_ARCH_*` value, the numbers of `execve` and `execveat`.
 const EXECS: [(u32, [u32; 2]); 3] = [
     (0xc000_003e, [59, 322]),
     (0x4000_0003, [11, 358]),
     (0xc000_00b7, [221, 281]),
 ];
-/// `AUDIT_ARCH_*` of 64 bits have this bit.
+/// `__AUDIT_ARCH_64BIT`: the `AUDIT_ARCH_*` values of 64-bit architectures have this bit.
 const IS_64_BIT: u32 = 0x8000_0000;
-const MAX_NUMBERS: usize = 6;
+/// At most this many system calls of a rule are listed.
+const MAX_LISTED_CALLS: usize = 6;
 
-/// A recording rule of the exit list: the kernel matches system calls against it.
+/// A rule of the exit list that records system calls. The kernel matches system calls against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// In the syntax of `auditctl`; system calls by number if it was read from the kernel.
+    /// The rule in the syntax of `auditctl`. A rule that was read from the kernel has numbers of system calls instead of names.
     pub(super) text: String,
     pub(super) is_on_every_call: bool,
     pub(super) is_on_execs: bool,
 }
 
-/// The loaded rules, queried from the kernel; none if auditing is disabled.
+/// Queries the loaded rules from the kernel; empty if auditing is disabled.
 ///
 /// # Errors
-/// If the kernel refuses: it answers only root, and only outside of containers.
+/// If the kernel refuses the query: it answers only root, and only outside of containers.
 pub(super) fn loaded() -> io::Result<Vec<Rule>> {
-    let statuses = match ask(AuditMessage::GetStatus(None), true) {
+    let statuses = match query(AuditMessage::GetStatus(None), true) {
         // The kernel has no audit support.
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Vec::new()),
         statuses => statuses?,
@@ -49,21 +51,21 @@ pub(super) fn loaded() -> io::Result<Vec<Rule>> {
     if !statuses.iter().any(is_on) {
         return Ok(Vec::new());
     }
-    let messages = ask(AuditMessage::ListRules(None), false)?;
+    let messages = query(AuditMessage::ListRules(None), false)?;
     let rules = messages.into_iter().filter_map(|message| match message {
-        AuditMessage::ListRules(Some(rule)) => of_message(&rule),
+        AuditMessage::ListRules(Some(rule)) => from_message(&rule),
         _ => None,
     });
     Ok(rules.collect())
 }
 
-/// The rules of a file with options of `auditctl`, one rule per line.
-pub(super) fn kept(text: &str) -> Vec<Rule> {
-    text.lines().filter_map(|line| of_line(line.trim())).collect()
+/// Parses a file with the options of one `auditctl` call per line.
+pub(super) fn parse_rules(text: &str) -> Vec<Rule> {
+    text.lines().filter_map(|line| from_line(line.trim())).collect()
 }
 
-/// All answers to a request; with `one`, only the first.
-fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
+/// Sends a request, and returns all answers, or the first one if `is_single`.
+fn query(request: AuditMessage, is_single: bool) -> io::Result<Vec<AuditMessage>> {
     let mut socket = Socket::new(NETLINK_AUDIT)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
@@ -78,7 +80,7 @@ fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
     let until = Instant::now() + ANSWER_TIMEOUT;
     let mut answers = Vec::new();
     loop {
-        let mut bytes = Vec::with_capacity(MAX_ANSWER);
+        let mut bytes = Vec::with_capacity(MAX_ANSWER_BYTES);
         match socket.recv(&mut bytes, 0) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(1));
@@ -93,33 +95,35 @@ fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
             NetlinkPayload::Done(_) => return Ok(answers),
             _ => {}
         }
-        if one && !answers.is_empty() {
+        if is_single && !answers.is_empty() {
             return Ok(answers);
         }
     }
 }
 
-fn of_message(rule: &RuleMessage) -> Option<Rule> {
-    let is_of_a_file = |field: &RuleField| matches!(field, RuleField::Watch(_) | RuleField::Dir(_));
+fn from_message(rule: &RuleMessage) -> Option<Rule> {
+    let is_file_watch = |field: &RuleField| matches!(field, RuleField::Watch(_) | RuleField::Dir(_));
     let is_recording = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
-    if !is_recording || rule.fields.iter().any(|(field, _)| is_of_a_file(field)) {
+    if !is_recording || rule.fields.iter().any(|(field, _)| is_file_watch(field)) {
         return None;
     }
     let architecture = rule.fields.iter().find_map(|(field, _)| match field {
         RuleField::Arch(architecture) => Some(*architecture),
         _ => None,
     });
-    let is_on_every_call = (0..CLASSES).all(|call| rule.syscalls.has(call));
-    let mut execs = EXECS.iter().filter(|(of, _)| architecture.is_none_or(|own| own == *of));
+    let is_on_every_call = (0..FIRST_CLASS_BIT).all(|call| rule.syscalls.has(call));
+    let mut execs = EXECS
+        .iter()
+        .filter(|(exec_architecture, _)| architecture.is_none_or(|own| own == *exec_architecture));
     Some(Rule {
-        text: written(rule, architecture, is_on_every_call),
+        text: auditctl_options(rule, architecture, is_on_every_call),
         is_on_every_call,
         is_on_execs: !is_on_every_call && execs.any(|(_, calls)| calls.iter().any(|call| rule.syscalls.has(*call))),
     })
 }
 
-/// As an option of `auditctl`, without the fields that restrict it.
-fn written(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool) -> String {
+/// Returns a rule as options of `auditctl`, without the fields that restrict it.
+fn auditctl_options(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool) -> String {
     let mut text = "-a always,exit".to_owned();
     if let Some(architecture) = architecture {
         let bits = if architecture & IS_64_BIT == 0 { 32 } else { 64 };
@@ -141,17 +145,17 @@ fn written(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool
 
 fn numbers(calls: &RuleSyscalls) -> String {
     let calls: Vec<String> = calls.into_iter().map(|call| call.to_string()).collect();
-    let more = if calls.len() > MAX_NUMBERS { ",..." } else { "" };
-    calls[..calls.len().min(MAX_NUMBERS)].join(",") + more
+    let more = if calls.len() > MAX_LISTED_CALLS { ",..." } else { "" };
+    calls[..calls.len().min(MAX_LISTED_CALLS)].join(",") + more
 }
 
-/// Rules of the exit list are checked at each system call; file watches are not.
-fn of_line(line: &str) -> Option<Rule> {
+/// Parses a line of a rules file. Returns only rules of the exit list: the kernel checks these at each system call, but not file watches.
+fn from_line(line: &str) -> Option<Rule> {
     let mut words = line.split_whitespace();
     let is_rule = matches!(words.next(), Some("-a" | "-A"));
     let list: Vec<&str> = words.next()?.split(',').collect();
-    let is_of_a_file = line.contains("-F path=") || line.contains("-F dir=");
-    if !is_rule || !list.contains(&"exit") || list.contains(&"never") || is_of_a_file {
+    let is_file_watch = line.contains("-F path=") || line.contains("-F dir=");
+    if !is_rule || !list.contains(&"exit") || list.contains(&"never") || is_file_watch {
         return None;
     }
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -173,7 +177,7 @@ mod tests {
 
     const X86_64: u32 = 0xc000_003e;
 
-    /// A rule as the kernel lists it, with the key `own`.
+    /// Returns a rule as the kernel lists it, with the key `own`.
     fn rule(fields: Vec<RuleField>, calls: RuleSyscalls) -> RuleMessage {
         let mut rule = RuleMessage::new();
         rule.flags = RuleFlags::FilterExit;
@@ -184,43 +188,43 @@ mod tests {
         rule
     }
 
-    /// The kernel clears the class bits.
+    /// Returns the mask of a rule for all system calls. The kernel clears the bits of classes.
     fn every_call() -> RuleSyscalls {
         let mut calls = RuleSyscalls::new_maxed();
-        for class in CLASSES + 16..64 * 32 {
+        for class in FIRST_CLASS_BIT + 16..64 * 32 {
             calls.unset(class);
         }
         calls
     }
 
     #[test]
-    fn kernel_rules_are_described_by_their_subject() {
-        let every = of_message(&rule(vec![RuleField::Arch(X86_64)], every_call())).unwrap();
+    fn rules_on_all_calls_differ_from_rules_on_execs() {
+        let every = from_message(&rule(vec![RuleField::Arch(X86_64)], every_call())).unwrap();
         assert_eq!(every.text, "-a always,exit -F arch=b64 -S all -k own");
         assert!(every.is_on_every_call && !every.is_on_execs);
         let mut execs = RuleSyscalls::new_zeroed();
         execs.set(59).set(322);
-        let execs = of_message(&rule(vec![RuleField::Arch(X86_64)], execs)).unwrap();
+        let execs = from_message(&rule(vec![RuleField::Arch(X86_64)], execs)).unwrap();
         assert_eq!(execs.text, "-a always,exit -F arch=b64 -S 59,322 -k own");
         assert!(execs.is_on_execs && !execs.is_on_every_call);
         // On i386, 59 is olduname, not execve.
         let mut other = RuleSyscalls::new_zeroed();
         other.set(59);
-        let other = of_message(&rule(vec![RuleField::Arch(0x4000_0003)], other)).unwrap();
+        let other = from_message(&rule(vec![RuleField::Arch(0x4000_0003)], other)).unwrap();
         assert!(!other.is_on_execs && other.text.contains("b32"), "{other:?}");
     }
 
     #[test]
-    fn rules_of_files_and_of_tasks_are_none_of_system_calls() {
+    fn watches_never_rules_and_task_rules_are_ignored() {
         assert_eq!(
-            of_message(&rule(vec![RuleField::Watch("/etc/shadow".to_owned())], every_call())),
+            from_message(&rule(vec![RuleField::Watch("/etc/shadow".to_owned())], every_call())),
             None
         );
         let mut never = rule(Vec::new(), every_call());
         never.action = RuleAction::Never;
-        assert_eq!(of_message(&never), None);
+        assert_eq!(from_message(&never), None);
         let mut tasks = rule(Vec::new(), RuleSyscalls::new_zeroed());
         tasks.flags = RuleFlags::FilterTask;
-        assert_eq!(of_message(&tasks), None);
+        assert_eq!(from_message(&tasks), None);
     }
 }

@@ -1,27 +1,27 @@
-//! The environment of the machine: a container, a virtual machine, WSL, gVisor. The doctor does not advise what cannot be changed from
-//! inside.
+//! Detects whether this process runs in a container, in a virtual machine, in WSL or on gVisor. The doctor does not advise changes that are
+//! impossible from inside.
 
 use super::machine::Machine;
 
-/// The environment of this process; on bare metal, nothing is set.
+/// The environment of this process. On bare metal, every field is `false` or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The kernel is gVisor's, a user-space program that handles system calls.
+    /// Whether the kernel is gVisor, a user-space program that handles system calls.
     pub is_gvisor: bool,
-    /// The Windows Subsystem for Linux, 1 or 2.
+    /// The version of the Windows Subsystem for Linux, 1 or 2.
     pub wsl: Option<u8>,
-    /// The kind of container.
+    /// The kind of container, such as `docker`.
     pub container: Option<String>,
-    /// The hypervisor, by its own name.
+    /// The name that the hypervisor reports.
     pub hypervisor: Option<String>,
-    /// Whether a hypervisor exists is unknown.
+    /// Whether it is unknown if there is a hypervisor.
     pub is_hypervisor_unknown: bool,
 }
 
 impl Environment {
-    /// Reads the signs that each environment leaves.
+    /// Detects the environment by the traces that each kind leaves in files and variables.
     #[must_use]
-    pub fn of(machine: &Machine) -> Environment {
+    pub fn detect(machine: &Machine) -> Environment {
         let hypervisor = hypervisor(machine);
         Environment {
             is_hypervisor_unknown: hypervisor == Hypervisor::Unknown,
@@ -35,13 +35,13 @@ impl Environment {
         }
     }
 
-    /// Whether kernel settings cannot be changed from here.
+    /// Returns whether kernel settings cannot be changed from inside this environment.
     #[must_use]
     pub fn is_kernel_foreign(&self) -> bool {
         self.is_gvisor || self.wsl == Some(1) || self.container.is_some()
     }
 
-    /// Where to change kernel settings, as the end of a sentence.
+    /// Returns where to change kernel settings, as the end of a sentence.
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         if self.is_kernel_foreign() {
@@ -54,7 +54,7 @@ impl Environment {
 
 fn is_gvisor(machine: &Machine) -> bool {
     let version = machine.text("/proc/version").unwrap_or_default();
-    // It claims to be a Linux of a fixed date; newer versions add their name to the release.
+    // gVisor claims to be a Linux kernel with a fixed build date. Newer versions add their name to the release.
     version.contains("-gvisor") || version.contains("#1 SMP Sun Jan 10 15:06:54 PST 2016")
 }
 
@@ -67,24 +67,25 @@ fn wsl(machine: &Machine) -> Option<u8> {
     }
 }
 
-/// The numbers of the initial pid, uts and ipc namespaces. No container has all of them.
-const FIRST_NAMESPACES: [(&str, &str); 3] = [
+/// The links of the initial pid, uts and ipc namespaces. Every container has another namespace of at least one of these types.
+const INITIAL_NAMESPACES: [(&str, &str); 3] = [
     ("pid", "pid:[4026531836]"),
     ("uts", "uts:[4026531838]"),
     ("ipc", "ipc:[4026531839]"),
 ];
 
-/// Whether this is the initial pid namespace. A test directory without namespaces counts as one.
-pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
-    let (kind, first) = FIRST_NAMESPACES[0];
+/// Returns whether this process is in the initial pid namespace. A test machine without namespaces counts as being in it.
+pub(super) fn is_in_initial_pid_namespace(machine: &Machine) -> bool {
+    let (kind, first) = INITIAL_NAMESPACES[0];
     machine
         .link(format!("/proc/self/ns/{kind}"))
         .is_none_or(|link| link.as_os_str() == first)
 }
 
-/// Whether this is not a container, even if there are signs of one: the image of a virtual machine may be built from a container image.
-fn is_in_first_namespaces(machine: &Machine) -> bool {
-    FIRST_NAMESPACES.iter().all(|(kind, first)| {
+/// Returns whether this process is in the initial namespaces, and thus not in a container. There may be traces of a container nevertheless,
+/// since the image of a virtual machine may be built from a container image.
+fn is_in_initial_namespaces(machine: &Machine) -> bool {
+    INITIAL_NAMESPACES.iter().all(|(kind, first)| {
         machine
             .link(format!("/proc/self/ns/{kind}"))
             .is_some_and(|link| link.as_os_str() == *first)
@@ -92,15 +93,15 @@ fn is_in_first_namespaces(machine: &Machine) -> bool {
 }
 
 fn container(machine: &Machine) -> Option<String> {
-    if is_in_first_namespaces(machine) {
+    if is_in_initial_namespaces(machine) {
         return None;
     }
-    // Container managers set this variable for process 1; only its user can read it.
-    let said = machine.text("/proc/1/environ").and_then(|environment| {
+    // Container managers set this variable for process 1. Only the user of process 1 and root can read it.
+    let manager = machine.text("/proc/1/environ").and_then(|environment| {
         let mut variables = environment.split('\0');
         variables.find_map(|variable| Some(variable.strip_prefix("container=")?.to_owned()))
     });
-    if let Some(name) = said.filter(|name| !name.is_empty()) {
+    if let Some(name) = manager.filter(|name| !name.is_empty()) {
         return Some(name);
     }
     if machine.variable("KUBERNETES_SERVICE_HOST").is_some() {
@@ -127,8 +128,8 @@ enum Hypervisor {
     Unknown,
 }
 
-/// Vendor names of virtual machines in the firmware tables (`sys_vendor`, `product_name`), in lower case.
-const VIRTUAL: [&str; 15] = [
+/// Vendor and product names of virtual machines in the firmware tables (`sys_vendor`, `product_name`), in lower case.
+const VIRTUAL_MACHINE_NAMES: [&str; 15] = [
     "kvm",
     "qemu",
     "vmware",
@@ -143,10 +144,10 @@ const VIRTUAL: [&str; 15] = [
     "amazon ec2",
     "openstack",
     "alibaba cloud ecs",
-    // Hyper-V, after Microsoft's name.
+    // Hyper-V, whose `product_name` is "Virtual Machine".
     "virtual machine",
 ];
-/// Bare-metal instances of Amazon have this in their name.
+/// Instance types of Amazon that run on bare metal have this in their name.
 const BARE_METAL: &str = ".metal";
 
 fn hypervisor(machine: &Machine) -> Hypervisor {
@@ -172,18 +173,20 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     if words.contains(BARE_METAL) {
         return Hypervisor::None;
     }
-    if VIRTUAL.iter().any(|name| words.contains(name)) {
+    if VIRTUAL_MACHINE_NAMES.iter().any(|name| words.contains(name)) {
         return Hypervisor::Named(product);
     }
-    let name = machine.text("/sys/hypervisor/type").or_else(|| in_device_tree(machine));
+    let name = machine
+        .text("/sys/hypervisor/type")
+        .or_else(|| hypervisor_in_device_tree(machine));
     name.map_or(Hypervisor::Unknown, Hypervisor::Named)
 }
 
-/// The hypervisor according to the device tree that it passes to its guest.
-fn in_device_tree(machine: &Machine) -> Option<String> {
+/// Returns the name of the hypervisor in the device tree that it passes to its guest.
+fn hypervisor_in_device_tree(machine: &Machine) -> Option<String> {
     let compatible = |node: &str| machine.text(format!("/proc/device-tree/{node}compatible"));
     let names = compatible("hypervisor/").or_else(|| {
-        // QEMU's virtual machine type.
+        // QEMU's machine type `virt`.
         compatible("").filter(|names| names.contains("linux,dummy-virt"))
     })?;
     let name = names.split('\0').find(|name| !name.is_empty())?;

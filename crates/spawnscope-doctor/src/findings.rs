@@ -1,4 +1,4 @@
-//! The findings of a check, each with evidence, effect and fix, and a list of what the check could not see.
+//! The findings of a check, each with evidence, effect and fix, and a list of what the check could not examine.
 
 use super::checks::Check;
 use spawnscope_data::event::Nanos;
@@ -6,14 +6,14 @@ use spawnscope_data::event::Nanos;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Launches are slow or fail because of it, and a fix exists.
+    /// The finding makes launches slow or lets them fail, and a fix exists.
     Problem,
-    /// It explains a figure, costs little, or cannot be changed from here.
+    /// The finding explains a figure, costs little, or cannot be changed from here.
     Note,
 }
 
 impl Severity {
-    /// The name used in JSON.
+    /// Returns the name that is used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// The name used in the output and in JSON.
+    /// Returns the name that is used in the output and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,12 +52,12 @@ pub struct Effect {
     pub of: &'static str,
     /// Whether the time was measured or computed.
     pub basis: Basis,
-    /// Whether the real time is longer: the timed program did not end.
+    /// Whether `span` is only a lower bound, because the timed program was killed before it ended.
     pub is_lower_bound: bool,
 }
 
 impl Effect {
-    /// A measured effect.
+    /// Returns a measured effect.
     #[must_use]
     pub fn measured(span: Nanos, of: &'static str) -> Effect {
         Effect {
@@ -68,7 +68,7 @@ impl Effect {
         }
     }
 
-    /// A computed effect.
+    /// Returns a computed effect.
     #[must_use]
     pub fn modelled(span: Nanos, of: &'static str) -> Effect {
         Effect {
@@ -87,27 +87,27 @@ pub struct Finding {
     pub check: &'static str,
     /// What the check examined.
     pub examined: &'static str,
-    /// Whether it is a problem or a note.
+    /// Whether the finding is a problem or a note.
     pub severity: Severity,
     /// The finding in a few words.
     pub title: String,
     /// The evidence: sentences.
     pub evidence: Vec<String>,
-    /// What it costs; unknown if it cannot be measured here.
+    /// The time that the finding costs; unknown if it cannot be measured here.
     pub effect: Option<Effect>,
-    /// What can be done: sentences, and commands to type, which begin with two spaces.
+    /// What can be done: sentences, and commands to type. Lines with commands begin with two spaces.
     pub fix: Vec<String>,
-    /// What the fix costs, or does not solve.
+    /// What the fix costs, or which problem remains.
     pub fix_cost: String,
 }
 
 impl Finding {
-    /// A finding that should be fixed.
+    /// Returns a finding that should be fixed.
     pub fn problem(title: impl Into<String>) -> Finding {
         Finding::new(Severity::Problem, title.into())
     }
 
-    /// A finding that only explains something.
+    /// Returns a finding that only explains something.
     pub fn note(title: impl Into<String>) -> Finding {
         Finding::new(Severity::Note, title.into())
     }
@@ -125,7 +125,7 @@ impl Finding {
         }
     }
 
-    /// A problem if `matters`, otherwise a note.
+    /// Returns a problem if `matters`, otherwise a note.
     pub fn problem_if(matters: bool, title: impl Into<String>) -> Finding {
         let severity = if matters { Severity::Problem } else { Severity::Note };
         Finding::new(severity, title.into())
@@ -185,7 +185,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub(super) fn of(check: &Check) -> Findings {
+    pub(super) fn for_check(check: &Check) -> Findings {
         Findings {
             check: check.id,
             examined: check.examines,
@@ -203,7 +203,7 @@ impl Findings {
         });
     }
 
-    /// Records what could not be examined.
+    /// Adds something that this check could not examine.
     pub fn not_examined(&mut self, what: impl Into<String>) {
         self.not_examined.push(NotExamined {
             check: self.check,

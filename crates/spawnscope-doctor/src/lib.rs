@@ -1,6 +1,6 @@
-//! The doctor: checks this machine for what makes launches slow. It first takes all measurements, with nothing else running (`measure`).
-//! Each check (`checks`, one file each) then reads the machine, these measurements, and the environment it runs in (`environment`). Nothing
-//! here prints or changes anything: applying a fix is the user's decision.
+//! The doctor: looks for causes of slow launches on this machine. It first takes all measurements, with nothing else running (`measure`).
+//! Each check (`checks`, one file each) then examines the machine, the measurements, and the environment of the process (`environment`).
+//! Nothing here prints or changes anything: applying a fix is the user's decision.
 
 mod audit;
 pub mod checks;
@@ -8,11 +8,11 @@ pub mod environment;
 pub mod findings;
 pub mod machine;
 pub mod measure;
+mod memory_files;
 mod mounts;
 mod nesting;
 mod processes;
 mod programs;
-mod reading;
 
 use std::cmp::Reverse;
 
@@ -33,47 +33,47 @@ use self::programs::Programs;
 pub struct Examination<'a> {
     /// The machine, or a directory that mimics one in tests.
     pub machine: &'a Machine,
-    /// What was measured on the machine.
+    /// The measurements of the machine.
     pub measured: &'a Measured,
-    /// The environment of this process: a container, a virtual machine.
+    /// The environment of this process, such as a container or a virtual machine.
     pub environment: Environment,
-    /// The visible processes.
+    /// The processes that are visible in /proc.
     processes: Vec<Process>,
 }
 
 impl Examination<'_> {
-    /// Whether this hypervisor runs inside another one, and the evidence for it; `None` without a hypervisor.
+    /// Returns whether the hypervisor of this machine runs inside another one, and the evidence for it; `None` if there is no hypervisor.
     fn nesting(&self) -> Option<(Nesting, String)> {
-        nesting::of(self.machine, &self.environment, self.measured)
+        nesting::detect(self.machine, &self.environment, self.measured)
     }
 }
 
 /// The result of an examination.
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// What a launch costs on this machine.
+    /// The time of a launch on this machine.
     pub launch: LaunchCost,
-    /// How busy the machine was; unknown without /proc.
+    /// The load average during the examination; unknown without /proc.
     pub load: Option<Load>,
-    /// Problems before notes; within each, the longest effect first.
+    /// Problems come before notes; each group starts with the longest effect.
     pub findings: Vec<Finding>,
     /// What could not be examined.
     pub not_examined: Vec<NotExamined>,
-    /// Whether all checks ran.
+    /// Whether all checks ran, not only selected ones.
     pub is_whole: bool,
 }
 
 /// The load average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// The average over the last minute.
+    /// The average number of runnable or uninterruptible threads over the last minute.
     pub average: f64,
-    /// The CPUs of the whole machine, which the load average covers. A container may be allowed fewer.
+    /// The number of CPUs of the whole machine, because the load average covers the whole machine. A container may be allowed fewer.
     pub cpus: u64,
 }
 
 impl Load {
-    fn of(machine: &Machine) -> Option<Load> {
+    fn read(machine: &Machine) -> Option<Load> {
         let text = machine.text("/proc/loadavg")?;
         let average = text.split(' ').next()?.parse().ok()?;
         let cpus = nix::unistd::sysconf(SysconfVar::_NPROCESSORS_ONLN).ok()??;
@@ -81,7 +81,7 @@ impl Load {
         Some(Load { average, cpus })
     }
 
-    /// Whether more threads were runnable than there are CPUs.
+    /// Returns whether the load average exceeds the number of CPUs.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.average > self.cpus as f64
@@ -89,7 +89,7 @@ impl Load {
 }
 
 impl Diagnosis {
-    /// Whether any finding is a problem.
+    /// Returns whether any finding is a problem.
     #[must_use]
     pub fn has_problems(&self) -> bool {
         self.findings
@@ -98,34 +98,34 @@ impl Diagnosis {
     }
 }
 
-/// Runs these checks one after the other: some start programs and time them.
+/// Runs the checks one after the other, because some of them start programs and time them.
 #[must_use]
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine
         .clone()
-        .leaving_out(measured.unresponsive.iter().chain(&measured.untried));
+        .without_directories(measured.unresponsive.iter().chain(&measured.untried));
     let examination = Examination {
         machine,
         measured,
-        environment: Environment::of(machine),
+        environment: Environment::detect(machine),
         processes: processes::all(machine),
     };
     let mut diagnosis = Diagnosis {
         launch: measured.launch,
-        load: Load::of(machine),
+        load: Load::read(machine),
         findings: Vec::new(),
         not_examined: Vec::new(),
         is_whole: checks.len() == checks::ALL.len(),
     };
-    let end = Programs::end_of_time(measured.took);
-    let is_starting = |check: &&&Check| matches!(check.run, Run::StartingPrograms(_));
+    let end = Programs::deadline(measured.took);
+    let starts_programs = |check: &&&Check| matches!(check.run, Run::StartingPrograms(_));
     for (number, check) in checks.iter().enumerate() {
-        let mut findings = Findings::of(check);
+        let mut findings = Findings::for_check(check);
         match check.run {
             Run::Reading(run) => run(&examination, &mut findings),
             Run::StartingPrograms(run) => {
-                let to_come = checks[number..].iter().filter(is_starting).count();
-                run(&examination, &Programs::of_check(end, to_come as u32), &mut findings);
+                let remaining = checks[number..].iter().filter(starts_programs).count();
+                run(&examination, &Programs::for_check(end, remaining as u32), &mut findings);
             }
         }
         let (found, not_examined) = findings.into_parts();

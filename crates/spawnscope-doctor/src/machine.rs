@@ -1,5 +1,5 @@
-//! The machine that is examined: the directory that /proc, /sys and /etc are read from, the environment, and the user's working directory.
-//! Either the real ones, or those of a test.
+//! The machine that is examined: the root directory below which files such as /proc/meminfo are read, the environment variables, and the
+//! working directory. In tests, all of these are made up.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use rustix::fs::Access;
 use super::mounts;
 use spawnscope_system::held::Identity;
 
-/// The read limit for a file: the relevant files are smaller, and some files of /proc are endless.
+/// At most this much of a file is read. The files that checks need are smaller, but some files of /proc are endless.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// A machine, real or made up by a test.
@@ -26,20 +26,20 @@ pub struct Machine {
     environment: BTreeMap<OsString, OsString>,
     directory: PathBuf,
     is_privileged: bool,
-    /// The user that programs are started as, if it is not the doctor's own.
+    /// The user as whom programs are started; `None` for the doctor's own user.
     user: Option<Identity>,
-    /// Directories that did not answer. They are never accessed, and count as missing.
+    /// Directories that did not answer, or that were not tried. They are never accessed, and count as missing.
     left_out: HashSet<PathBuf>,
 }
 
 impl Machine {
-    /// The real machine. If `user` is given, programs are started as that user, with that user's home.
+    /// Returns the real machine. If `user` is given, programs are started as that user, with the environment variables of `user`.
     ///
     /// # Errors
     /// If the working directory no longer exists.
     pub fn here(user: Option<Identity>) -> io::Result<Machine> {
-        let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
-        let environment = std::env::vars_os().chain(of_user).collect();
+        let user_variables = user.iter().flat_map(|user| user.environment.iter().cloned());
+        let environment = std::env::vars_os().chain(user_variables).collect();
         Ok(Machine {
             root: PathBuf::from("/"),
             environment,
@@ -50,9 +50,9 @@ impl Machine {
         })
     }
 
-    /// A machine whose files are in a directory, with an empty environment, examined without privilege.
+    /// Returns a machine whose files are below `root`, with an empty environment, examined without privilege.
     #[must_use]
-    pub fn at(root: impl Into<PathBuf>) -> Machine {
+    pub fn with_root(root: impl Into<PathBuf>) -> Machine {
         Machine {
             root: root.into(),
             environment: BTreeMap::new(),
@@ -63,97 +63,97 @@ impl Machine {
         }
     }
 
-    /// The same machine with a variable added to its environment.
+    /// Returns the same machine with a variable added to its environment.
     #[must_use]
     pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Machine {
         self.environment.insert(name.into(), value.into());
         self
     }
 
-    /// The same machine without the variables for whose names `matches` returns true.
+    /// Returns the same machine without the variables whose names `matches` accepts.
     #[must_use]
     pub fn without_variables(mut self, matches: impl Fn(&str) -> bool) -> Machine {
         self.environment.retain(|name, _| !matches(&name.to_string_lossy()));
         self
     }
 
-    /// The same machine with another working directory.
+    /// Returns the same machine with another working directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Machine {
         self.directory = directory.into();
         self
     }
 
-    /// The same machine without these directories, because accessing them would hang.
+    /// Returns the same machine without `directories`, because accessing them could hang.
     #[must_use]
-    pub fn leaving_out<'d>(mut self, directories: impl IntoIterator<Item = &'d PathBuf>) -> Machine {
+    pub fn without_directories<'d>(mut self, directories: impl IntoIterator<Item = &'d PathBuf>) -> Machine {
         self.left_out.extend(directories.into_iter().cloned());
         self
     }
 
-    /// Whether a path is one of the left-out directories, or inside one.
+    /// Returns whether a path is a left-out directory, or inside one.
     #[must_use]
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
-        // Called often for a PATH with thousands of directories.
+        // Fast if nothing is left out: a PATH can have thousands of directories.
         !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Whether the doctor runs as root, and so can see the files and processes of other users.
+    /// Returns whether the doctor runs as root, and so can see the files and processes of other users.
     #[must_use]
     pub fn is_privileged(&self) -> bool {
         self.is_privileged
     }
 
-    /// Whether the doctor runs under sudo, and starts programs as the invoking user.
+    /// Returns whether the doctor runs under sudo, and starts programs as the invoking user.
     #[must_use]
-    pub fn is_behind_sudo(&self) -> bool {
+    pub fn is_under_sudo(&self) -> bool {
         self.user.is_some()
     }
 
-    /// The real path of an absolute path of this machine.
+    /// Returns the real path of an absolute path of this machine, which differs in tests.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
-    /// The real path, or an error if the file is in a left-out directory.
-    fn reach(&self, absolute: impl AsRef<Path>) -> io::Result<PathBuf> {
+    /// Returns the real path, or an error if the file is in a left-out directory.
+    fn accessible_path(&self, absolute: impl AsRef<Path>) -> io::Result<PathBuf> {
         match self.is_left_out(&absolute) {
             true => Err(io::ErrorKind::TimedOut.into()),
             false => Ok(self.path(absolute)),
         }
     }
 
-    /// The path without symbolic links; `None` if it does not exist.
+    /// Returns the path without symbolic links; `None` if it does not exist.
     #[must_use]
     pub fn canonical(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
-        let found = self.reach(absolute).ok()?.canonicalize().ok()?;
+        let found = self.accessible_path(absolute).ok()?.canonicalize().ok()?;
         let root = self.root.canonicalize().ok()?;
         Some(Path::new("/").join(found.strip_prefix(root).ok()?))
     }
 
-    /// Checks that it is a directory and can be entered.
+    /// Checks that a path is a directory that can be entered.
     ///
     /// # Errors
-    /// Why it is not a directory, or cannot be entered.
-    pub fn enter(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
-        fs::metadata(self.reach(absolute)?.join(".")).map(drop)
+    /// If the path does not exist, is not a directory, or cannot be entered.
+    pub fn check_directory(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        fs::metadata(self.accessible_path(absolute)?.join(".")).map(drop)
     }
 
-    /// Checks that files can be created in a directory by the doctor's user, without creating one.
+    /// Checks that the doctor's user can create files in a directory, without creating one.
     ///
     /// # Errors
-    /// Why they cannot.
-    pub fn make_in(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
-        self.enter(&absolute)?;
-        let path = self.reach(absolute)?;
+    /// If the user cannot: the error gives the reason.
+    pub fn check_writable(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        self.check_directory(&absolute)?;
+        let path = self.accessible_path(absolute)?;
         rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?;
         match mounts::has_room(&path, 1, 1) {
             true => Ok(()),
@@ -161,42 +161,42 @@ impl Machine {
         }
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(self.reach(absolute)?)?
+        File::open(self.accessible_path(absolute)?)?
             .take(MAX_BYTES)
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A file's text without leading and trailing white space; `None` if it cannot be read.
+    /// Returns a file's text without leading and trailing white space; `None` if it cannot be read.
     #[must_use]
     pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = self.bytes(absolute).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The number in a file; `None` if it cannot be read or parsed.
+    /// Returns the number in a file; `None` if it cannot be read or parsed.
     #[must_use]
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.text(absolute)?.parse().ok()
     }
 
-    /// The target of a symbolic link.
+    /// Returns the target of a symbolic link.
     #[must_use]
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
-        fs::read_link(self.reach(absolute).ok()?).ok()
+        fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
 
-    /// The names in a directory, sorted; empty if it cannot be read.
+    /// Returns the sorted names of a directory's entries; empty if it cannot be read.
     #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let entries = self
-            .reach(absolute)
+            .accessible_path(absolute)
             .and_then(fs::read_dir)
             .into_iter()
             .flatten()
@@ -208,26 +208,26 @@ impl Machine {
         names
     }
 
-    /// Whether a file or directory exists.
+    /// Returns whether a file or directory exists.
     #[must_use]
     pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
-        self.reach(absolute).is_ok_and(|path| path.exists())
+        self.accessible_path(absolute).is_ok_and(|path| path.exists())
     }
 
-    /// The value of a variable that is set and not empty.
+    /// Returns the value of a variable; `None` if it is unset or empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = self.environment.get(OsStr::new(name))?;
         (!value.is_empty()).then_some(value.as_os_str())
     }
 
-    /// The value of such a variable as text.
+    /// Returns the value of a variable as text; `None` if it is unset or empty.
     #[must_use]
     pub fn variable_text(&self, name: &str) -> Option<String> {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
 
-    /// The directories of PATH in order, as written. An empty one means the working directory, even if it is the only one.
+    /// Returns the directories of PATH in order, as written. An empty entry means the working directory, even if it is the only entry.
     #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
         let Some(path) = self.environment.get(OsStr::new("PATH")) else {
@@ -239,7 +239,7 @@ impl Machine {
             .collect()
     }
 
-    /// The file that a search in PATH finds for a name.
+    /// Returns the file that a search in the absolute directories of PATH finds for a name.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let candidates = self
@@ -251,21 +251,21 @@ impl Machine {
             .find(|file| self.is_executable(file))
     }
 
-    /// Whether it exists and is not a directory.
+    /// Returns whether a path exists and is not a directory.
     #[must_use]
     pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
-        let metadata = self.reach(absolute).and_then(fs::metadata);
+        let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| !metadata.is_dir())
     }
 
-    /// Whether it is an executable file.
+    /// Returns whether a path is an executable file.
     #[must_use]
     pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
-        let metadata = self.reach(absolute).and_then(fs::metadata);
+        let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     }
 
-    /// A command that starts as the user, with this machine's environment and working directory.
+    /// Returns a command that runs `program` as the user, with this machine's environment and working directory.
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
@@ -277,14 +277,14 @@ impl Machine {
                 nix::unistd::setgid(user.gid)?;
                 Ok(nix::unistd::setuid(user.uid)?)
             };
-            // SAFETY: three system calls between fork and exec; the list of groups was allocated before.
+            // SAFETY: between fork and exec there are only three system calls; the list of groups was allocated before.
             unsafe { command.pre_exec(become_user) };
         }
         command
     }
 
-    /// Removes left-out directories from the environment of a command, which would also hang in them, unkillably. Lists such as PATH keep
-    /// their other entries.
+    /// Removes left-out directories from the environment of a command. Otherwise the command could hang in them, and could not even be
+    /// killed. Lists such as PATH keep their other entries.
     fn avoid_left_out(&self, command: &mut Command) {
         for (name, value) in &self.environment {
             let directories = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
@@ -296,12 +296,12 @@ impl Machine {
                 command.env(name, OsStr::from_bytes(&others.join(&b':')));
             }
         }
-        for (name, instead) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
+        for (name, replacement) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
             if self
                 .variable(name)
                 .is_some_and(|directory| self.is_left_out(Path::new(directory)))
             {
-                command.env(name, instead);
+                command.env(name, replacement);
             }
         }
         if self.is_left_out(&self.directory) {
@@ -309,14 +309,14 @@ impl Machine {
         }
     }
 
-    /// The directory for temporary files.
+    /// Returns the directory for temporary files.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
         let temporary = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
         self.directory.join(temporary)
     }
 
-    /// The environment, for programs that are not launched through `command`.
+    /// Returns the environment, for programs that are not launched through `command`.
     pub(super) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.environment
             .iter()

@@ -1,4 +1,4 @@
-//! Which file system a path is on: read from the mount table, because asking the file system itself can hang. Also checks
+//! Finds out which file system a path is on. Reads the mount table, because a call to the file system itself can hang. Also checks
 //! whether a file system has free space.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ impl Mount {
         self.options.split(',').any(|option| option == wanted)
     }
 
-    /// Returns the reason why accesses may need another machine or process.
+    /// Returns what the file system is, if accesses may have to wait for another machine or process.
     pub(super) fn remote(&self) -> Option<&'static str> {
         let kind = self.kind.as_str();
         match kind {
@@ -40,14 +40,14 @@ impl Mount {
     }
 }
 
-/// All mounts, in order: later ones cover earlier ones.
+/// Returns all mounts in order: later ones cover earlier ones.
 pub(super) fn all(machine: &Machine) -> Vec<Mount> {
     let table = machine.text("/proc/self/mountinfo").unwrap_or_default();
     table.lines().filter_map(parse).collect()
 }
 
-/// The mount of an absolute path without symbolic links.
-pub(super) fn of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
+/// Returns the mount that contains an absolute path without symbolic links.
+pub(super) fn mount_of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     mounts
         .iter()
         .enumerate()
@@ -56,7 +56,7 @@ pub(super) fn of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
         .map(|(_, mount)| mount)
 }
 
-/// `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses a line such as `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse(line: &str) -> Option<Mount> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(4);
@@ -88,13 +88,13 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether this many bytes and files fit. They always fit on a file system that reports no total of blocks or files. Makes one system call,
-/// and does not allocate if the path is a C string.
+/// Returns whether a file system has room for this many bytes and files. A file system that reports no total number of blocks or files
+/// counts as unlimited. Makes one system call, and does not allocate memory if the path is a C string.
 pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
     let Ok(room) = rustix::fs::statvfs(path) else {
         return true;
     };
-    let is_short = |all: u64, free: u64, wanted: u64| all > 0 && free < wanted;
+    let is_short = |total: u64, free: u64, wanted: u64| total > 0 && free < wanted;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     !is_short(room.f_blocks, free, bytes) && !is_short(room.f_files, room.f_favail, files)
 }
@@ -113,9 +113,9 @@ mod tests {
         .iter()
         .filter_map(|line| parse(line))
         .collect();
-        let found = of(&mounts, Path::new("/mnt/a b/c")).unwrap();
+        let found = mount_of(&mounts, Path::new("/mnt/a b/c")).unwrap();
         assert!(found.remote().is_some() && !found.has_option("noexec"), "{found:?}");
-        assert_eq!(of(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
+        assert_eq!(mount_of(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
         assert!(mounts[1].has_option("noexec") && mounts[1].has_option("size=8m"));
     }
 }

@@ -14,38 +14,38 @@ pub(super) struct Process {
     pub(super) anonymous_bytes: u64,
     /// All resident memory, including file mappings.
     pub(super) resident_bytes: u64,
-    /// Private writable memory, resident or not, for which a fork may have to commit memory again.
+    /// Private writable memory, resident or not. A fork may have to commit as much memory again for the child.
     pub(super) data_bytes: u64,
 }
 
 impl Process {
-    /// A file of its directory in /proc.
+    /// Returns the path of a file in the process's directory in /proc.
     pub(super) fn file(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.pid)
     }
 }
 
-/// All visible processes.
+/// Returns all visible processes.
 pub(super) fn all(machine: &Machine) -> Vec<Process> {
     let pids = machine.names("/proc").into_iter().filter_map(|name| name.parse().ok());
     pids.filter_map(|pid| read(machine, pid)).collect()
 }
 
-/// The running processes of a session on the real machine.
-pub(super) fn of_session(session: u32) -> Vec<u32> {
+/// Returns the processes of a session on the real machine, except those that have ended.
+pub(super) fn running_in_session(session: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_in = |pid: &u32| {
+    let is_running_member = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // `PID (NAME) STATE PARENT GROUP SESSION ...`; the name may contain any bytes.
         let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
         let fields: Vec<&str> = after_name.split_whitespace().take(4).collect();
-        matches!(fields[..], [state, _, _, of] if state != "Z" && state != "X" && of == session.to_string())
+        matches!(fields[..], [state, _, _, id] if state != "Z" && state != "X" && id == session.to_string())
     };
-    pids.filter(is_in).collect()
+    pids.filter(is_running_member).collect()
 }
 
-/// How many children each process has now.
+/// Returns how many children each process has now.
 pub(super) fn children(processes: &[Process]) -> HashMap<u32, u64> {
     let mut children = HashMap::new();
     for process in processes {
@@ -70,7 +70,7 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
     })
 }
 
-/// The value in a line `NAME: value`.
+/// Returns the value in the line `NAME: value` of a text.
 pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

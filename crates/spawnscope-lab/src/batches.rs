@@ -1,5 +1,5 @@
-//! The measurements of one case: the trials before the first batch, and the batches. A batch makes the same number of launches in all cases
-//! that are compared with each other, because a batch of two launches measures colder caches than one of twenty.
+//! The measurements of one case: first trials, then batches. All cases that are compared with each other make the same number of launches
+//! per batch, because a batch of two launches measures colder caches than one of twenty.
 
 use std::time::{Duration, Instant};
 
@@ -7,57 +7,60 @@ use super::LabError;
 use super::harness::{Effort, Measured};
 use super::outcome::Value;
 
-/// The number of trials of each case. A disturbance may hit any trial, but hardly all of them.
+/// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly all of them.
 const TRIALS: usize = 5;
 /// The number of trials of a slow case.
 const TRIALS_IF_SLOW: usize = 3;
-/// A case is slow if its trials took longer than this many batches in total.
+/// A case is slow if its trials took longer in total than this many batches should take.
 const SLOW_BATCHES: u32 = 10;
 
 /// A case: the values that identify it, and the function that measures it.
 pub struct Case<'a> {
     keys: Vec<Value>,
     run: Run<'a>,
-    promised: usize,
+    /// The number of columns, from the first, that must be within the wanted noise before the rounds end.
+    quiet_columns: usize,
 }
 
+/// The function that measures a case. Returns a value for each column.
 enum Run<'a> {
-    /// Makes the given number of launches; the first value is the nanoseconds of one launch.
+    /// Makes the given number of launches. The first value is the time of one launch in nanoseconds.
     Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
-    /// Runs once, with its own amount of work.
-    Whole(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
+    /// Determines the amount of work itself.
+    OwnWork(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
 }
 
 impl<'a> Case<'a> {
-    /// A case that makes as many launches as requested; the first value is the nanoseconds of one launch. `keys` identify it.
+    /// Creates a case that makes as many launches as requested. The first value that `run` returns must be the time of one launch in
+    /// nanoseconds. `keys` identify the case.
     pub fn new(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
     ) -> Case<'a> {
-        Case::of(keys, Run::Launches(Box::new(run)))
+        Case::with_run(keys, Run::Launches(Box::new(run)))
     }
 
-    /// A case that determines its own amount of work.
-    pub fn whole(
+    /// Creates a case that determines its own amount of work.
+    pub fn with_own_work(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
     ) -> Case<'a> {
-        Case::of(keys, Run::Whole(Box::new(run)))
+        Case::with_run(keys, Run::OwnWork(Box::new(run)))
     }
 
-    fn of(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
+    fn with_run(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
         Case {
             keys: keys.into_iter().collect(),
             run,
-            promised: 1,
+            quiet_columns: 1,
         }
     }
 
-    /// Sets how many columns must be within the wanted noise before the rounds end. The default is the first column only.
+    /// Sets how many columns, from the first, must be within the wanted noise before the rounds end. The default is one.
     #[must_use]
-    pub fn promises(self, columns: usize) -> Case<'a> {
+    pub fn quiet_columns(self, columns: usize) -> Case<'a> {
         Case {
-            promised: columns,
+            quiet_columns: columns,
             ..self
         }
     }
@@ -66,11 +69,14 @@ impl<'a> Case<'a> {
 /// A case while it is being measured.
 pub(super) struct Batch<'a> {
     run: Run<'a>,
-    promised: usize,
+    quiet_columns: usize,
+    /// The number of trials so far.
     trials: usize,
-    tried_for: Duration,
-    /// Nanoseconds of a launch in the fastest trial.
-    least_ns: f64,
+    /// The total time of the trials.
+    trial_time: Duration,
+    /// The time of a launch in the fastest trial, in nanoseconds.
+    min_launch_ns: f64,
+    /// The number of launches per batch.
     count: u32,
     pub(super) measured: Measured,
 }
@@ -79,10 +85,10 @@ impl<'a> Batch<'a> {
     pub(super) fn new(case: Case<'a>) -> Batch<'a> {
         Batch {
             run: case.run,
-            promised: case.promised,
+            quiet_columns: case.quiet_columns,
             trials: 0,
-            tried_for: Duration::ZERO,
-            least_ns: f64::INFINITY,
+            trial_time: Duration::ZERO,
+            min_launch_ns: f64::INFINITY,
             count: 1,
             measured: Measured {
                 keys: case.keys,
@@ -94,29 +100,33 @@ impl<'a> Batch<'a> {
     }
 
     fn needs_trial(&self, effort: Effort) -> bool {
-        let wanted = match self.run {
-            Run::Launches(_) if self.tried_for < effort.batch() * SLOW_BATCHES => TRIALS,
+        let needed = match self.run {
+            Run::Launches(_) if self.trial_time < effort.batch() * SLOW_BATCHES => TRIALS,
             Run::Launches(_) => TRIALS_IF_SLOW,
-            // The trial only warms up.
-            Run::Whole(_) => 1,
+            // A single trial warms up the caches.
+            Run::OwnWork(_) => 1,
         };
-        self.measured.failure.is_none() && self.trials < wanted
+        self.measured.failure.is_none() && self.trials < needed
     }
 
-    fn try_out(&mut self, effort: Effort) {
-        // With more than one launch, an uncounted one precedes them, so that only launches with warm caches are timed.
-        let count = if is_short(self.least_ns, effort) { 2 } else { 1 };
+    fn run_trial(&mut self, effort: Effort) {
+        // If more than one launch is requested, an uncounted one comes first, so that only launches with warm caches are timed.
+        let count = if is_short(self.min_launch_ns, effort) { 2 } else { 1 };
         let began = Instant::now();
         match self.perform(count) {
-            Ok(values) => self.least_ns = values.first().map_or(self.least_ns, |one| one.min(self.least_ns)),
+            Ok(values) => {
+                self.min_launch_ns = values
+                    .first()
+                    .map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns))
+            }
             Err(failure) => self.measured.failure = Some(failure),
         }
-        self.tried_for += began.elapsed();
+        self.trial_time += began.elapsed();
         self.trials += 1;
     }
 
     /// Measures one batch, unless the case has failed.
-    pub(super) fn take(&mut self) {
+    pub(super) fn measure(&mut self) {
         if self.measured.failure.is_some() {
             return;
         }
@@ -129,14 +139,14 @@ impl<'a> Batch<'a> {
     fn perform(&mut self, count: u32) -> Result<Vec<f64>, LabError> {
         match &mut self.run {
             Run::Launches(run) => run(count),
-            Run::Whole(run) => run(),
+            Run::OwnWork(run) => run(),
         }
     }
 
-    /// Whether all promised columns are within the wanted noise. Columns with a median of zero are ignored, because they have no relative
-    /// noise.
+    /// Returns whether all columns that must be quiet are within the wanted noise, or the case has failed. Columns with a median of zero
+    /// are ignored, because they have no relative noise.
     pub(super) fn is_quiet(&self, effort: Effort) -> bool {
-        let estimates = (0..self.promised).filter_map(|column| self.measured.estimate(column));
+        let estimates = (0..self.quiet_columns).filter_map(|column| self.measured.estimate(column));
         self.measured.failure.is_some()
             || estimates
                 .filter(|estimate| estimate.median != 0.0)
@@ -144,22 +154,22 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Runs the trials of all cases in turns, so that a disturbance does not hit two trials of the same case, and decides how many launches
-/// each batch makes. `may_continue` is called before each trial.
+/// Runs the trials of all cases in turns, so that a disturbance does not affect two trials of the same case. Then decides how many launches
+/// each batch makes. `may_continue` is called before each trial; if it returns false, nothing more is done.
 pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
         for batch in batches.iter_mut().filter(|batch| batch.needs_trial(effort)) {
             if !may_continue() {
                 return;
             }
-            batch.try_out(effort);
+            batch.run_trial(effort);
         }
     }
-    let of_launches =
+    let makes_launches =
         |batch: &&mut Batch<'_>| matches!(batch.run, Run::Launches(_)) && batch.measured.failure.is_none();
-    let mut batches: Vec<&mut Batch<'_>> = batches.iter_mut().filter(of_launches).collect();
-    let least: Vec<f64> = batches.iter().map(|batch| batch.least_ns).collect();
-    for (batch, count) in batches.iter_mut().zip(counts(&least, effort)) {
+    let mut batches: Vec<&mut Batch<'_>> = batches.iter_mut().filter(makes_launches).collect();
+    let least: Vec<f64> = batches.iter().map(|batch| batch.min_launch_ns).collect();
+    for (batch, count) in batches.iter_mut().zip(launch_counts(&least, effort)) {
         batch.count = count;
         batch.measured.launches = Some(count);
     }
@@ -169,15 +179,19 @@ fn is_short(launch_ns: f64, effort: Effort) -> bool {
     launch_ns <= effort.batch().as_nanos() as f64
 }
 
-/// The launches per batch for cases with these launch times. All short cases get the same number, chosen so that their batches have the
-/// wanted mean length. Launches that take longer than a batch are measured singly, since caches hardly affect them.
-fn counts(least_ns: &[f64], effort: Effort) -> Vec<u32> {
-    let short: Vec<f64> = least_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
+/// Returns the launches per batch for cases with these launch times. All short cases get the same number, chosen so that their batches have
+/// the wanted mean length. Launches that take longer than a batch should are measured singly, since caches hardly affect them.
+fn launch_counts(min_launch_ns: &[f64], effort: Effort) -> Vec<u32> {
+    let short: Vec<f64> = min_launch_ns
+        .iter()
+        .copied()
+        .filter(|one| is_short(*one, effort))
+        .collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
-    let [fewest, most] = effort.launches_in_a_turn();
+    let [fewest, most] = effort.batch_launch_limits();
     let even = (effort.batch().as_nanos() as f64 / mean).clamp(fewest, most) as u32;
-    let of_one = |one: &f64| if is_short(*one, effort) { even } else { 1 };
-    least_ns.iter().map(of_one).collect()
+    let count = |one: &f64| if is_short(*one, effort) { even } else { 1 };
+    min_launch_ns.iter().map(count).collect()
 }
 
 #[cfg(test)]
@@ -189,28 +203,29 @@ mod tests {
     use super::*;
 
     const MS: f64 = 1e6;
-    const WHOLE: Effort = Effort {
+    const FULL: Effort = Effort {
         quick: false,
         time: Duration::ZERO,
     };
 
-    /// The counts for cases with these launch times in milliseconds in the fastest trial.
-    fn counts_of(launches_ms: &[f64]) -> Vec<u32> {
+    /// Returns the counts for cases whose fastest trials had these launch times in milliseconds.
+    fn counts_for(launches_ms: &[f64]) -> Vec<u32> {
         let least: Vec<f64> = launches_ms.iter().map(|one| one * MS).collect();
-        counts(&least, WHOLE)
+        launch_counts(&least, FULL)
     }
 
     #[test]
     fn compared_cases_get_equal_counts() {
-        assert_eq!(counts_of(&[0.1, 0.09, 0.28, 1.1]), [25; 4]);
-        assert_eq!(counts_of(&[0.1, 1.14, 1.83, 2.28, 0.82, 14.1]), [8, 8, 8, 8, 8, 1]);
-        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a batch has several launches");
-        assert_eq!(counts_of(&[52.0, 84.0]), [1, 1]);
-        assert_eq!(counts_of(&[]), [0; 0]);
+        assert_eq!(counts_for(&[0.1, 0.09, 0.28, 1.1]), [25; 4]);
+        assert_eq!(counts_for(&[0.1, 1.14, 1.83, 2.28, 0.82, 14.1]), [8, 8, 8, 8, 8, 1]);
+        assert_eq!(counts_for(&[9.0, 9.5]), [5, 5], "a batch has several launches");
+        assert_eq!(counts_for(&[52.0, 84.0]), [1, 1]);
+        assert_eq!(counts_for(&[]), [0; 0]);
     }
 
-    /// The launches and trials of two cases with these launch times in milliseconds; disturbed trials take longer.
-    fn prepared(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
+    /// Prepares two cases with these launch times in milliseconds; disturbed trials take 90 ms longer. Returns the launches per batch and
+    /// the number of trials of each case.
+    fn prepare_two(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
         let case = |number: usize| {
             let trial = &trials[number];
@@ -224,57 +239,57 @@ mod tests {
             })
         };
         let mut batches: Vec<Batch<'_>> = (0..2).map(|number| Batch::new(case(number))).collect();
-        prepare(&mut batches, WHOLE, &|| true);
+        prepare(&mut batches, FULL, &|| true);
         let results = batches.iter().map(|batch| (batch.measured.launches, batch.trials));
         results.collect()
     }
 
     #[test]
-    fn a_disturbed_trial_decides_nothing() {
-        let quiet = prepared([0.1, 0.3], |_| false);
+    fn disturbed_trials_do_not_change_the_counts() {
+        let quiet = prepare_two([0.1, 0.3], |_| false);
         assert_eq!(quiet, [(Some(25), TRIALS); 2]);
-        assert_eq!(prepared([0.1, 0.3], |trial| trial == 0), quiet);
-        assert_eq!(prepared([0.1, 0.3], |trial| trial != 3), quiet);
-        assert_eq!(prepared([0.1, 30.0], |_| false)[1].0, Some(1), "long in each trial");
+        assert_eq!(prepare_two([0.1, 0.3], |trial| trial == 0), quiet);
+        assert_eq!(prepare_two([0.1, 0.3], |trial| trial != 3), quiet);
+        assert_eq!(prepare_two([0.1, 30.0], |_| false)[1].0, Some(1), "long in each trial");
     }
 
     #[test]
-    fn a_whole_case_gets_only_a_trial_to_warm_up() {
+    fn a_case_with_its_own_work_gets_one_trial_as_a_warm_up() {
         let runs = Cell::new(0);
-        let case = Case::whole([], || {
+        let case = Case::with_own_work([], || {
             runs.set(runs.get() + 1);
             Ok(vec![1.0])
         });
         let mut batches = [Batch::new(case)];
-        prepare(&mut batches, WHOLE, &|| true);
+        prepare(&mut batches, FULL, &|| true);
         assert_eq!((batches[0].measured.launches, batches[0].trials), (None, 1));
-        batches[0].take();
+        batches[0].measure();
         assert_eq!(batches[0].measured.rounds, [[1.0]]);
         drop(batches);
         assert_eq!(runs.get(), 2);
     }
 
     #[test]
-    fn all_promised_columns_must_be_quiet() {
+    fn all_requested_columns_must_be_quiet() {
         let noisy = |round: usize| vec![5.0, round as f64, 0.0];
-        for (promised, is_quiet) in [(1, true), (2, false)] {
-            let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(promised));
+        for (quiet_columns, is_quiet) in [(1, true), (2, false)] {
+            let mut batch = Batch::new(Case::with_own_work([], || Ok(Vec::new())).quiet_columns(quiet_columns));
             batch.measured.rounds = (1..9).map(noisy).collect();
-            assert_eq!(batch.is_quiet(WHOLE), is_quiet, "{promised}");
+            assert_eq!(batch.is_quiet(FULL), is_quiet, "{quiet_columns}");
         }
-        let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(3));
+        let mut batch = Batch::new(Case::with_own_work([], || Ok(Vec::new())).quiet_columns(3));
         batch.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
-        assert!(batch.is_quiet(WHOLE), "zero in most rounds");
+        assert!(batch.is_quiet(FULL), "zero in most rounds");
     }
 
     proptest! {
         #[test]
         fn short_cases_get_equal_counts_and_their_rounds_are_short(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
-            let found = counts_of(&launches_ms);
-            let of_short: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
-            prop_assert!(of_short.windows(2).all(|pair| pair[0] == pair[1]));
+            let found = counts_for(&launches_ms);
+            let short_counts: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
+            prop_assert!(short_counts.windows(2).all(|pair| pair[0] == pair[1]));
             let round: f64 = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(ms, count)| ms * f64::from(*count)).sum();
-            prop_assert!(round <= 10.0 * 5.0 * of_short.len() as f64, "{round} {found:?}");
+            prop_assert!(round <= 10.0 * 5.0 * short_counts.len() as f64, "{round} {found:?}");
         }
     }
 }

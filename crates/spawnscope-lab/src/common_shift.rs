@@ -1,13 +1,14 @@
-//! The shift that all cases of an experiment have in common between two runs, and the cases that stand out from it. A machine drifts by
-//! more than the noise of one run shows. Interleaved cases drift alike, except for a scatter that can be estimated from them.
+//! Estimates the shift that all cases of an experiment have in common between two runs, and finds the cases that stand out from it. Between
+//! two runs, a machine drifts by more than the noise within one run. Interleaved cases drift alike, except for a scatter that can be
+//! estimated from them.
 
 use super::compare::Change;
 use super::harness::{Estimate, MIN_ROUNDS};
 use spawnscope_data::statistics::median;
 
-/// Fewer cases have no common shift, because their median has no 95 % interval.
+/// The minimum number of cases for a common shift. The median of fewer cases has no 95 % interval.
 const MIN_CASES: usize = MIN_ROUNDS;
-/// The threshold in standard deviations from the median, as proposed by Iglewicz and Hoaglin.
+/// A case farther from the median than this many standard deviations is an outlier, as proposed by Iglewicz and Hoaglin.
 const OUTLIER_DEVIATIONS: f64 = 3.5;
 /// Converts a median absolute deviation to a standard deviation of the normal distribution.
 const MAD_TO_DEVIATION: f64 = 1.4826;
@@ -15,33 +16,33 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// The common shift of an experiment's cases in one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct CommonShift {
-    /// The experiment. `None` for the pooled cases of experiments that have too few.
+    /// The experiment; `None` for the pooled cases of experiments with too few cases.
     pub experiment: Option<String>,
-    /// The column. `None` for pooled cases.
+    /// The column; `None` for pooled cases.
     pub column: Option<String>,
     /// The number of cases.
     pub cases: usize,
-    /// The median of their ratios, new to old.
+    /// The median over the cases of the ratio of the new value to the old one.
     pub ratio: f64,
-    /// The lower end of the 95 % interval over cases.
+    /// The lower end of the 95 % interval of `ratio`.
     pub low: f64,
-    /// The upper end of that interval.
+    /// The upper end of the 95 % interval of `ratio`.
     pub high: f64,
-    /// The scatter of the cases around it: a standard deviation, as a fraction.
+    /// The standard deviation of the cases from `ratio`, as a fraction.
     pub spread: f64,
 }
 
 impl CommonShift {
-    /// Whether the common shift differs from none.
+    /// Returns whether the interval excludes 1, so that there is a shift.
     #[must_use]
     pub fn is_beyond_noise(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 }
 
-/// Marks the changes that stand out, and returns the common shifts they were compared with. Cases of experiments with too few cases are
-/// pooled. If the pool is also too small, none of them stands out.
-pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
+/// Finds the common shifts, and marks the changes that stand out from them. Cases of experiments with too few cases are pooled. If the pool
+/// is too small, too, none of its cases stands out.
+pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for change in changes.iter() {
         let group = (change.experiment.clone(), change.column.clone());
@@ -50,53 +51,54 @@ pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
         }
     }
     let mut common_shifts = Vec::new();
-    let mut left: Vec<usize> = Vec::new();
+    let mut ungrouped: Vec<usize> = Vec::new();
     for (experiment, column) in groups {
         let belongs = |change: &Change| change.experiment == experiment && change.column == column;
-        let members: Vec<usize> = (0..changes.len()).filter(|at| belongs(&changes[*at])).collect();
+        let members: Vec<usize> = (0..changes.len()).filter(|index| belongs(&changes[*index])).collect();
         match median_and_deviation(changes, &members) {
             Some(found) => common_shifts.push(CommonShift {
                 experiment: Some(experiment),
                 column: Some(column),
                 ..mark_outliers(changes, &members, found)
             }),
-            None => left.extend(members),
+            None => ungrouped.extend(members),
         }
     }
-    if let Some(found) = median_and_deviation(changes, &left) {
-        common_shifts.push(mark_outliers(changes, &left, found));
+    if let Some(found) = median_and_deviation(changes, &ungrouped) {
+        common_shifts.push(mark_outliers(changes, &ungrouped, found));
     }
     common_shifts
 }
 
-/// The median of the logarithms with its interval, and their standard deviation.
+/// Returns the median of the logarithms of the ratios with its interval, and their standard deviation; `None` for too few cases.
 fn median_and_deviation(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
-    let moved: Vec<f64> = members.iter().map(|at| changes[*at].ratio.ln()).collect();
-    let middle = Estimate::of(&moved).filter(|_| moved.len() >= MIN_CASES)?;
-    let deviation = median(moved.iter().map(|one| (one - middle.median).abs()))?;
-    Some((middle, MAD_TO_DEVIATION * deviation))
+    let log_ratios: Vec<f64> = members.iter().map(|index| changes[*index].ratio.ln()).collect();
+    let center = Estimate::of(&log_ratios).filter(|_| log_ratios.len() >= MIN_CASES)?;
+    let deviation = median(log_ratios.iter().map(|one| (one - center.median).abs()))?;
+    Some((center, MAD_TO_DEVIATION * deviation))
 }
 
 /// Marks the changes that stand out from the common shift, and returns it.
-fn mark_outliers(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> CommonShift {
-    for &at in members {
-        let change = &mut changes[at];
-        change.stands_out = change.beyond_noise && is_outlier(change, middle.median, deviation);
+fn mark_outliers(changes: &mut [Change], members: &[usize], (center, deviation): (Estimate, f64)) -> CommonShift {
+    for &index in members {
+        let change = &mut changes[index];
+        change.stands_out = change.beyond_noise && is_outlier(change, center.median, deviation);
     }
     CommonShift {
         experiment: None,
         column: None,
         cases: members.len(),
-        ratio: middle.median.exp(),
-        low: middle.low.exp(),
-        high: middle.high.exp(),
+        ratio: center.median.exp(),
+        low: center.low.exp(),
+        high: center.high.exp(),
         spread: deviation.exp_m1(),
     }
 }
 
-/// Whether the distance from the median exceeds the change's own noise combined with the scatter of all cases (root of the sum of squares).
-fn is_outlier(change: &Change, middle: f64, deviation: f64) -> bool {
-    let distance = change.ratio.ln() - middle;
+/// Returns whether the distance from the median exceeds the change's own noise combined with the scatter of all cases (root of the sum of
+/// squares).
+fn is_outlier(change: &Change, center: f64, deviation: f64) -> bool {
+    let distance = change.ratio.ln() - center;
     let end = if distance > 0.0 { change.low } else { change.high };
     let noise = (change.ratio / end).ln();
     distance.abs() > noise.hypot(OUTLIER_DEVIATIONS * deviation)
@@ -107,7 +109,7 @@ mod tests {
     use super::super::outcome::{Row, Unit};
     use super::*;
 
-    /// One change for each ratio, with an interval of ± `noise`.
+    /// Returns a change for each ratio, with an interval of ± `noise`.
     fn changes(experiment: &str, ratios: &[f64], noise: f64) -> Vec<Change> {
         let change = |ratio: &f64| Change {
             experiment: experiment.to_owned(),
@@ -126,45 +128,46 @@ mod tests {
         ratios.iter().map(change).collect()
     }
 
-    fn apart(changes: &mut [Change]) -> Vec<f64> {
-        judge(changes);
+    /// Returns the ratios of the changes that stand out.
+    fn outliers(changes: &mut [Change]) -> Vec<f64> {
+        find_common_shifts(changes);
         let out = changes.iter().filter(|change| change.stands_out);
         out.map(|change| change.ratio).collect()
     }
 
     #[test]
-    fn a_case_is_outlier_from_what_all_others_did() {
+    fn a_case_that_shifts_unlike_all_others_stands_out() {
         let drifted = [1.05, 1.06, 1.04, 1.05, 1.07, 1.05, 1.4];
-        assert_eq!(apart(&mut changes("a", &drifted, 0.01)), [1.4]);
+        assert_eq!(outliers(&mut changes("a", &drifted, 0.01)), [1.4]);
         assert_eq!(
-            apart(&mut changes("a", &drifted, 0.5)),
+            outliers(&mut changes("a", &drifted, 0.5)),
             [0.0; 0],
             "within its own noise"
         );
         let scattered = [0.7, 1.3, 1.0, 1.5, 0.8, 1.2, 1.4];
-        assert_eq!(apart(&mut changes("a", &scattered, 0.01)), [0.0; 0]);
+        assert_eq!(outliers(&mut changes("a", &scattered, 0.01)), [0.0; 0]);
     }
 
     #[test]
-    fn a_case_that_stays_while_all_others_shift_is_not_a_change() {
-        let moved = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
-        assert_eq!(apart(&mut changes("a", &moved, 0.01)), [0.0; 0]);
-        let common_shifts = judge(&mut changes("a", &moved, 0.01));
+    fn a_case_that_stays_equal_while_all_others_shift_does_not_stand_out() {
+        let log_ratios = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
+        assert_eq!(outliers(&mut changes("a", &log_ratios, 0.01)), [0.0; 0]);
+        let common_shifts = find_common_shifts(&mut changes("a", &log_ratios, 0.01));
         assert!(common_shifts[0].ratio > 1.49 && common_shifts[0].cases == 6);
     }
 
     #[test]
-    fn few_cases_are_held_against_all_others_that_are_few() {
+    fn cases_of_small_experiments_are_pooled() {
         let mut all = changes("a", &[1.1, 1.1, 1.1], 0.01);
-        assert_eq!(judge(&mut all), []);
+        assert_eq!(find_common_shifts(&mut all), []);
         assert_eq!(
-            judge(&mut changes("a", &[1.1; 5], 0.01)),
+            find_common_shifts(&mut changes("a", &[1.1; 5], 0.01)),
             [],
             "the range of five cases is only a 93.75 % interval"
         );
         all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
-        let common_shifts = judge(&mut all);
+        let common_shifts = find_common_shifts(&mut all);
         assert_eq!((common_shifts.len(), common_shifts[0].experiment.as_deref()), (1, None));
-        assert_eq!(apart(&mut all), [2.0]);
+        assert_eq!(outliers(&mut all), [2.0]);
     }
 }

@@ -1,5 +1,5 @@
-//! Compares two reports: what is slower or faster, beyond the noise of both and beyond the common shift of its experiment.
-//! `docs/design/lab.md` has the formula.
+//! Compares two reports: finds the cases that are slower or faster, beyond the noise of both reports and beyond the common shift of their
+//! experiment. `docs/design/lab.md` has the formula.
 
 use super::common_shift::{self, CommonShift};
 use super::conditions::conditions;
@@ -9,7 +9,7 @@ use super::outcome::{Column, Outcome, Report, Row, Unit, Value};
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// Differing conditions; each may be the cause of the changes.
+    /// Differing conditions, each of which may have caused the changes.
     pub conditions: Vec<String>,
     /// The common shifts of the experiments.
     #[serde(rename = "movements")]
@@ -18,7 +18,7 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// The number of cases that only the newer report has.
     pub unmatched: usize,
-    /// What only the older report has.
+    /// Measurements that only the older report has.
     pub gone: Vec<Gone>,
 }
 
@@ -27,9 +27,9 @@ pub struct Comparison {
 pub struct Gone {
     /// The experiment.
     pub experiment: String,
-    /// The description of the case; `None`: all of them.
+    /// The description of the case; `None` for all cases.
     pub case: Option<String>,
-    /// The column; `None`: all of them.
+    /// The column; `None` for all columns.
     pub column: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Change {
     pub keys: Row,
     /// The column.
     pub column: String,
-    /// The unit of its values.
+    /// The unit of the column.
     pub unit: Unit,
     /// The older median.
     pub old: f64,
@@ -54,23 +54,23 @@ pub struct Change {
     pub ratio: f64,
     /// The lower end of the 95 % interval of the ratio.
     pub low: f64,
-    /// The upper end of that interval.
+    /// The upper end of the 95 % interval of the ratio.
     pub high: f64,
     /// Whether the interval excludes 1.
     pub beyond_noise: bool,
-    /// Whether it is beyond the noise and stands out from the common shift.
+    /// Whether the change is beyond the noise and stands out from the common shift.
     pub stands_out: bool,
 }
 
 impl Change {
-    /// The description of the column: its name without the unit, since titles are not unique.
+    /// Returns the column's name as words, without its unit. The title would not be unique.
     #[must_use]
     pub fn measure(&self) -> String {
         words_of(&self.column)
     }
 }
 
-/// A column's name as words.
+/// Returns a column's name as words, without its unit.
 #[must_use]
 pub fn words_of(column: &str) -> String {
     column.strip_suffix("_ns").unwrap_or(column).replace('_', " ")
@@ -84,31 +84,31 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         common_shifts: Vec::new(),
         changes: Vec::new(),
         unmatched: 0,
-        gone: gone(old, new),
+        gone: find_gone(old, new),
     };
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
-        let match_of = |row| older.and_then(|older| Some((row, same_case(older, newer, row)?)));
-        let matched: Vec<(&Row, &Row)> = newer.rows.iter().filter_map(match_of).collect();
+        let find_match = |row| older.and_then(|older| Some((row, same_case(older, newer, row)?)));
+        let matched: Vec<(&Row, &Row)> = newer.rows.iter().filter_map(find_match).collect();
         comparison.unmatched += newer.rows.len() - matched.len();
-        for column in compared(newer) {
+        for column in compared_columns(newer) {
             let change = |(after, before): &(&Row, &Row)| {
                 let estimates = (
                     before.get(&column.name).estimate()?,
                     after.get(&column.name).estimate()?,
                 );
                 let are_positive = is_positive(before, column) && is_positive(after, column);
-                are_positive.then(|| changed(newer, after, (&column.name, column.unit), estimates))
+                are_positive.then(|| change_between(newer, after, (&column.name, column.unit), estimates))
             };
             comparison.changes.extend(matched.iter().filter_map(change));
         }
     }
-    comparison.common_shifts = common_shift::judge(&mut comparison.changes);
+    comparison.common_shifts = common_shift::find_common_shifts(&mut comparison.changes);
     comparison
 }
 
-/// What the older report measured and the newer did not, or not comparably.
-fn gone(old: &Report, new: &Report) -> Vec<Gone> {
+/// Returns what the older report has and the newer does not have, or not with a comparable value.
+fn find_gone(old: &Report, new: &Report) -> Vec<Gone> {
     let mut gone = Vec::new();
     for older in old.experiments.iter().filter(|older| !older.rows.is_empty()) {
         let mut add = |case: Option<String>, column: Option<&Column>| {
@@ -129,7 +129,7 @@ fn gone(old: &Report, new: &Report) -> Vec<Gone> {
                 continue;
             };
             let is_lost = |column: &&Column| is_positive(row, column) && !is_positive(after, column);
-            for column in compared(older).filter(is_lost) {
+            for column in compared_columns(older).filter(is_lost) {
                 add(Some(label(older, row)), Some(column));
             }
         }
@@ -137,19 +137,19 @@ fn gone(old: &Report, new: &Report) -> Vec<Gone> {
     gone
 }
 
-/// The columns that are compared. Ratios are left out, because they are computed from other columns.
-fn compared(outcome: &Outcome) -> impl Iterator<Item = &Column> {
+/// Returns the columns that are compared. Ratios are left out, because they are computed from other columns.
+fn compared_columns(outcome: &Outcome) -> impl Iterator<Item = &Column> {
     let columns = outcome.columns.iter();
     columns.filter(|column| !column.is_key && column.unit != Unit::Ratio)
 }
 
-/// Whether the value is positive, so that a ratio can be formed.
+/// Returns whether the value is positive, so that a ratio can be formed.
 fn is_positive(row: &Row, column: &Column) -> bool {
     let found = row.get(&column.name).estimate();
     found.is_some_and(|found| found.median > 0.0)
 }
 
-fn changed(
+fn change_between(
     outcome: &Outcome,
     row: &Row,
     (column, unit): (&str, Unit),
@@ -176,15 +176,15 @@ fn changed(
     }
 }
 
-/// The interval of the ratio: independent errors add up as squares, on a logarithmic scale.
+/// Returns the interval of the ratio. On a logarithmic scale, the squares of independent errors add up.
 pub(super) fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     let ratio = after.median / before.median;
-    let side = |ours: f64, theirs: f64| {
-        let (ours, theirs) = ((ours / after.median).ln(), (theirs / before.median).ln());
-        (ours * ours + theirs * theirs).sqrt()
+    let half_width = |new_end: f64, old_end: f64| {
+        let (new_end, old_end) = ((new_end / after.median).ln(), (old_end / before.median).ln());
+        (new_end * new_end + old_end * old_end).sqrt()
     };
-    let low = ratio * (-side(after.low, before.high)).exp();
-    let high = ratio * side(after.high, before.low).exp();
+    let low = ratio * (-half_width(after.low, before.high)).exp();
+    let high = ratio * half_width(after.high, before.low).exp();
     (low, high)
 }
 
@@ -198,14 +198,14 @@ fn keys<'r>(outcome: &'r Outcome, row: &'r Row) -> Vec<(&'r str, &'r Value)> {
         .collect()
 }
 
-/// A description of the row by its keys.
+/// Returns a description of the row by its keys.
 #[must_use]
 pub fn label(outcome: &Outcome, row: &Row) -> String {
-    label_of(outcome.columns.iter(), row)
+    label_by_columns(outcome.columns.iter(), row)
 }
 
-/// A description of the row by those of its keys that are in `columns`.
-pub(super) fn label_of<'c>(columns: impl Iterator<Item = &'c Column>, row: &Row) -> String {
+/// Returns a description of the row by those of its keys that are in `columns`.
+pub(super) fn label_by_columns<'c>(columns: impl Iterator<Item = &'c Column>, row: &Row) -> String {
     let keys = columns.filter(|column| column.is_key);
     let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
         (Value::Text(text), _) if text.is_empty() => None,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Six sizes, with two measured columns.
+    /// Returns a report of six sizes, with two measured columns and a ratio.
     fn report(walls: [f64; 6], half: f64) -> Report {
         let columns = vec![
             key("parent_bytes", "parent", Unit::Bytes),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_within_both_noises_is_none() {
+    fn the_interval_contains_1_if_the_difference_is_within_the_noise() {
         let (low, high) = interval(&estimate(100.0, 5.0), &estimate(104.0, 5.0));
         assert!(low < 1.0 && high > 1.0);
         let (low, high) = interval(&estimate(100.0, 5.0), &estimate(150.0, 5.0));
@@ -271,11 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn every_measured_column_of_the_very_same_case_is_compared() {
+    fn every_measured_column_of_cases_with_equal_keys_is_compared() {
         let old = report([100.0; 6], 1.0);
         let mut new = report([100.0; 6], 1.0);
         let found = compare(&old, &new);
-        assert_eq!(found.changes.len(), 12, "two columns, and no quotients");
+        assert_eq!(found.changes.len(), 12, "two columns, without the ratio");
         assert_eq!(found.changes[7].keys.get("parent_bytes"), &Value::from(16_000_002));
         assert_eq!((found.unmatched, found.conditions), (0, Vec::new()));
         // Both sizes are shown as 16.0 MB.
@@ -292,7 +292,7 @@ mod tests {
         };
         let mut new = report([100.0; 6], 1.0);
         assert_eq!(rows(&new).count(), 0);
-        // One value is untrusted, one is zero, and one row is missing.
+        // One value is unknown, one is zero, and one row is missing.
         new.experiments[0].rows[0].0[1].1 = Value::Unknown;
         new.experiments[0].rows[1].0[2].1 = Value::Estimate(estimate(0.0, 0.0));
         new.experiments[0].rows.pop();
@@ -314,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_changed_stands_out_of_a_machine_that_drifted() {
+    fn a_changed_case_stands_out_from_the_drift_of_the_machine() {
         let old = report([100.0; 6], 1.0);
         let found = compare(&old, &report([110.0, 112.0, 109.0, 160.0, 111.0, 110.0], 1.0));
-        let apart: Vec<bool> = found.changes[..6].iter().map(|change| change.stands_out).collect();
-        assert_eq!(apart, [false, false, false, true, false, false]);
+        let stands_out: Vec<bool> = found.changes[..6].iter().map(|change| change.stands_out).collect();
+        assert_eq!(stands_out, [false, false, false, true, false, false]);
         assert!(found.changes.iter().all(|change| change.beyond_noise));
-        let of_all = &found.common_shifts[0];
-        assert!((1.09..1.12).contains(&of_all.ratio) && of_all.low > 1.0, "{of_all:?}");
+        let shift = &found.common_shifts[0];
+        assert!((1.09..1.12).contains(&shift.ratio) && shift.low > 1.0, "{shift:?}");
     }
 
     proptest! {

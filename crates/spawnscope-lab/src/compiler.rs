@@ -1,4 +1,4 @@
-//! The C compiler, if there is one, for programs that cannot be written as bytes.
+//! The C compiler, if one is installed, for programs that are too complex to be written as bytes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,21 +11,21 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler `cc`, if it runs.
+    /// Finds the compiler `cc`; returns `None` if it cannot be run.
     #[must_use]
     pub fn find() -> Option<Compiler> {
         Compiler::named("cc")
     }
 
-    /// The compiler with this name, if it runs.
+    /// Finds the compiler with this name; returns `None` if it cannot be run.
     #[must_use]
     pub fn named(name: &str) -> Option<Compiler> {
-        let quiet = Command::new(name)
+        let status = Command::new(name)
             .arg("--version")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
-        quiet
+        status
             .is_ok_and(|status| status.success())
             .then(|| Compiler { name: name.to_owned() })
     }
@@ -33,7 +33,7 @@ impl Compiler {
     /// Compiles `source` to `output`. The options come last, because linkers expect libraries after the objects that need them.
     ///
     /// # Errors
-    /// The compiler's last error message.
+    /// If the compiler cannot be run, or if it fails; the error then has its last error message.
     pub fn compile(&self, source: &str, output: &Path, options: &[&str]) -> Result<PathBuf, LabError> {
         let file = output.with_extension("c");
         std::fs::write(&file, source).map_err(LabError::doing("write a program"))?;
@@ -47,11 +47,11 @@ impl Compiler {
         if compiled.status.success() {
             return Ok(output.to_owned());
         }
-        let said = String::from_utf8_lossy(&compiled.stderr);
-        let last = said
+        let errors = String::from_utf8_lossy(&compiled.stderr);
+        let last = errors
             .lines()
             .rfind(|line| line.contains("error") || line.contains("cannot"));
-        let last = last.or(said.lines().last()).unwrap_or("no reason given");
+        let last = last.or(errors.lines().last()).unwrap_or("no reason given");
         Err(LabError::Unavailable(format!("{} refused: {last}", self.name)))
     }
 }

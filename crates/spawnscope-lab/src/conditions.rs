@@ -1,18 +1,18 @@
-//! The conditions that differ between two reports, in words. Each may be the cause of a change.
+//! Lists the conditions that differ between two reports. Each may be the cause of a change.
 
 use std::fmt::Display;
 
 use super::machine::Machine;
 use super::outcome::Report;
-use super::run_conditions::{UNKNOWN, loads};
+use super::run_conditions::{UNKNOWN, load_texts};
 
 /// A condition, with its older and newer value.
 type Pair = (&'static str, String, String);
 
-/// The differing conditions, in words.
+/// Returns a line for each differing condition.
 pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
     let (before, after) = (&old.machine, &new.machine);
-    let yes_no = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let yes_no = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
     let memory = |bytes: Option<u64>| bytes.map(spawnscope_data::units::bytes);
     let pairs = [
         (
@@ -52,19 +52,19 @@ pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
         ),
         ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
     ];
-    let pairs: Vec<Pair> = pairs.into_iter().chain(of_the_runs(before, after)).collect();
+    let pairs: Vec<Pair> = pairs.into_iter().chain(run_condition_pairs(before, after)).collect();
     let differing = pairs
         .iter()
         .filter(|(_, before, after)| before != after && before != UNKNOWN && after != UNKNOWN);
     differing
         .map(|(what, before, after)| format!("{what}: {before} -> {after}"))
-        .chain(other_files(old, new))
-        .chain(unknown(&pairs))
+        .chain(different_files(old, new))
+        .chain(unknown_conditions(&pairs))
         .collect()
 }
 
-/// Conditions that only one of the reports has. Reports of different versions differ in many.
-fn unknown(pairs: &[Pair]) -> Vec<String> {
+/// Returns a line for each report with the conditions that only the other one has. Reports of different versions may lack many.
+fn unknown_conditions(pairs: &[Pair]) -> Vec<String> {
     let names = |is_unknown: fn(&Pair) -> bool| {
         let names = pairs.iter().filter(|pair| is_unknown(pair) && pair.1 != pair.2);
         names.map(|(what, ..)| *what).collect::<Vec<_>>().join(", ")
@@ -80,8 +80,8 @@ fn unknown(pairs: &[Pair]) -> Vec<String> {
         .collect()
 }
 
-/// Programs of the same name that are different files, in words.
-fn other_files(old: &Report, new: &Report) -> Vec<String> {
+/// Returns a line for each program that is another file in the newer report.
+fn different_files(old: &Report, new: &Report) -> Vec<String> {
     let mut changes = Vec::new();
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
@@ -95,11 +95,11 @@ fn other_files(old: &Report, new: &Report) -> Vec<String> {
     changes
 }
 
-/// Conditions that can differ between two runs on the same machine.
-fn of_the_runs(before: &Machine, after: &Machine) -> [Pair; 5] {
+/// Returns the conditions that can differ between two runs on the same machine.
+fn run_condition_pairs(before: &Machine, after: &Machine) -> [Pair; 5] {
     let (before, after) = (&before.run_conditions, &after.run_conditions);
-    let [load_before, newer_load_before] = loads(before.load_before, after.load_before);
-    let [load_after, newer_load_after] = loads(before.load_after, after.load_after);
+    let [load_before, newer_load_before] = load_texts(before.load_before, after.load_before);
+    let [load_after, newer_load_after] = load_texts(before.load_after, after.load_after);
     [
         ("load average before", load_before, newer_load_before),
         ("load average after", load_after, newer_load_after),
@@ -126,7 +126,7 @@ mod tests {
     use super::super::outcome::Outcome;
     use super::*;
 
-    /// A report with one experiment, from this machine.
+    /// Returns a report of this machine with one experiment.
     fn report() -> Report {
         Report {
             experiments: vec![Outcome::new("", Vec::new())],
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn other_differences_are_reported() {
+    fn a_different_kernel_effort_or_program_file_is_reported() {
         let (mut old, mut new) = (report(), report());
         new.quick = true;
         new.machine.kernel = "7.0".to_owned();
@@ -147,9 +147,9 @@ mod tests {
         };
         old.experiments[0].files = file("/usr/bin/python3.11").into();
         new.experiments[0].files = file("~/.local/bin/python3.13").into();
-        let said = conditions(&old, &new);
+        let lines = conditions(&old, &new);
         assert_eq!(
-            said,
+            lines,
             [
                 format!("kernel: {} -> 7.0", old.machine.kernel),
                 "quick: no -> yes".to_owned(),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_change_on_one_machine_are_reported() {
+    fn conditions_that_differ_between_runs_on_one_machine_are_reported() {
         let (mut old, mut new) = (report(), report());
         old.seconds = Some(15.0);
         new.seconds = Some(1.5);
@@ -171,7 +171,7 @@ mod tests {
         (before.most_open_files, after.most_open_files) = (Some(1024), Some(524_288));
         before.sh = Some("/usr/bin/dash".to_owned());
         after.sh = Some("/usr/bin/bash".to_owned());
-        // The older report is of a version without these conditions.
+        // An older version does not report these conditions.
         assert_eq!(
             conditions(&report(), &new),
             [

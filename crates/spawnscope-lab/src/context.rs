@@ -1,4 +1,5 @@
-//! What experiments share: a directory in which programs may be executed, the tiny programs, the effort, and the request to stop.
+//! The context that all experiments share: a directory in which programs may be executed, the tiny programs, the effort, and a watcher that
+//! receives progress and can stop the run.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use super::LabError;
 use super::batches::Case;
 use super::harness::{Effort, Measured, interleave};
 use super::keeper::{self, Keeper};
-use super::memory::Room;
+use super::memory::AvailableMemory;
 use super::outcome::Outcome;
 use super::tiny;
 use super::worker::Mechanism;
@@ -23,7 +24,7 @@ pub struct ExperimentContext<'a> {
     /// The largest parent, in bytes.
     pub max_memory: u64,
     directory: TempDir,
-    /// Declared after the directory, so that the keeper is dropped when the directory is already removed.
+    /// Declared after the directory, so that it is dropped after the directory has been removed.
     _keeper: Option<Keeper>,
     notes: RefCell<Vec<String>>,
     watch: &'a dyn Watch,
@@ -31,7 +32,7 @@ pub struct ExperimentContext<'a> {
 
 /// Receives progress, and can stop the run.
 pub trait Watch {
-    /// Reports the current step and the finished share. Returning false stops the run; results so far are kept.
+    /// Receives the current step, empty for measurements, and the finished share. Returns false to stop the run; results so far are kept.
     fn may_continue(&self, doing: &str, share: f64) -> bool;
 }
 
@@ -52,38 +53,38 @@ impl<'a> ExperimentContext<'a> {
         })
     }
 
-    /// Notes about the machine, for every report.
+    /// Returns notes about the directory, which are added to every outcome.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.notes.borrow().clone()
     }
 
-    /// The directory of this run.
+    /// Returns the temporary directory of this run.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The child that ends at once: a few instructions, without libraries.
+    /// Returns the tiny program, which exits immediately: a few instructions, without libraries.
     #[must_use]
     pub fn tiny(&self) -> Program {
-        Program::new([self.tiny_path()]).ends_with(tiny::STATUS)
+        Program::new([self.tiny_path()]).with_status(tiny::STATUS)
     }
 
-    /// The path of that program.
+    /// Returns the path of the tiny program.
     #[must_use]
     pub fn tiny_path(&self) -> PathBuf {
         self.directory.path().join(TINY)
     }
 
-    /// The tiny program for a mechanism: one that also writes a word if the mechanism reads its output from a pipe.
+    /// Returns the tiny program for a mechanism. If the mechanism reads its output from a pipe, the program also writes a word.
     #[must_use]
     pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
-        if !mechanism.reads() {
+        if !mechanism.reads_output() {
             return self.tiny();
         }
         let path = self.directory.path().join(SPEAKER);
-        Program::new([path]).ends_with(tiny::STATUS).says(tiny::WORD)
+        Program::new([path]).with_status(tiny::STATUS).with_output(tiny::WORD)
     }
 
     /// Measures cases in turns.
@@ -92,7 +93,7 @@ impl<'a> ExperimentContext<'a> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
-    /// Measures cases in turns as one part of an experiment: `share` of its time, following parts that took `after`.
+    /// Measures cases in turns as one part of an experiment, which has `share` of its time and comes after the share `after`.
     #[must_use]
     pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measured> {
         let effort = Effort {
@@ -102,18 +103,19 @@ impl<'a> ExperimentContext<'a> {
         interleave(effort, cases, &|done| self.watch.may_continue("", after + done * share))
     }
 
-    /// Reports a preparation step; false: stop.
+    /// Reports a preparation step. Returns false if the run must stop.
     #[must_use]
     pub fn may_continue(&self, doing: &str, share: f64) -> bool {
         self.watch.may_continue(doing, share)
     }
 
-    /// The size of each of several parents that live at the same time: `wanted`, or less if memory is short, which a note then says.
+    /// Returns the size of each of several parents that exist at the same time: `wanted`, or less if memory is short. If it is short, adds
+    /// a note.
     #[must_use]
     pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
         let wanted = wanted.min(self.max_memory);
-        let room = Room::here();
-        let size = wanted.min(room.each).min(room.in_all / parents);
+        let available = AvailableMemory::now();
+        let size = wanted.min(available.per_process).min(available.total / parents);
         if size < wanted {
             outcome.note(format!(
                 "parents of {} instead of {}: not enough memory",
@@ -124,17 +126,18 @@ impl<'a> ExperimentContext<'a> {
         size
     }
 
-    /// One of two values, depending on the effort.
+    /// Returns one of two values, depending on the effort.
     #[must_use]
-    pub fn pick<T>(&self, whole: T, quick: T) -> T {
-        if self.effort.quick { quick } else { whole }
+    pub fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.effort.quick { quick } else { full }
     }
 }
 
+/// The file names of the tiny programs. The speaker also writes a word.
 const TINY: &str = "tiny";
 const SPEAKER: &str = "tiny-speaker";
 
-/// The first directory in which the tiny program can be executed, and why earlier candidates failed.
+/// Creates a directory in the first candidate in which the tiny program can be executed. Also returns why earlier candidates failed.
 fn executable_directory() -> Result<(TempDir, Vec<String>), LabError> {
     let home = std::env::home_dir().map(|home| home.join(".cache"));
     let directories = [
@@ -186,7 +189,8 @@ fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
     }
 }
 
-/// Commas separate linker options, colons separate directories in PATH, and white space and quotes are special in shells.
+/// Returns whether a character has no special meaning: commas separate linker options, colons separate directories in PATH, and white space
+/// and quotes are special in shells.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "/._-+=@%~^".contains(character)
 }

@@ -1,4 +1,4 @@
-//! Fresh copies of a program, which were never executed; files evicted from the page cache; and programs in memory without a file.
+//! Writes fresh copies of a program, evicts files from the page cache, and copies programs into memory, where no file system has them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,11 +11,11 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::LabError;
 
-/// Creates `count` copies in a directory of their own.
+/// Creates `directory`, and in it `count` copies of a program that were never executed.
 ///
 /// # Errors
-/// If they cannot be written.
-pub fn fresh(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
+/// If a copy cannot be written, or does not stay in the page cache.
+pub fn write_fresh_copies(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
     let doing = || LabError::doing(format!("copy {}", program.display()));
     fs::create_dir_all(directory).map_err(doing())?;
     let content = fs::read(program).map_err(doing())?;
@@ -31,8 +31,8 @@ pub fn fresh(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathB
     (0..count).map(copy).collect()
 }
 
-/// Writes a program, and returns whether all of it is in the page cache. The kernel's own copy functions would not put it there on file
-/// systems that share blocks between files.
+/// Writes a program, and returns whether all of it is in the page cache. The kernel's copy functions, such as copy_file_range, would not
+/// put it there on file systems that share blocks between files.
 fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true).mode(0o755);
@@ -41,11 +41,11 @@ fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     Ok(pages_in_memory(&file)? == content.len().div_ceil(rustix::param::page_size()))
 }
 
-/// Evicts a file's content, not its metadata, from the page cache, which the file's owner may do.
+/// Evicts a file's content, but not its metadata, from the page cache. The file's owner may do that.
 ///
 /// # Errors
-/// If it cannot be written back or evicted, or if its file system keeps it in memory regardless.
-pub fn forget(path: &Path) -> Result<(), LabError> {
+/// If the content cannot be written back or evicted, or if the file system always keeps files in memory.
+pub fn evict(path: &Path) -> Result<(), LabError> {
     let doing = || LabError::doing(format!("evict {} from the page cache", path.display()));
     let file = File::open(path).map_err(doing())?;
     file.sync_all().map_err(doing())?;
@@ -65,7 +65,7 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
         return Ok(0);
     }
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: creates a new mapping that is never accessed; the kernel writes one byte for each of its pages.
+    // SAFETY: the new mapping is never accessed, and `pages` has room for the byte that the kernel writes for each of its pages.
     unsafe {
         let start = libc::mmap(
             std::ptr::null_mut(),
@@ -88,7 +88,7 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
     Ok(pages.iter().filter(|page| **page & 1 == 1).count())
 }
 
-/// A program in a memfd, on no file system, so that no scanner watches it.
+/// A program in a memfd. It is on no mounted file system, so no scanner watches it.
 pub struct InMemory {
     file: File,
 }
@@ -97,8 +97,8 @@ impl InMemory {
     /// Copies a program into memory.
     ///
     /// # Errors
-    /// If the kernel does not allow executing memfds.
-    pub fn of(program: &Path) -> Result<InMemory, LabError> {
+    /// If the memfd cannot be created, for example because the kernel does not allow memfds to be executed.
+    pub fn copy_of(program: &Path) -> Result<InMemory, LabError> {
         let doing = || LabError::doing("copy a program into memory");
         // Linux 6.3 introduced the EXEC flag; older kernels reject it.
         let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
@@ -110,7 +110,7 @@ impl InMemory {
         Ok(InMemory { file })
     }
 
-    /// The path by which any process of this user can execute it.
+    /// Returns a path with which any process of this user can execute the program.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fresh_copies_are_in_memory_and_programs() {
+    fn fresh_copies_are_executable_and_in_the_page_cache() {
         let directory = tempfile::tempdir().unwrap();
-        // On the same file system, which might share blocks between the files.
+        // The program is on the same file system, which might share blocks between files.
         let program = directory.path().join("program");
         fs::write(&program, fs::read("/bin/true").unwrap()).unwrap();
-        let made = fresh(&program, &directory.path().join("fresh"), 3).unwrap();
+        let made = write_fresh_copies(&program, &directory.path().join("fresh"), 3).unwrap();
         assert_eq!(made.len(), 3);
         for copy in &made {
             let file = File::open(copy).unwrap();

@@ -1,12 +1,12 @@
-//! Straight lines through measured points, robust against a few outliers.
+//! Fits straight lines through measured points, robust against a few outliers.
 
-use super::effect::{is_flat, named};
 use super::harness::{Estimate, MIN_ROUNDS, Measured};
 use super::linearity::Linearity;
+use super::noise_notes::{is_flat, names_or_count};
 use super::outcome::{Fit, Outcome};
 use spawnscope_data::statistics::{median, theil_sen_slope};
 
-/// Series with fewer points get no line.
+/// Series with fewer points than this get no line.
 const MIN_POINTS: usize = 4;
 
 /// A slope with its interval.
@@ -18,27 +18,27 @@ pub(super) struct Slope {
 }
 
 impl Outcome {
-    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and notes the series without one. The slope
-    /// is per `unit` of the x axis, which is called `per`.
+    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and adds notes on the other series. The slope
+    /// is per `unit` of the column `x`; `per` is the name of that unit.
     pub fn fit(&mut self, x: &str, unit: f64, per: &str) {
-        self.add_lines(x, unit, per, |_, points| within_intervals(points));
+        self.add_lines(x, unit, per, |_, points| slope_within_intervals(points));
     }
 
-    /// As `fit`, if each round of `measured` was a sweep along the x axis. Points of one sweep depend on each other, so each sweep has its
-    /// own slope, and the interval is over sweeps.
+    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one sweep depend on each other, so a slope is
+    /// computed for each sweep, and the interval is that of these slopes.
     pub fn fit_sweeps(&mut self, x: &str, unit: f64, per: &str, measured: &[Measured]) {
         let mut series: Vec<(String, Vec<(f64, &Measured)>)> = Vec::new();
         for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {
-            let Some(at) = row.get(x).number() else { continue };
+            let Some(position) = row.get(x).number() else { continue };
             let name = self.series_of(row);
             match series.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, cases)) => cases.push((at / unit, case)),
-                None => series.push((name, vec![(at / unit, case)])),
+                Some((_, cases)) => cases.push((position / unit, case)),
+                None => series.push((name, vec![(position / unit, case)])),
             }
         }
         self.add_lines(x, unit, per, |name, _| {
             let (_, cases) = series.iter().find(|(other, _)| other == name)?;
-            over_sweeps(cases)
+            slope_over_sweeps(cases)
         });
     }
 
@@ -47,7 +47,7 @@ impl Outcome {
         x: &str,
         unit: f64,
         per: &str,
-        slope_of: impl Fn(&str, &[(f64, &Estimate)]) -> Option<Slope>,
+        find_slope: impl Fn(&str, &[(f64, &Estimate)]) -> Option<Slope>,
     ) {
         if self.chart.as_ref().is_none_or(|chart| chart.x != x) {
             return;
@@ -57,9 +57,9 @@ impl Outcome {
         let count = all.len();
         for (series, points) in all {
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
-            match slope_of(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
+            match find_slope(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
                 Some(slope) if slope.low > 0.0 || slope.high < 0.0 => {
-                    fits.extend(fitted(series, &scaled, slope, per));
+                    fits.extend(line_through(series, &scaled, slope, per));
                 }
                 Some(_) => flat.push(series),
                 None if is_flat(&points) => short.push(series),
@@ -68,21 +68,25 @@ impl Outcome {
         }
         self.fits = fits;
         if !flat.is_empty() {
-            self.note(format!("no slope beyond the noise: {}", named(&flat, count, "series")));
+            self.note(format!(
+                "no slope beyond the noise: {}",
+                names_or_count(&flat, count, "series")
+            ));
         }
         self.note_flat(&short, count);
     }
 }
 
-/// The line with this slope through the points.
-fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) -> Option<Fit> {
-    let of = |x: f64, at_zero: f64| at_zero + slope.median * x;
-    let at_zero = median(points.iter().map(|(x, y)| y.median - of(*x, 0.0)))?;
+/// Returns the line with this slope through the points.
+fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) -> Option<Fit> {
+    let line = |x: f64, at_zero: f64| at_zero + slope.median * x;
+    let at_zero = median(points.iter().map(|(x, y)| y.median - line(*x, 0.0)))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
-    let around = |of: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y.median - of(*x)).powi(2)).sum::<f64>();
-    let (left, all) = (around(&|x| of(x, at_zero)), around(&|_| mean));
-    // The share of variance explained; unknown if nothing varies.
-    let r_squared = (all > 0.0).then(|| (1.0 - left / all).max(0.0));
+    let sum_of_squares =
+        |model: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y.median - model(*x)).powi(2)).sum::<f64>();
+    let (unexplained, total) = (sum_of_squares(&|x| line(x, at_zero)), sum_of_squares(&|_| mean));
+    // The share of the variance that the line explains; unknown if nothing varies.
+    let r_squared = (total > 0.0).then(|| (1.0 - unexplained / total).max(0.0));
     Some(Fit {
         series,
         at_zero_ns: at_zero,
@@ -90,12 +94,12 @@ fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) 
         slope_interval_ns: Some([slope.low, slope.high]),
         per: per.to_owned(),
         r_squared,
-        linearity: Linearity::of(points, r_squared),
+        linearity: Linearity::judge(points, r_squared),
     })
 }
 
-/// The median of the slopes of all complete sweeps, with the interval over sweeps.
-fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
+/// Returns the median of the slopes of all complete sweeps, with its interval.
+fn slope_over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
     let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
     let slope = |sweep: usize| {
@@ -114,19 +118,20 @@ fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
     })
 }
 
-/// The median slope over all pairs of points, with the medians of the smallest and largest slopes that the intervals of each pair allow.
-pub(super) fn within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
+/// Returns the median slope over all pairs of points. Its interval is from the median of the smallest slopes to the median of the largest
+/// slopes that the intervals of each pair allow.
+pub(super) fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (number, (x, y)) in points.iter().enumerate() {
         for (other_x, other) in points.iter().skip(number + 1).filter(|(other_x, _)| other_x != x) {
-            let ((left, right), run) = if x < other_x {
+            let ((lower, upper), distance) = if x < other_x {
                 ((y, other), other_x - x)
             } else {
                 ((other, y), x - other_x)
             };
-            least.push((right.low - left.high) / run);
-            most.push((right.high - left.low) / run);
+            least.push((upper.low - lower.high) / distance);
+            most.push((upper.high - lower.low) / distance);
         }
     }
     Some(Slope {
@@ -141,29 +146,29 @@ mod tests {
     use super::super::outcome::{Row, Scale, Unit, Value, key, measure};
     use super::*;
 
-    fn within(half: f64, medians: &[f64]) -> Vec<Estimate> {
-        let estimate = |median: &f64| Estimate::made_up(*median, half, 6);
+    fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {
+        let estimate = |median: &f64| Estimate::for_test(*median, half, 6);
         medians.iter().map(estimate).collect()
     }
 
-    fn line_through(half: f64, medians: &[f64]) -> Option<Fit> {
-        let estimates = within(half, medians);
+    fn fit_medians(half: f64, medians: &[f64]) -> Option<Fit> {
+        let estimates = estimates(half, medians);
         let points: Vec<(f64, &Estimate)> = estimates.iter().enumerate().map(|(x, y)| (x as f64, y)).collect();
-        fitted(String::new(), &points, within_intervals(&points)?, "step")
+        line_through(String::new(), &points, slope_within_intervals(&points)?, "step")
     }
 
     #[test]
-    fn a_line_is_found_again_with_one_point_beside_it() {
-        let found = line_through(0.5, &[10.0, 12.0, 14.0, 16.0, 18.0, 100.0, 22.0]).unwrap();
+    fn a_line_is_recovered_despite_one_outlier() {
+        let found = fit_medians(0.5, &[10.0, 12.0, 14.0, 16.0, 18.0, 100.0, 22.0]).unwrap();
         assert_eq!((found.at_zero_ns, found.slope_ns), (10.0, 2.0));
         let [low, high] = found.slope_interval_ns.unwrap();
         assert!(low > 1.0 && low < 2.0 && high > 2.0, "{found:?}");
         assert!(found.r_squared.unwrap() < 0.5, "the outlier lowers it");
-        assert_eq!(line_through(0.5, &[3.0; 7]).unwrap().r_squared, None, "nothing varies");
+        assert_eq!(fit_medians(0.5, &[3.0; 7]).unwrap().r_squared, None, "nothing varies");
     }
 
-    /// A chart of walls by size, without points.
-    fn drawn() -> Outcome {
+    /// Returns an outcome with a chart of walls by size, without points.
+    fn outcome_with_chart() -> Outcome {
         let columns = vec![
             key("case", "case", Unit::Text),
             key("size", "size", Unit::Bytes),
@@ -174,9 +179,9 @@ mod tests {
         outcome
     }
 
-    /// A series of 40 points with noise, in sweeps with different slopes.
-    fn swept(slopes: &[f64]) -> Outcome {
-        let mut outcome = drawn();
+    /// Returns an outcome with one series of 40 noisy points, measured in a sweep for each slope.
+    fn outcome_of_sweeps(slopes: &[f64]) -> Outcome {
+        let mut outcome = outcome_with_chart();
         let mut random = fastrand::Rng::with_seed(1);
         let mut point = |x: f64| Measured {
             keys: vec![Value::from("swept"), Value::Number(x * 1e3)],
@@ -194,26 +199,29 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_over_sweeps_is_as_certain_as_these_agree() {
-        let found = swept(&[10.0, 14.0, 9.0, 13.0, 11.0, 12.0]);
+    fn the_interval_of_a_slope_over_sweeps_spans_the_slopes_of_the_sweeps() {
+        let found = outcome_of_sweeps(&[10.0, 14.0, 9.0, 13.0, 11.0, 12.0]);
         let [low, high] = found.fits[0].slope_interval_ns.unwrap();
         assert!((low - 9.0).abs() < 0.1 && (high - 14.0).abs() < 0.1, "{:?}", found.fits);
         assert!((found.fits[0].slope_ns - 11.5).abs() < 0.1);
-        // Each sweep has a clear slope, but together they have none.
-        let apart = swept(&[1.0, -1.0, 2.0, -1.5, 1.0, -1.0]);
+        // Each sweep has a clear slope, but the slopes contradict each other.
+        let contradictory = outcome_of_sweeps(&[1.0, -1.0, 2.0, -1.5, 1.0, -1.0]);
         assert_eq!(
-            (apart.fits.len(), apart.notes.as_slice()),
+            (contradictory.fits.len(), contradictory.notes.as_slice()),
             (0, &["no slope beyond the noise: swept".to_owned()][..])
         );
-        let few = swept(&[10.0; 5]);
+        let few = outcome_of_sweeps(&[10.0; 5]);
         assert_eq!(few.fits, [], "fewer sweeps have no interval");
     }
 
     #[test]
-    fn a_slope_within_the_noise_of_its_points_is_none() {
-        let mut outcome = drawn();
+    fn a_slope_within_the_noise_of_its_points_is_not_fitted() {
+        let mut outcome = outcome_with_chart();
         for (case, half) in [("clear", 10.0), ("noisy", 300.0)] {
-            for (size, wall) in within(half, &[1000.0, 1100.0, 1200.0, 1300.0]).into_iter().enumerate() {
+            for (size, wall) in estimates(half, &[1000.0, 1100.0, 1200.0, 1300.0])
+                .into_iter()
+                .enumerate()
+            {
                 outcome.rows.push(Row(vec![
                     ("case".to_owned(), Value::from(case)),
                     ("size".to_owned(), Value::from(size as u64 * 1000)),
@@ -221,7 +229,7 @@ mod tests {
                 ]));
             }
         }
-        for (size, wall) in within(1.0, &[1.0, 1.1, 1.2]).into_iter().enumerate() {
+        for (size, wall) in estimates(1.0, &[1.0, 1.1, 1.2]).into_iter().enumerate() {
             outcome.rows.push(Row(vec![
                 ("case".to_owned(), Value::from("three points")),
                 ("size".to_owned(), Value::from(size as u64 * 1000)),

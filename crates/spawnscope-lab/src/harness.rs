@@ -1,5 +1,5 @@
-//! Measures cases in rounds: every case runs one batch per round, so that disturbances of the machine affect all cases alike. Makes as many
-//! rounds as the noise requires and the time allows, and computes medians with intervals. `batches` has the batches themselves.
+//! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the machine affect all cases alike. Makes as many
+//! rounds as the noise requires and the time allows, and computes medians with intervals. The batches are in `batches`.
 
 use std::time::{Duration, Instant};
 
@@ -17,25 +17,25 @@ const MAX_ROUNDS: usize = 200;
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Use smaller sizes, and accept a rough result.
+    /// Whether to use smaller sizes, and to accept a rough result.
     pub quick: bool,
-    /// The time for the rounds of one experiment. The minimum number of rounds is made in any case.
+    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are made even if they take longer.
     pub time: Duration,
 }
 
 impl Effort {
-    /// The wanted noise: half an interval's length as a fraction of the median.
+    /// Returns the wanted noise: half an interval's length as a fraction of the median.
     pub(super) fn wanted_noise(self) -> f64 {
         if self.quick { 0.1 } else { 0.01 }
     }
 
-    /// How long one batch of a case should take.
+    /// Returns how long one batch of a case should take.
     pub(super) fn batch(self) -> Duration {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    /// The minimum and maximum number of launches in a batch, if launches are short.
-    pub(super) fn launches_in_a_turn(self) -> [f64; 2] {
+    /// Returns the minimum and maximum number of launches in a batch, for short launches.
+    pub(super) fn batch_launch_limits(self) -> [f64; 2] {
         if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
 }
@@ -58,9 +58,9 @@ pub struct Measured {
 pub struct Estimate {
     /// The median over rounds.
     pub median: f64,
-    /// The lower end; the smallest value if there are too few rounds.
+    /// The lower end of the interval; the smallest value if there are too few rounds.
     pub low: f64,
-    /// The upper end; the largest value if there are too few rounds.
+    /// The upper end of the interval; the largest value if there are too few rounds.
     pub high: f64,
     /// The number of rounds.
     pub rounds: usize,
@@ -68,8 +68,8 @@ pub struct Estimate {
 
 #[cfg(test)]
 impl Estimate {
-    /// An estimate for tests: `median` ± `half` over `rounds` rounds.
-    pub(super) fn made_up(median: f64, half: f64, rounds: usize) -> Estimate {
+    /// Returns an estimate for tests: `median` ± `half` over `rounds` rounds.
+    pub(super) fn for_test(median: f64, half: f64, rounds: usize) -> Estimate {
         Estimate {
             median,
             low: median - half,
@@ -80,12 +80,12 @@ impl Estimate {
 }
 
 impl Estimate {
-    /// The estimate from one value per round; `None` without rounds.
+    /// Returns the estimate from one value per round; `None` without rounds.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let below = ranks_outside(sorted.len());
+        let below = droppable_ranks(sorted.len());
         Some(Estimate {
             median: median(sorted.iter().copied())?,
             low: *sorted.get(below)?,
@@ -94,7 +94,7 @@ impl Estimate {
         })
     }
 
-    /// Half the interval as a fraction of the median; infinite if the median is zero and the interval is not.
+    /// Returns half the interval as a fraction of the median; infinite if the median is zero and the interval is not.
     #[must_use]
     pub fn noise(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
@@ -102,24 +102,24 @@ impl Estimate {
     }
 }
 
-/// How many order statistics can be dropped at either end so that the others contain the median with 95 %. This is the sign test, which
-/// follows the binomial distribution.
-fn ranks_outside(count: usize) -> usize {
-    const MISSED_AT_EACH_END: f64 = 0.025;
-    let mut outside = 0;
+/// Returns how many of the sorted values can be dropped at either end so that the range of the others contains the median with a
+/// probability of 95 %. This is the sign test, which follows the binomial distribution.
+fn droppable_ranks(count: usize) -> usize {
+    const MISSED_AT_EITHER_END: f64 = 0.025;
+    let mut dropped = 0;
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut sum = probability;
-    while sum <= MISSED_AT_EACH_END && outside + 1 < count.div_ceil(2) {
-        outside += 1;
-        probability *= (count - outside + 1) as f64 / outside as f64;
+    while sum <= MISSED_AT_EITHER_END && dropped + 1 < count.div_ceil(2) {
+        dropped += 1;
+        probability *= (count - dropped + 1) as f64 / dropped as f64;
         sum += probability;
     }
-    // `outside` is the first rank that is too many.
-    outside.saturating_sub(usize::from(sum > MISSED_AT_EACH_END))
+    // If the sum exceeds the limit, the last value that was dropped is one too many.
+    dropped.saturating_sub(usize::from(sum > MISSED_AT_EITHER_END))
 }
 
 impl Measured {
-    /// A case that failed before its first round.
+    /// Returns a case that failed before its first round.
     #[must_use]
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measured {
         Measured {
@@ -130,13 +130,13 @@ impl Measured {
         }
     }
 
-    /// Whether it has results to report.
+    /// Returns whether the case has results to report.
     #[must_use]
     pub fn has_results(&self) -> bool {
         self.failure.is_none() && !self.rounds.is_empty()
     }
 
-    /// A description of the case by its keys.
+    /// Returns a description of the case by its keys.
     #[must_use]
     pub fn label(&self) -> String {
         let text = self.keys.iter().filter_map(|key| match key {
@@ -148,7 +148,7 @@ impl Measured {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// The values of a column, round by round.
+    /// Returns the values of a column, round by round.
     #[must_use]
     pub fn values(&self, column: usize) -> Vec<f64> {
         self.rounds
@@ -157,47 +157,47 @@ impl Measured {
             .collect()
     }
 
-    /// The estimate of a column.
+    /// Returns the estimate of a column.
     #[must_use]
     pub fn estimate(&self, column: usize) -> Option<Estimate> {
         Estimate::of(&self.values(column))
     }
 
-    /// The ratio to another case, computed round by round; `None` if the other case's value is zero.
+    /// Returns the ratio of a column to that of another case, computed round by round; `None` if the other case's value is zero.
     #[must_use]
     pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
-        let ratios = quotients(&self.values(column), &base.values(column));
+        let ratios = ratios(&self.values(column), &base.values(column));
         Estimate::of(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
     }
 }
 
-fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
-    above.iter().zip(below).map(|(above, below)| above / below).collect()
+fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
+    values.iter().zip(bases).map(|(value, base)| value / base).collect()
 }
 
-/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, the results so far are
-/// returned.
+/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, returns the
+/// results so far.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measured> {
     let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
     prepare(&mut batches, effort, &|| may_continue(0.0));
     let mut order: Vec<usize> = (0..batches.len()).collect();
-    // A fixed seed, so that every run uses the same orders.
+    // With a fixed seed, every run uses the same orders.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     'rounds: for round in 0..MAX_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
-        let enough = round >= MIN_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
-        let done = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
-        if enough {
+        let is_enough = round >= MIN_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
+        let share = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
+        if is_enough {
             break;
         }
-        // A case that follows a slow one finds cold caches; with a random order, no case always does.
+        // A case that follows a slow one finds cold caches. In a random order, this does not always affect the same case.
         random.shuffle(&mut order);
         for &index in &order {
-            if !may_continue(done) {
+            if !may_continue(share) {
                 break 'rounds;
             }
-            batches[index].take();
+            batches[index].measure();
         }
     }
     batches.into_iter().map(|batch| batch.measured).collect()
@@ -212,7 +212,7 @@ mod tests {
     use super::super::outcome::{Outcome, Unit, key, measure};
     use super::*;
 
-    const BRIEF: Effort = Effort {
+    const QUICK: Effort = Effort {
         quick: true,
         time: Duration::ZERO,
     };
@@ -223,9 +223,9 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_the_sign_test() {
-        // From tables of the binomial distribution: the number of values to drop at either end.
-        for (count, outside) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
-            assert_eq!(ranks_outside(count), outside, "{count}");
+        // The number of values to drop at either end, from tables of the binomial distribution.
+        for (count, dropped) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
+            assert_eq!(droppable_ranks(count), dropped, "{count}");
         }
         let found = Estimate::of(&[9.0, 1.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]).unwrap();
         assert_eq!((found.low, found.median, found.high, found.rounds), (2.0, 5.0, 8.0, 9));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_its_turn_in_every_round_and_the_fewest_rounds_are_made() {
+    fn every_case_runs_in_every_round_and_without_time_the_minimum_of_rounds_is_made() {
         let batches = RefCell::new(Vec::new());
         let noisy = |name: &'static str| {
             let batches = &batches;
@@ -243,7 +243,7 @@ mod tests {
                 Ok(vec![batches.borrow().len() as f64])
             })
         };
-        let measured = interleave(BRIEF, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
+        let measured = interleave(QUICK, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
         assert!(
             measured
                 .iter()
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_cases_end_early_and_noisy_ones_take_the_time() {
+    fn quiet_cases_end_early_and_noisy_ones_run_until_a_limit() {
         let effort = Effort {
             quick: true,
             time: Duration::from_secs(3600),
@@ -277,11 +277,15 @@ mod tests {
             vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))],
             &|_| true,
         );
-        assert_eq!(noisy[0].rounds.len(), MAX_ROUNDS, "an hour is not over");
+        assert_eq!(
+            noisy[0].rounds.len(),
+            MAX_ROUNDS,
+            "the limit is reached before the hour is over"
+        );
     }
 
     #[test]
-    fn a_case_that_fails_is_not_run_again_and_gives_no_estimate_to_the_report() {
+    fn a_failed_case_is_not_run_again_and_has_no_row_in_the_outcome() {
         let runs = Cell::new(0);
         let failing = case("failing", |_| {
             runs.set(runs.get() + 1);
@@ -290,7 +294,7 @@ mod tests {
             }
             Ok(vec![1.0])
         });
-        let measured = interleave(BRIEF, vec![failing, case("sound", |_| Ok(vec![2.0]))], &|_| true);
+        let measured = interleave(QUICK, vec![failing, case("sound", |_| Ok(vec![2.0]))], &|_| true);
         assert_eq!(runs.get(), 7, "five of them were trials");
         let columns = vec![key("case", "case", Unit::Text), measure("wall_ns", "wall", Unit::Nanos)];
         let mut outcome = Outcome::new("", columns);
@@ -301,25 +305,25 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_ends_with_what_there_is() {
-        let asked = Cell::new(0);
+    fn an_interruption_keeps_the_results_so_far() {
+        let calls = Cell::new(0);
         let may_continue = |_| {
-            asked.set(asked.get() + 1);
-            asked.get() <= 7
+            calls.set(calls.get() + 1);
+            calls.get() <= 7
         };
-        let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &may_continue);
+        let measured = interleave(QUICK, vec![case("cut", |_| Ok(vec![1.0]))], &may_continue);
         assert_eq!(measured[0].rounds.len(), 2, "also called before each of five trials");
-        let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
+        let never = interleave(QUICK, vec![case("none", |_| panic!("run"))], &|_| false);
         assert!(never[0].rounds.is_empty() && !never[0].has_results());
     }
 
     #[test]
-    fn ratios_are_of_the_same_round() {
+    fn ratios_are_computed_within_rounds() {
         // The machine is twice as slow in every second round, which does not affect the ratio.
-        let rounds = |of: f64| (0..8).map(|round| vec![of * f64::from(1 + round % 2)]).collect();
-        let measured = |of| Measured {
+        let rounds = |time: f64| (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
+        let measured = |time| Measured {
             keys: Vec::new(),
-            rounds: rounds(of),
+            rounds: rounds(time),
             launches: None,
             failure: None,
         };
@@ -336,12 +340,12 @@ mod tests {
         }
 
         #[test]
-        fn at_least_95_percent_are_held_and_not_many_more(count in 6usize..200) {
-            // Both tails beyond the dropped values, summed up without the loop under test.
-            let outside = ranks_outside(count);
+        fn intervals_have_95_percent_and_are_as_short_as_possible(count in 6usize..200) {
+            // The probability of both tails, computed without the loop under test.
+            let dropped = droppable_ranks(count);
             let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();
-            prop_assert!(2.0 * tail(outside) <= 0.05 + 1e-9);
-            prop_assert!(2.0 * tail(outside + 1) > 0.05 - 1e-9, "one more could be dropped");
+            prop_assert!(2.0 * tail(dropped) <= 0.05 + 1e-9);
+            prop_assert!(2.0 * tail(dropped + 1) > 0.05 - 1e-9, "one more could be dropped");
         }
     }
 

@@ -1,4 +1,4 @@
-//! A process that removes the lab's directory if bench ends in any way, such as by a second Ctrl-C or SIGKILL.
+//! The keeper: a process that removes the lab's directory, however bench ends, even by a second Ctrl-C or SIGKILL.
 
 use std::fs;
 use std::io;
@@ -12,22 +12,23 @@ use std::time::Duration;
 use super::worker;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// The prefix of a keeper's setting, followed by the directory. Workers have JSON there.
+/// The prefix of a keeper's argument, which the directory follows. The argument of a worker is JSON instead.
 pub const SETTING: &str = "keep:";
-/// The prefix of the lab's directories: the keeper removes no others.
+/// The prefix of the names of the lab's directories. The keeper removes no directory without it.
 pub(super) const PREFIX: &str = "spawnscope-lab-";
-/// How often, and at which interval, the keeper tries to remove the directory. Workers that write there die with bench, but not immediately.
-const REMOVALS: usize = 100;
+/// How often the keeper tries to remove the directory. Workers that write there die with bench, but not immediately.
+const MAX_REMOVALS: usize = 100;
+/// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bench's side: the keeper leaves the directory alone while this exists.
+/// Bench's handle of the keeper. While it exists, the keeper does not remove the directory.
 pub(super) struct Keeper {
     child: Child,
     connection: Option<ChildStdin>,
 }
 
 impl Keeper {
-    /// Starts a keeper for this directory; `None` if no process can be started. The directory of a killed bench then remains.
+    /// Starts a keeper for this directory; returns `None` if no process can be started. Then the directory remains if bench is killed.
     pub(super) fn start(directory: &Path) -> Option<Keeper> {
         let mut child = Command::new("/proc/self/exe")
             .arg(worker::VERB)
@@ -52,10 +53,10 @@ impl Drop for Keeper {
     }
 }
 
-/// The keeper's side: waits until the connection is closed, and removes the directory if it still exists.
+/// Does the keeper's work: waits until bench's end of the connection is closed, and removes the directory if it still exists.
 ///
 /// # Errors
-/// If it is not a directory of the lab, or cannot be removed.
+/// If the directory is not one of the lab's, or cannot be removed.
 pub fn keep(directory: &Path) -> io::Result<()> {
     let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
     if !directory.is_absolute() || !directory.file_name().is_some_and(is_ours) {
@@ -69,7 +70,7 @@ pub fn keep(directory: &Path) -> io::Result<()> {
         Err(error) => error.kind() == io::ErrorKind::NotFound && !directory.exists(),
         Ok(()) => true,
     };
-    if remove_when_closed(io::stdin().as_fd(), REMOVALS, REMOVAL_INTERVAL, remove) {
+    if remove_when_closed(io::stdin().as_fd(), MAX_REMOVALS, REMOVAL_INTERVAL, remove) {
         return Ok(());
     }
     fs::remove_dir_all(directory)

@@ -1,5 +1,5 @@
-//! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has one file per experiment, `worker` has
-//! the launching processes, `harness` decides how many rounds to make, and `outcome` is the result. Prints nothing.
+//! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has one file per experiment, `worker` the
+//! launching processes, `harness` the rounds of measurements, and `outcome` the results. Nothing here prints.
 
 pub mod common_shift;
 pub mod compare;
@@ -16,10 +16,10 @@ mod compiler;
 mod conditions;
 mod copies;
 mod disk;
-mod effect;
 mod fit;
 pub mod linearity;
 pub mod memory;
+mod noise_notes;
 pub mod run_conditions;
 mod shell;
 mod tiny;
@@ -48,7 +48,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`, with the action that failed.
+    /// Returns a function for `map_err`; `doing` is the action that failed.
     pub fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
         move |source| LabError::System {
             doing: doing.into(),

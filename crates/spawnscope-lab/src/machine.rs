@@ -1,4 +1,4 @@
-//! The machine of a report: what a reader must know to compare measurements.
+//! The properties of the machine that a reader must know to compare reports.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::memory::meminfo;
 use super::run_conditions::RunConditions;
 
-/// The machine; properties that cannot be determined are unknown.
+/// The machine of a report. Properties that cannot be determined are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: Option<String>,
     /// The number of CPUs that may be used.
     pub cpus: u64,
-    /// Memory in bytes.
+    /// The memory in bytes.
     pub memory_bytes: Option<u64>,
     /// The kernel's release.
     pub kernel: String,
-    /// The C library.
+    /// The C library and its version.
     pub libc: Option<String>,
-    /// Whether it is a virtual machine, where page tables are more expensive.
+    /// Whether the machine is virtual, which makes page tables more expensive.
     pub is_virtual: Option<bool>,
     /// The setting of transparent huge pages.
     pub huge_pages: Option<String>,
@@ -35,7 +35,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine.
+    /// Reads the properties of this machine.
     #[must_use]
     pub fn here() -> Machine {
         let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -59,16 +59,16 @@ impl Machine {
     }
 }
 
-/// Reads the CPU flags on x86; other architectures may show a hypervisor in files.
+/// Returns whether the machine is virtual, according to the CPU flags on x86, or to files on other architectures.
 fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
     let by_flags = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let files = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];
-    by_flags.or_else(|| files.iter().any(|place| root.join(place).exists()).then_some(true))
+    by_flags.or_else(|| files.iter().any(|file| root.join(file).exists()).then_some(true))
 }
 
 #[cfg(target_env = "gnu")]
 fn libc_version() -> Option<String> {
-    // SAFETY: returns a constant string.
+    // SAFETY: the function returns a constant string.
     let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     Some(format!("glibc {}", version.to_str().ok()?))
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whether_a_machine_is_virtual_may_be_unknown() {
+    fn a_machine_is_virtual_by_its_flags_or_files_or_unknown() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(is_virtual(Some("fpu hypervisor sse"), root.path()), Some(true));
         assert_eq!(is_virtual(Some("fpu sse"), root.path()), Some(false));

@@ -1,4 +1,4 @@
-//! How much memory parents may use: what the machine has free, what control groups allow, and what one process may map.
+//! Determines how much memory parents may use: the free memory of the machine, limited by control groups and by what one process may map.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,35 +6,35 @@ use std::path::{Path, PathBuf};
 use nix::sys::resource::{Resource, getrlimit};
 use spawnscope_system::control_groups::directories;
 
-/// The maximum share of the available memory.
-const SHARE: f64 = 0.7;
+/// The share of the available memory that may be used.
+const USABLE_SHARE: f64 = 0.7;
 
-/// The memory that may be used, in bytes.
+/// The memory that parents may use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// By all processes together.
-    pub in_all: u64,
-    /// By one process.
-    pub each: u64,
+pub struct AvailableMemory {
+    /// The limit for all processes together.
+    pub total: u64,
+    /// The limit for one process.
+    pub per_process: u64,
 }
 
-impl Room {
-    /// The memory available now. Without any information, it is unlimited.
+impl AvailableMemory {
+    /// Returns the memory that is available now; unlimited if nothing is known about it.
     #[must_use]
-    pub fn here() -> Room {
+    pub fn now() -> AvailableMemory {
         let address_space = getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft);
-        Room::of(Path::new("/"), address_space)
+        AvailableMemory::read(Path::new("/"), address_space)
     }
 
-    fn of(root: &Path, address_space: u64) -> Room {
+    fn read(root: &Path, address_space: u64) -> AvailableMemory {
         let free = meminfo(root, "MemAvailable:");
-        let groups = least_left(root).map(|limit| limit.left);
-        let in_all = groups.into_iter().chain(free).min().map_or(u64::MAX, share);
-        let each = match address_space {
+        let groups = tightest_limit(root).map(|limit| limit.left);
+        let total = groups.into_iter().chain(free).min().map_or(u64::MAX, usable);
+        let per_process = match address_space {
             u64::MAX => u64::MAX,
-            limit => share(limit.saturating_sub(mapped(root))),
+            limit => usable(limit.saturating_sub(mapped_bytes(root))),
         };
-        Room { in_all, each }
+        AvailableMemory { total, per_process }
     }
 }
 
@@ -47,25 +47,26 @@ pub struct GroupLimit {
     pub left: u64,
 }
 
-/// The group among this process's group and its ancestors whose limit leaves the least; `None` if none has a limit.
+/// Returns, among this process's control group and its ancestors, the group whose limit leaves the least memory; `None` if none has a
+/// limit.
 #[must_use]
 pub fn group_limit() -> Option<GroupLimit> {
-    least_left(Path::new("/"))
+    tightest_limit(Path::new("/"))
 }
 
-fn least_left(root: &Path) -> Option<GroupLimit> {
+fn tightest_limit(root: &Path) -> Option<GroupLimit> {
     let limits = directories(root, "self", "memory").into_iter().filter_map(|directory| {
-        let left = left_in(&directory)?;
+        let left = bytes_left(&directory)?;
         Some(GroupLimit { directory, left })
     });
     limits.min_by_key(|limit| limit.left)
 }
 
-fn share(bytes: u64) -> u64 {
-    (SHARE * bytes as f64) as u64
+fn usable(bytes: u64) -> u64 {
+    (USABLE_SHARE * bytes as f64) as u64
 }
 
-/// A value of /proc/meminfo, in bytes.
+/// Returns a value of /proc/meminfo, in bytes.
 pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -73,15 +74,15 @@ pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The address space of this process. A worker runs the same program, and starts with as much.
-fn mapped(root: &Path) -> u64 {
+/// Returns the size of this process's address space. A worker runs the same program, and starts with the same size.
+fn mapped_bytes(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/self/statm")).unwrap_or_default();
     let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * rustix::param::page_size() as u64
 }
 
-/// The bytes that a group's limit leaves. Inactive file pages count as free, because the kernel reclaims them first.
-fn left_in(directory: &Path) -> Option<u64> {
+/// Returns the bytes that remain until a group's limit. Inactive file pages count as free, because the kernel reclaims them first.
+fn bytes_left(directory: &Path) -> Option<u64> {
     let number = |name: &str| {
         fs::read_to_string(directory.join(name))
             .ok()?
@@ -108,7 +109,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// A machine with 1000 MB free, and with these files.
+    /// Returns the root directory of a machine with 1000 MB of available memory and with these files.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let free = format!("MemTotal: 9000000 kB\nMemAvailable: {} kB\n", 1000 * MB / 1024);
@@ -121,16 +122,16 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_room(files: &[(&str, &str)], mb: u64) {
-        let room = Room::of(machine(files).path(), u64::MAX);
-        assert_eq!((room.in_all + 1000) / MB, mb * 7 / 10, "{room:?}");
-        assert_eq!(room.each, u64::MAX);
+    fn assert_available(files: &[(&str, &str)], mb: u64) {
+        let available = AvailableMemory::read(machine(files).path(), u64::MAX);
+        assert_eq!((available.total + 1000) / MB, mb * 7 / 10, "{available:?}");
+        assert_eq!(available.per_process, u64::MAX);
     }
 
     #[test]
-    fn without_limits_it_is_what_the_machine_has_left() {
-        assert_room(&[("proc/self/cgroup", "0::/user\n")], 1000);
-        assert_room(
+    fn without_limits_the_available_memory_of_the_machine_counts() {
+        assert_available(&[("proc/self/cgroup", "0::/user\n")], 1000);
+        assert_available(
             &[
                 ("proc/self/cgroup", "0::/user\n"),
                 ("sys/fs/cgroup/user/memory.max", "max\n"),
@@ -138,12 +139,12 @@ mod tests {
             1000,
         );
         let nothing_known = tempfile::tempdir().unwrap();
-        assert_eq!(Room::of(nothing_known.path(), u64::MAX).in_all, u64::MAX);
+        assert_eq!(AvailableMemory::read(nothing_known.path(), u64::MAX).total, u64::MAX);
     }
 
     #[test]
-    fn a_limit_of_a_group_above_counts_less_what_the_group_has() {
-        assert_room(
+    fn the_limit_of_an_ancestor_group_counts_less_its_usage() {
+        assert_available(
             &[
                 ("proc/self/cgroup", "0::/a/b\n"),
                 ("sys/fs/cgroup/a/b/memory.max", "max\n"),
@@ -159,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_and_names_from_outside_a_container_are_known_too() {
-        assert_room(
+    fn cgroup_v1_and_group_names_from_outside_a_container_are_understood() {
+        assert_available(
             &[
                 ("proc/self/cgroup", "5:cpu,cpuacct:/\n4:memory:/docker/0123\n0::/\n"),
                 ("sys/fs/cgroup/memory/memory.limit_in_bytes", "400000000\n"),
@@ -172,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_addresses_is_that_of_each_process() {
+    fn the_address_space_limit_applies_to_each_process() {
         let pages = 100 * MB / rustix::param::page_size() as u64;
         let root = machine(&[("proc/self/statm", &format!("{pages} 5 1 1 0 1 0\n"))]);
-        let room = Room::of(root.path(), 600 * MB);
-        assert_eq!((room.each + 1000) / MB, 350);
-        assert_eq!((room.in_all + 1000) / MB, 700);
+        let available = AvailableMemory::read(root.path(), 600 * MB);
+        assert_eq!((available.per_process + 1000) / MB, 350);
+        assert_eq!((available.total + 1000) / MB, 700);
     }
 }

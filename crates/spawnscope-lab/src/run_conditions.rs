@@ -1,4 +1,4 @@
-//! The conditions of a run: how busy the machine was, where the lab's files were, and what its processes inherited.
+//! The conditions of a run: the load of the machine, the file system of the lab's files, and what its processes inherit.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -7,21 +7,21 @@ use std::path::Path;
 use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Load averages that differ by one process or more count as different.
-const ANOTHER_LOAD: f64 = 1.0;
+/// Load averages that differ by at least this much count as different.
+const MIN_LOAD_DIFFERENCE: f64 = 1.0;
 /// The word for a value that is not known.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Conditions that may change between two runs on the same machine. Those that cannot be determined are unknown.
+/// Conditions that may change between two runs on the same machine. Conditions that cannot be determined are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunConditions {
-    /// The load average of the last minute, before anything was measured.
+    /// The load average of the last minute before the run.
     #[serde(default)]
     pub load_before: Option<f64>,
-    /// The load average of the last minute after the run, which includes the lab's own load.
+    /// The load average of the last minute of the run. It includes the lab's own load.
     #[serde(default)]
     pub load_after: Option<f64>,
-    /// The file system of the directory with the lab's programs.
+    /// The type of the file system with the lab's programs.
     #[serde(default)]
     pub file_system: Option<String>,
     /// The hard limit on open files.
@@ -33,11 +33,11 @@ pub struct RunConditions {
 }
 
 impl RunConditions {
-    /// The conditions before a run with its files in this directory.
+    /// Returns the conditions before a run that has its files in `directory`.
     #[must_use]
     pub fn before(directory: &Path) -> RunConditions {
         RunConditions {
-            load_before: load(),
+            load_before: read_load(),
             load_after: None,
             file_system: file_system(directory),
             most_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
@@ -49,15 +49,15 @@ impl RunConditions {
 
     /// Adds the conditions after the run.
     pub fn end(&mut self) {
-        self.load_after = load();
+        self.load_after = read_load();
     }
 
-    /// A sentence with the load averages, if either exceeds the number of CPUs.
+    /// Returns a sentence with the load averages, if either exceeds the number of CPUs.
     #[must_use]
     pub fn busy(&self, cpus: u64) -> Option<String> {
         let exceeds = |load: Option<f64>| load.is_some_and(|load| load > cpus as f64);
         let cpus = spawnscope_data::units::counted(cpus, "CPU", "CPUs");
-        let [before, after] = [self.load_before, self.load_after].map(in_words);
+        let [before, after] = [self.load_before, self.load_after].map(load_text);
         match (exceeds(self.load_before), exceeds(self.load_after)) {
             (false, false) => None,
             (true, _) if self.load_after.is_none() => Some(format!(
@@ -73,36 +73,36 @@ impl RunConditions {
     }
 }
 
-fn in_words(load: Option<f64>) -> String {
+fn load_text(load: Option<f64>) -> String {
     load.map_or(UNKNOWN.to_owned(), |load| format!("{load:.1}"))
 }
 
-/// Two load averages as text, or empty texts if they are similar.
+/// Returns two load averages as text, or empty texts if they are similar.
 #[must_use]
-pub(super) fn loads(before: Option<f64>, after: Option<f64>) -> [String; 2] {
+pub(super) fn load_texts(before: Option<f64>, after: Option<f64>) -> [String; 2] {
     let are_alike = match (before, after) {
-        (Some(before), Some(after)) => (before - after).abs() < ANOTHER_LOAD,
+        (Some(before), Some(after)) => (before - after).abs() < MIN_LOAD_DIFFERENCE,
         (before, after) => before == after,
     };
     if are_alike {
         return Default::default();
     }
-    [before, after].map(in_words)
+    [before, after].map(load_text)
 }
 
-fn load() -> Option<f64> {
+fn read_load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
 }
 
-/// The type of the file system that a directory is on, according to its mount.
+/// Returns the type of the file system that a directory is on, according to its mount.
 fn file_system(directory: &Path) -> Option<String> {
     let directory = File::open(directory).ok()?;
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).ok()?;
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
-    // The type follows the dash: proc_pid_mountinfo(5).
+    // The type follows the dash, see proc_pid_mountinfo(5).
     Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned())
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_surroundings_of_this_process_are_known() {
+    fn the_conditions_of_this_process_are_read() {
         let mut found = RunConditions::before(Path::new("/proc"));
         assert_eq!(found.file_system.as_deref(), Some("proc"));
         assert!(found.load_before.is_some_and(|load| load >= 0.0));
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_busy_when_its_load_exceeds_its_processors() {
-        let loads = |before: f64, after: Option<f64>| {
+    fn a_machine_is_busy_if_its_load_exceeds_its_cpus() {
+        let warning = |before: f64, after: Option<f64>| {
             let found = RunConditions {
                 load_before: Some(before),
                 load_after: after,
@@ -132,17 +132,17 @@ mod tests {
             };
             found.busy(2).unwrap_or_default()
         };
-        assert_eq!(loads(2.0, Some(1.9)), "");
-        assert!(loads(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
-        assert!(loads(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
-        assert!(loads(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
+        assert_eq!(warning(2.0, Some(1.9)), "");
+        assert!(warning(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
+        assert!(warning(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
+        assert!(warning(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
         assert_eq!(RunConditions::default().busy(2), None, "unknown is not busy");
     }
 
     #[test]
-    fn loads_that_differ_by_less_than_a_process_are_alike() {
-        assert_eq!(super::loads(Some(0.2), Some(1.1)), ["", ""]);
-        assert_eq!(super::loads(Some(0.2), Some(1.3)), ["0.2", "1.3"]);
-        assert_eq!(super::loads(None, Some(1.3)), ["unknown", "1.3"]);
+    fn loads_that_differ_by_less_than_1_are_alike() {
+        assert_eq!(super::load_texts(Some(0.2), Some(1.1)), ["", ""]);
+        assert_eq!(super::load_texts(Some(0.2), Some(1.3)), ["0.2", "1.3"]);
+        assert_eq!(super::load_texts(None, Some(1.3)), ["unknown", "1.3"]);
     }
 }

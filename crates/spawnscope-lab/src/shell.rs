@@ -1,4 +1,4 @@
-//! Finds programs along PATH; and a shell that launches programs as scripts do, controlled through pipes.
+//! Finds programs in PATH, and controls a shell that launches programs as scripts do.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -14,13 +14,13 @@ use rustix::io::Errno;
 
 use super::LabError;
 
-/// The file of a program along PATH; if PATH is not set, along the system's default path, like exec.
+/// Finds the file of a program in PATH or, if PATH is not set, in the system's default path, as execvp does.
 #[must_use]
-pub fn find(program: &str) -> Option<PathBuf> {
-    along(&std::env::var_os("PATH").unwrap_or_else(default_path), program)
+pub fn find_program(program: &str) -> Option<PathBuf> {
+    find_in_path(&std::env::var_os("PATH").unwrap_or_else(default_path), program)
 }
 
-fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
+fn find_in_path(path: &OsStr, program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let is_program = |file: &PathBuf| {
         file.metadata()
@@ -31,15 +31,15 @@ fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
         .find(is_program)
 }
 
-/// The constant for the default path on Linux, for any C library: the first one in POSIX.
+/// The constant `_CS_PATH` of confstr, which has the same value in all C libraries on Linux.
 const CS_PATH: libc::c_int = 0;
 
-/// The directories of the standard utilities, according to the C library.
+/// Returns the directories of the standard utilities, according to the C library.
 fn default_path() -> OsString {
     let mut path = vec![0u8; 256];
-    // SAFETY: passes the real length of the buffer.
+    // SAFETY: the length is that of the buffer.
     let length = unsafe { libc::confstr(CS_PATH, path.as_mut_ptr().cast(), path.len()) };
-    // The length includes the NUL; it is zero if the path is unknown, and larger than the buffer if it does not fit.
+    // The length includes the NUL. It is zero if the path is unknown, and larger than the buffer if the path does not fit.
     if (1..=path.len()).contains(&length) {
         path.truncate(length - 1);
         return OsString::from_vec(path);
@@ -47,14 +47,15 @@ fn default_path() -> OsString {
     "/usr/local/bin:/usr/bin:/bin".into()
 }
 
-/// A shell that holds a variable of a given length, and launches a program on request.
+/// A bash that has a variable of a given length, and launches a program on request.
 pub struct ShellParent {
     child: Child,
+    /// Connected to the standard input and output of bash.
     pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// Counts successful launches, so that failures are noticed. Zeros are the fastest way for bash to fill a variable: a GB takes seconds, and
-/// `TAKEN_TO_FILL` times the memory.
+/// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The fastest way for bash to fill a variable is
+/// to format a number with leading zeros: a GB takes seconds, and `FILL_MEMORY_FACTOR` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
@@ -63,8 +64,8 @@ while read -r count; do
     for ((i = 0; i < count; i++)); do "$2" && ((++done)); done
     echo "$done"
 done"#;
-/// The peak memory of bash while the variable is filled, as a multiple of its size: the value and a copy.
-pub const TAKEN_TO_FILL: u64 = 2;
+/// The peak memory of bash while the variable is filled, as a multiple of the variable's size: the value and a copy.
+pub const FILL_MEMORY_FACTOR: u64 = 2;
 /// How often the waiting process checks for an interruption while the variable is filled.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
@@ -72,10 +73,10 @@ const POLL_INTERVAL: Timespec = Timespec {
 };
 
 impl ShellParent {
-    /// Starts bash with a variable of this many bytes; `None` if `may_continue` returns false meanwhile.
+    /// Starts bash with a variable of this many bytes. Returns `None` if `may_continue` returns false while the variable is filled.
     ///
     /// # Errors
-    /// If bash cannot be started, or has not enough memory.
+    /// If bash cannot be started, or does not have enough memory.
     pub fn start(
         bash: &Path,
         bytes: u64,
@@ -85,7 +86,7 @@ impl ShellParent {
         let mut child = Command::new(bash)
             .args(["-c", SCRIPT, "bash", &bytes.to_string()])
             .arg(program)
-            // In a multibyte encoding, bash would count the characters for seconds.
+            // In a multibyte encoding, bash would need seconds to count the characters.
             .env("LC_ALL", "C")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -103,30 +104,30 @@ impl ShellParent {
                 return Ok(None);
             }
         }
-        parent.heard(bytes)?;
+        parent.expect_answer(bytes)?;
         Ok(Some(parent))
     }
 
-    /// Launches the program `count` times, and returns the nanoseconds of one launch. If there are several, an uncounted launch precedes
-    /// them.
+    /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If `count` is more than one, an uncounted
+    /// launch comes first.
     ///
     /// # Errors
     /// If a launch failed.
     pub fn launch(&self, count: u32) -> Result<f64, LabError> {
         if count > 1 {
-            self.timed(1)?;
+            self.time_launches(1)?;
         }
-        self.timed(count)
+        self.time_launches(count)
     }
 
-    fn timed(&self, count: u32) -> Result<f64, LabError> {
+    fn time_launches(&self, count: u32) -> Result<f64, LabError> {
         let began = Instant::now();
         writeln!(self.pipes.borrow_mut().0, "{count}").map_err(LabError::doing("write to bash"))?;
-        self.heard(u64::from(count))?;
+        self.expect_answer(u64::from(count))?;
         Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
     }
 
-    /// Whether there is output or its end to read, waiting for at most `POLL_INTERVAL`.
+    /// Waits for at most `POLL_INTERVAL`, and returns whether there is output, or its end, to read.
     fn has_answered(&self) -> Result<bool, LabError> {
         let pipes = self.pipes.borrow();
         match poll(
@@ -139,7 +140,8 @@ impl ShellParent {
         }
     }
 
-    fn heard(&self, number: u64) -> Result<(), LabError> {
+    /// Reads a line from bash, which must be this number.
+    fn expect_answer(&self, number: u64) -> Result<(), LabError> {
         let mut line = String::new();
         let read = self.pipes.borrow_mut().1.read_line(&mut line);
         match read.map_err(LabError::doing("read from bash"))? {
@@ -155,7 +157,7 @@ impl ShellParent {
 
 impl Drop for ShellParent {
     fn drop(&mut self) {
-        // While bash fills its variable, it would not notice the end of its input.
+        // Closing the input would not be enough: while bash fills its variable, it does not read.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -166,13 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_path_programs_are_found_along_that_of_the_system() {
+    fn programs_are_found_in_the_default_path_of_the_system() {
         let path = default_path();
         assert!(
             std::env::split_paths(&path).all(|directory| directory.is_absolute()),
             "{path:?}"
         );
-        assert!(along(&path, "sh").is_some(), "{path:?}");
-        assert_eq!(along(&path, "no-such-program"), None);
+        assert!(find_in_path(&path, "sh").is_some(), "{path:?}");
+        assert_eq!(find_in_path(&path, "no-such-program"), None);
     }
 }

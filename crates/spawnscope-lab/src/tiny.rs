@@ -1,4 +1,4 @@
-//! The lab's own programs, as small as possible. They exit with an unusual status; one of them writes a word first.
+//! The lab's tiny programs. They exit with an unusual status; one of them writes a word first.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +13,7 @@ pub const STATUS: i32 = 42;
 /// The output of the program that writes.
 pub const WORD: &str = "ran\n";
 
-/// Writes an executable program.
+/// Writes a tiny program to a new file. With `word`, the program writes that word.
 ///
 /// # Errors
 /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! Interpreters that the kernel starts for certain kinds of files (binfmt_misc): emulators and language runtimes.
+//! binfmt_misc: interpreters, such as emulators and language runtimes, that the kernel starts for certain kinds of files.
 
 use super::{Check, Run};
 use crate::{Examination, Finding, Findings, Machine};
@@ -14,15 +14,15 @@ pub(super) const CHECK: Check = Check {
 const DIRECTORY: &str = "/proc/sys/fs/binfmt_misc";
 /// Where Debian's `update-binfmts` stores its registrations, one file each.
 const DEBIAN_REGISTRY: &str = "/var/lib/binfmts";
-/// Where systemd reads its registrations. A file hides files of the same name in later directories.
-const CONFIGURED: [&str; 4] = [
+/// Where systemd reads its registrations. A file overrides files of the same name in later directories.
+const CONFIGURATION_DIRECTORIES: [&str; 4] = [
     "/etc/binfmt.d",
     "/run/binfmt.d",
     "/usr/local/lib/binfmt.d",
     "/usr/lib/binfmt.d",
 ];
 /// Bytes 18 and 19 of this machine's ELF files.
-const OWN_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
+const NATIVE_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -64,7 +64,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// An enabled entry.
+    /// Reads an entry; returns `None` if it is disabled.
     fn read(machine: &Machine, name: String) -> Option<Entry> {
         let text = machine.text(format!("{DIRECTORY}/{name}"))?;
         let mut lines = text.lines();
@@ -88,7 +88,7 @@ impl Entry {
         })
     }
 
-    /// With the flag F, the kernel keeps the interpreter open, so its file need not exist.
+    /// Returns whether the kernel can start the interpreter. With the flag F, the kernel keeps it open, so its file need not exist.
     fn can_start(&self, machine: &Machine) -> bool {
         self.flags.contains('F') || machine.exists(&self.interpreter)
     }
@@ -102,7 +102,7 @@ impl Entry {
                 .fix("install the interpreter, or remove the registration:");
             findings.add(with_removal(finding).fix_cost("an edit; such files still do not execute"));
         }
-        if self.takes_own_programs() {
+        if self.matches_native_programs() {
             let finding = Finding::problem(format!("{} takes over native programs", self.name))
                 .evidence(format!(
                     "{DIRECTORY}/{}: native programs are passed to {}",
@@ -113,7 +113,7 @@ impl Entry {
         }
     }
 
-    /// How to remove the entry until the next boot, and, if its source is known, permanently.
+    /// Returns how to remove the entry until the next boot and, if its source is known, permanently.
     fn removal(&self, examination: &Examination<'_>) -> Vec<String> {
         let machine = examination.machine;
         let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
@@ -134,7 +134,7 @@ impl Entry {
             let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
             names.any(|name| name == self.name)
         };
-        let files = CONFIGURED.iter().flat_map(|directory| {
+        let files = CONFIGURATION_DIRECTORIES.iter().flat_map(|directory| {
             let names = machine
                 .names(directory)
                 .into_iter()
@@ -143,33 +143,34 @@ impl Entry {
         });
         for file in files.filter(registers) {
             let name = file.rsplit('/').next().unwrap_or_default();
-            lines.push(match file.starts_with(CONFIGURED[0]) {
+            lines.push(match file.starts_with(CONFIGURATION_DIRECTORIES[0]) {
                 true => format!("permanently, remove it from {file}"),
                 false => format!(
                     "permanently, override {file} with a file that lacks it: {}/{name}",
-                    CONFIGURED[0]
+                    CONFIGURATION_DIRECTORIES[0]
                 ),
             });
         }
         lines
     }
 
-    /// Whether the magic matches a native ELF file. Only the known part of the header is compared.
-    fn takes_own_programs(&self) -> bool {
+    /// Returns whether the magic matches the first 20 bytes of a native ELF executable. A magic that covers later bytes does not match.
+    fn matches_native_programs(&self) -> bool {
         let mut header = [0_u8; 20];
         header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
         header[16] = 2;
-        header[18..].copy_from_slice(&OWN_MACHINE);
+        header[18..].copy_from_slice(&NATIVE_MACHINE);
         let fits = |(index, byte): (usize, &u8)| {
             let mask = self.mask.get(index).copied().unwrap_or(0xff);
             header
                 .get(self.offset + index)
-                .is_some_and(|own| own & mask == byte & mask)
+                .is_some_and(|native| native & mask == byte & mask)
         };
         !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)
     }
 }
 
+/// Decodes pairs of hexadecimal digits.
 fn bytes(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks_exact(2);
     pairs

@@ -1,4 +1,4 @@
-//! The C library's version: how its posix_spawn, system and popen create processes.
+//! The C library's version, which determines how its posix_spawn, system and popen create processes.
 
 use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings, Machine};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-const FILES: [&str; 8] = [
+const LIBRARY_FILES: [&str; 8] = [
     "/lib/x86_64-linux-gnu/libc.so.6",
     "/usr/lib/x86_64-linux-gnu/libc.so.6",
     "/lib/aarch64-linux-gnu/libc.so.6",
@@ -22,27 +22,27 @@ const FILES: [&str; 8] = [
 ];
 /// The text before the version in `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 const BANNER: &[u8] = b"release version 2.";
-/// The minor version since which posix_spawn uses CLONE_VM and CLONE_VFORK on Linux.
-const SPAWN_BY_CLONE: u32 = 24;
-/// The minor version since which system and popen use posix_spawn (glibc commits 5fb7fc9635 and 14d0e87d9b).
-const SYSTEM_BY_SPAWN: u32 = 29;
-/// The signals that posix_spawn queries and resets one by one, with two system calls each.
-const SIGNALS: u64 = 61;
+/// The minor version of glibc 2 since which posix_spawn uses CLONE_VM and CLONE_VFORK on Linux.
+const POSIX_SPAWN_CLONES_SINCE: u32 = 24;
+/// The minor version of glibc 2 since which system and popen use posix_spawn (glibc commits 5fb7fc9635 and 14d0e87d9b).
+const SYSTEM_SPAWNS_SINCE: u32 = 29;
+/// The number of signals that posix_spawn queries and resets one by one, with two system calls each.
+const RESET_SIGNALS: u64 = 61;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some((file, minor)) = version(examination.machine) else {
         return;
     };
     let evidence = format!("{file} is glibc 2.{minor}");
-    if minor < SYSTEM_BY_SPAWN {
-        findings.add(forking(minor, &evidence));
+    if minor < SYSTEM_SPAWNS_SINCE {
+        findings.add(forking_finding(minor, &evidence));
     }
-    if (SPAWN_BY_CLONE..38).contains(&minor) {
+    if (POSIX_SPAWN_CLONES_SINCE..38).contains(&minor) {
         let call = examination.measured.system_call;
         findings.add(
             Finding::note("this C library's posix_spawn resets signal dispositions one at a time")
                 .evidence(format!("{evidence}; since 2.38, one flag of clone3 resets them all"))
-                .effect(call.map(|call| Effect::modelled(Nanos(call.0 * 2 * SIGNALS), "each posix_spawn")))
+                .effect(call.map(|call| Effect::modelled(Nanos(call.0 * 2 * RESET_SIGNALS), "each posix_spawn")))
                 .fix("use a newer C library; programs that launch thousands of processes can use a library that calls clone3 itself, such as vspawn")
                 .fix_cost("a newer system, or a change to those programs"),
         );
@@ -57,13 +57,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-fn forking(minor: u32, evidence: &str) -> Finding {
-    let (who, since) = if minor < SPAWN_BY_CLONE {
+fn forking_finding(minor: u32, evidence: &str) -> Finding {
+    let (functions, since) = if minor < POSIX_SPAWN_CLONES_SINCE {
         ("posix_spawn, system and popen", "since 2.24, posix_spawn shares")
     } else {
         ("system and popen", "since 2.29, both share")
     };
-    Finding::problem(format!("{who} of this C library fork"))
+    Finding::problem(format!("{functions} of this C library fork"))
         .evidence(evidence)
         .evidence(format!(
             "each launch copies the parent's page tables; {since} its memory until the exec"
@@ -72,14 +72,14 @@ fn forking(minor: u32, evidence: &str) -> Finding {
         .fix_cost("a newer system")
 }
 
-/// The C library's file.
-pub(crate) fn file(machine: &Machine) -> Option<&'static str> {
-    FILES.into_iter().find(|file| machine.exists(file))
+/// Returns the path of the C library.
+pub(crate) fn library_file(machine: &Machine) -> Option<&'static str> {
+    LIBRARY_FILES.into_iter().find(|file| machine.exists(file))
 }
 
-/// The C library's file and minor version.
+/// Returns the path of the C library, and its minor version.
 pub(crate) fn version(machine: &Machine) -> Option<(&'static str, u32)> {
-    let file = file(machine)?;
+    let file = library_file(machine)?;
     let bytes = machine.bytes(file).ok()?;
     let banner = bytes.windows(BANNER.len()).position(|part| part == BANNER)?;
     let digits = bytes[banner + BANNER.len()..]

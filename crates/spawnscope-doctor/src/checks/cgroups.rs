@@ -1,5 +1,5 @@
-//! Control groups: the version in use, and the cost of moving a process into one, as service managers and container runtimes do at each
-//! start.
+//! Control groups: the version in use, and the cost of moving a process into one, which service managers and container runtimes do each
+//! time they start a service or container.
 
 use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings};
@@ -12,14 +12,14 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// A move waits for an RCU grace period on all CPUs: a few milliseconds are normal.
+/// A move that takes this long is a problem. It waits for an RCU grace period on all CPUs, so a few milliseconds are normal.
 const SLOW: Nanos = Nanos(5_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(groups) = examination.machine.text("/proc/self/cgroup") else {
         return;
     };
-    let old = controllers(&groups);
+    let v1_controllers = count_v1_controllers(&groups);
     if let Some(took) = examination.measured.migration.filter(|took| *took >= SLOW) {
         findings.add(
             Finding::problem(format!("moving a process into a control group takes {}", units::time(took)))
@@ -33,8 +33,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .fix_cost("with favordynmods, every fork and exit costs a little more"),
         );
     }
-    if old > 0 {
-        let controllers = units::counted(old, "cgroup controller uses", "cgroup controllers use");
+    if v1_controllers > 0 {
+        let controllers = units::counted(v1_controllers, "cgroup controller uses", "cgroup controllers use");
         findings.add(
             Finding::note(format!("{controllers} cgroup v1"))
                 .evidence("only cgroup v2 can create a process directly in its cgroup (CLONE_INTO_CGROUP); with v1, a process is moved once per hierarchy")
@@ -44,10 +44,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Counts the controllers of version 1. Several can share a hierarchy: `4:cpu,cpuacct:/job`. Named hierarchies have none.
-fn controllers(groups: &str) -> u64 {
+/// Counts the controllers of cgroup v1. Several can share a hierarchy, as in `4:cpu,cpuacct:/job`. Named hierarchies have none.
+fn count_v1_controllers(groups: &str) -> u64 {
     let lists = groups.lines().filter_map(|line| line.split(':').nth(1));
     let controllers = lists.flat_map(|list| list.split(','));
-    let own = controllers.filter(|name| !name.is_empty() && !name.starts_with("name="));
-    own.count() as u64
+    let named = controllers.filter(|name| !name.is_empty() && !name.starts_with("name="));
+    named.count() as u64
 }

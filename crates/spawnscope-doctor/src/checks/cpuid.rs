@@ -1,4 +1,4 @@
-//! Hypervisors that emulate the CPUID instruction slowly: the C library executes dozens of them at each program's start.
+//! Hypervisors that emulate the CPUID instruction slowly. The C library executes dozens of CPUID instructions at the start of each program.
 
 use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings};
@@ -11,35 +11,35 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// Below this time for all of them, there is no hypervisor, or a fast one.
-const REPORTED_FROM: Nanos = Nanos(50_000);
-/// From here on, they cost more than a launch itself.
-const LARGE: Nanos = Nanos(2_000_000);
+/// If all CPUID instructions of a program start take less, there is no hypervisor, or a fast one.
+const MIN_REPORTED: Nanos = Nanos(50_000);
+/// If all CPUID instructions of a program start take this long, they cost more than the rest of the launch, which is a problem.
+const MIN_PROBLEM: Nanos = Nanos(2_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let Some(one) = examination.measured.constant(Constant::Cpuid) else {
+    let Some(one) = examination.measured.median_ns(Constant::Cpuid) else {
         if cfg!(target_arch = "x86_64") {
             findings.not_examined("the instruction could not be timed");
         }
         return;
     };
-    let Some(all) = examination.measured.constant(Constant::Identify) else {
+    let Some(all) = examination.measured.median_ns(Constant::Identify) else {
         findings.not_examined(
             "the instructions at the start of a program could not be counted: that needs ptrace and /bin/true",
         );
         return;
     };
     let (count, all) = ((all / one).round(), Nanos(all as u64));
-    if all < REPORTED_FROM {
+    if all < MIN_REPORTED {
         return;
     }
-    let finding = Finding::problem_if(all >= LARGE, "the hypervisor answers CPUID instructions slowly")
+    let finding = Finding::problem_if(all >= MIN_PROBLEM, "the hypervisor answers CPUID instructions slowly")
         .evidence(format!(
             "one CPUID takes {}; on bare metal, it takes a few tens of ns",
             units::time(Nanos(one as u64))
         ))
         .evidence(format!(
-            "the C library queries the features and caches at the start of each program: {count} CPUID instructions, counted here"
+            "at the start of each program, the C library queries the processor's features and caches: {count} CPUID instructions, counted here"
         ))
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
         .effect(Effect::modelled(all, "each start of a program that uses this C library"))

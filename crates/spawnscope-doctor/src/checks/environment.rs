@@ -1,6 +1,7 @@
-//! The environment: gVisor, WSL, a container, a virtual machine. Launches that are slow because of it cannot be fixed in the guest or container.
+//! The environment of this process: gVisor, WSL, a container, or a virtual machine. A program inside cannot change what makes launches slow
+//! there.
 
-use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
+use super::{Check, Run, fork_ns_per_mebibyte, fork_time_sentence};
 use crate::nesting::Nesting;
 use crate::{Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
@@ -15,19 +16,19 @@ pub(super) const CHECK: Check = Check {
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let environment = &examination.environment;
     let launch = examination.measured.launch;
-    if examination.machine.is_behind_sudo() {
+    if examination.machine.is_under_sudo() {
         findings.not_examined(
             "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
         );
     }
-    let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
+    let with_fork_time = |joint, sentence| with_fork_time(launch.fork, joint, sentence);
     if environment.is_gvisor {
         findings.add(
             Finding::problem("the kernel is gVisor's: a user-space program handles system calls")
                 .evidence("according to /proc/version")
-                .evidence(behind_fork(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
+                .evidence(with_fork_time(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
                 .fix("launch less: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
-                .fix_cost("gVisor isolates what runs in it: its operator decides"),
+                .fix_cost("an ordinary container isolates programs less, and the operator must allow it"),
         );
     }
     if let Some(version) = environment.wsl {
@@ -35,7 +36,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             Finding::problem_if(version == 1, format!("this is WSL {version}"))
                 .evidence("according to /proc/sys/kernel/osrelease")
                 .evidence(match version {
-                    1 => behind_fork(":", "Windows creates each process, and its scanners examine it"),
+                    1 => with_fork_time(":", "Windows creates each process, and its scanners examine it"),
                     _ => "WSL 2 is a virtual machine; each access to a file below /mnt/c is a request to Windows"
                         .to_owned(),
                 })
@@ -57,8 +58,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// The sentence, preceded by the fork time if that is known.
-fn behind_fork(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
+/// Returns the sentence, preceded by the fork time if that is known.
+fn with_fork_time(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
     match fork {
         Some(fork) => format!("a fork takes {} here{joint} {sentence}", units::time(fork)),
         None => sentence.to_owned(),
@@ -75,7 +76,7 @@ fn container(kind: &str) -> Finding {
 fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
     let (nesting, sentence) = examination.nesting().unzip();
     let is_nested = nesting == Some(Nesting::Nested);
-    let fork = fork_of_mebibyte(examination.measured).map(takes_for_each_mebibyte);
+    let fork = fork_ns_per_mebibyte(examination.measured).map(fork_time_sentence);
     let inside = if is_nested {
         ", most likely inside another one"
     } else {

@@ -1,4 +1,5 @@
-//! The file systems of the working, temporary and home directories, as places to execute programs from.
+//! The file systems of the working directory, of the directory for temporary files, and of the home directory: whether they answer, whether
+//! files can be created, and whether programs on them start slowly.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// A shorter delay is not reported.
+/// A delay shorter than this is not reported.
 const MIN_DELAY: Nanos = Nanos(50_000);
-/// A name is looked up in these overlay layers one after the other.
-const MANY_LAYERS: usize = 40;
+/// The number of overlay layers from which on they are reported. The kernel looks up a name in one layer after the other.
+const MIN_REPORTED_LAYERS: usize = 40;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -38,29 +39,29 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
             continue;
         };
-        let mount = |directory: &Path| mounts::of(&mounts, directory);
+        let mount = |directory: &Path| mounts::mount_of(&mounts, directory);
         if examination.measured.untried.contains(&directory) {
             findings.not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;
         }
         if machine.is_left_out(&directory) {
-            findings.add(silent(what, &directory, mount(&directory)));
+            findings.add(unresponsive(what, &directory, mount(&directory)));
             continue;
         }
         let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
         // A remote file system may take long to report its free space.
         let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
         if let Some(error) = machine
-            .make_in(&directory)
+            .check_writable(&directory)
             .err()
             .filter(|_| what == TEMPORARY && is_local)
         {
-            findings.add(useless(&directory, machine.variable("TMPDIR").is_some(), &error));
+            findings.add(unwritable(&directory, machine.variable("TMPDIR").is_some(), &error));
             continue;
         }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
             let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
-            check(what, &directory.display().to_string(), mount, remote_scan, findings);
+            check_mount(what, &directory.display().to_string(), mount, remote_scan, findings);
         }
     }
 }
@@ -69,7 +70,7 @@ const WORKING: &str = "the working directory";
 const TEMPORARY: &str = "the directory for temporary files";
 const HOME: &str = "the home directory";
 
-fn silent(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
+fn unresponsive(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
     let on = mount.map_or(String::new(), |mount| {
         format!(", apparently on {} ({})", mount.point.display(), mount.kind)
     });
@@ -82,10 +83,10 @@ fn silent(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
         .fix_cost("programs that already hang in a detached file system keep hanging")
 }
 
-fn useless(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
+fn unwritable(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
     let named = if is_named { "TMPDIR=" } else { "" };
     let finding = Finding::problem("temporary files cannot be created")
-        .evidence(format!("{named}{}: {}", directory.display(), reason(error)))
+        .evidence(format!("{named}{}: {}", directory.display(), error_text(error)))
         .evidence("here-documents, compilers, sort, mktemp and installers fail, or use another directory");
     let finding = match error.kind() {
         io::ErrorKind::StorageFull => finding.fix("free some space: `df` and `df -i` show what is full"),
@@ -97,8 +98,8 @@ fn useless(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
     finding.fix_cost("none")
 }
 
-/// The reason, without the errno that the system appends.
-fn reason(error: &io::Error) -> String {
+/// Returns the reason in words, without the error number that `io::Error` appends.
+fn error_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "no space left".to_owned(),
         io::ErrorKind::NotFound => "no such directory".to_owned(),
@@ -109,8 +110,8 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// How much longer launches take there, and the evidence.
-fn slower(scan: &Scan) -> (Option<Effect>, String) {
+/// Returns how much longer launches of fresh files take there, if they do, and the evidence.
+fn launch_delay(scan: &Scan) -> (Option<Effect>, String) {
     let each = scan.later_delay(MIN_DELAY);
     let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
     let first = scan.first_delay(MIN_DELAY);
@@ -128,13 +129,13 @@ fn slower(scan: &Scan) -> (Option<Effect>, String) {
     (effect, evidence)
 }
 
-fn check(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
-    let where_it_is = format!("{directory} is on {} ({})", mount.point.display(), mount.kind);
+fn check_mount(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
+    let location = format!("{directory} is on {} ({})", mount.point.display(), mount.kind);
     if let Some(remote) = mount.remote() {
-        let (effect, timed) = remote_scan.map(slower).unzip();
+        let (effect, timed) = remote_scan.map(launch_delay).unzip();
         findings.add(
             Finding::problem(format!("{what} is on {remote}"))
-                .evidence(&where_it_is)
+                .evidence(&location)
                 .evidence("each exec, open and look-up there may have to wait for another machine or process")
                 .evidence_if(timed)
                 .effect(effect.flatten())
@@ -145,18 +146,18 @@ fn check(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>,
     if mount.has_option("noexec") && what.contains("temporary") {
         findings.add(
             Finding::note(format!("{what} refuses to execute programs"))
-                .evidence(format!("{where_it_is} with the option noexec"))
+                .evidence(format!("{location} with the option noexec"))
                 .evidence("installers and build tools that run programs there fail, or fall back to a slower method")
                 .fix("for such a tool, set TMPDIR to a directory of your own rather than change the mount")
                 .fix_cost("none; the mount option was set for a reason"),
         );
     }
     let layers = layers(mount);
-    if mount.kind == "overlay" && layers >= MANY_LAYERS {
+    if mount.kind == "overlay" && layers >= MIN_REPORTED_LAYERS {
         findings.add(
             Finding::note(format!("{what} is on an overlay of {layers} layers"))
                 .evidence(format!(
-                    "{where_it_is}; a missing name is looked up in all of them until the kernel caches the result"
+                    "{location}; a missing name is looked up in all of them until the kernel caches the result"
                 ))
                 .fix("build the image in fewer layers, or work in a volume")
                 .fix_cost("layers are no longer shared between images"),
@@ -164,7 +165,8 @@ fn check(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>,
     }
 }
 
-/// Newer kernels print `lowerdir+=/b,lowerdir+=/a` if the layers were given one by one; others print `lowerdir=/b:/a`.
+/// Counts the lower layers of an overlay. The kernel prints `lowerdir=/b:/a`; newer kernels print `lowerdir+=/b,lowerdir+=/a` if the layers
+/// were given one by one.
 fn layers(mount: &Mount) -> usize {
     let options = mount.options.split(',');
     let lists = options.filter_map(|option| {

@@ -1,11 +1,11 @@
-//! What git launches in the repository of the working directory: hooks, a program as file-system monitor, and filters that are started once
+//! Programs that git launches in the repository of the working directory: hooks, a file-system monitor, and filters that are started once
 //! per file.
 
 use std::path::{Path, PathBuf};
 
 use super::git_setting::Setting;
 use super::{Check, Run, hanging, values};
-use crate::programs::{Programs, Ran, Reads, RunTime, Unknown};
+use crate::programs::{Capture, Programs, RunError, RunResult, RunTime};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -16,10 +16,10 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// Hooks that run at each change of the index or of a reference, where few users expect a program.
-const FREQUENT: [&str; 2] = ["post-index-change", "reference-transaction"];
-/// The others that git runs in a working tree (githooks(5)).
-const OTHERS: [&str; 16] = [
+/// Hooks that run at each change of the index or of a reference, when few users expect that git runs a program.
+const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
+/// The other hooks that git runs in a working tree (githooks(5)).
+const OTHER_HOOKS: [&str; 16] = [
     "applypatch-msg",
     "pre-applypatch",
     "post-applypatch",
@@ -37,7 +37,9 @@ const OTHERS: [&str; 16] = [
     "post-rewrite",
     "sendemail-validate",
 ];
+/// How often `git status` is timed, with and without the monitor.
 const RUNS: usize = 2;
+/// A monitor that adds this much to `git status` is a problem.
 const SLOW: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
@@ -52,14 +54,14 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let hooks = match repository.hooks_directory() {
         Ok(Some(hooks)) => examination.machine.directory().join(hooks),
         Ok(None) => return,
-        Err(Refusal::Said(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
-        Err(Refusal::Unknown(why)) => return hanging::report(findings, "git", "git rev-parse", why),
+        Err(Refusal::Message(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
+        Err(Refusal::NotRun(why)) => return hanging::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
-    // After the settings, since timing `git status` may take long.
-    for look in [Repository::filters, Repository::monitor] {
-        if let Err(why) = look(&repository, findings) {
+    // The monitor comes last, since timing `git status` may take long.
+    for check in [Repository::filters, Repository::monitor] {
+        if let Err(why) = check(&repository, findings) {
             return hanging::report(findings, "git", "git config", why);
         }
     }
@@ -67,14 +69,15 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 
 /// Why git does not report its hooks directory.
 enum Refusal {
-    /// Git's own words.
-    Said(String),
-    Unknown(Unknown),
+    /// Git failed with this error message.
+    Message(String),
+    /// Git could not be run, or did not finish.
+    NotRun(RunError),
 }
 
-impl From<Unknown> for Refusal {
-    fn from(why: Unknown) -> Refusal {
-        Refusal::Unknown(why)
+impl From<RunError> for Refusal {
+    fn from(why: RunError) -> Refusal {
+        Refusal::NotRun(why)
     }
 }
 
@@ -85,46 +88,54 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
-    fn run(&self, arguments: &[&str], reads: Reads) -> Result<Ran, Unknown> {
+    fn run(&self, arguments: &[&str], capture: Capture) -> Result<RunResult, RunError> {
         let mut git = self.machine.command(&self.git);
-        // Its error message is compared below.
+        // `hooks_directory` recognizes an error message by its English text.
         git.env("LC_ALL", "C").args(arguments);
-        self.programs.run(git, reads)
+        self.programs.run(git, capture)
     }
 
-    /// Git's answer; `None` if it failed or printed nothing.
-    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Unknown> {
-        let ran = self.run(arguments, Reads::Output)?;
+    /// Returns git's answer; `None` if it failed or printed nothing.
+    fn query(&self, arguments: &[&str]) -> Result<Option<String>, RunError> {
+        let ran = self.run(arguments, Capture::Stdout)?;
         let answer = ran.output.trim();
         Ok((ran.succeeded && !answer.is_empty()).then(|| answer.to_owned()))
     }
 
-    /// `None` outside of a repository.
+    /// Returns the directory with hooks; `None` outside of a repository.
     fn hooks_directory(&self) -> Result<Option<String>, Refusal> {
-        const WHERE: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
-        if let Some(directory) = self.ask(&WHERE)? {
+        const HOOKS_QUERY: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
+        if let Some(directory) = self.query(&HOOKS_QUERY)? {
             return Ok(Some(directory));
         }
-        let said = self.run(&WHERE, Reads::Errors)?.output;
-        let why = said
+        let message = self.run(&HOOKS_QUERY, Capture::Stderr)?.output;
+        let why = message
             .lines()
             .find(|line| line.starts_with("fatal: "))
             .unwrap_or("it failed");
-        let is_none = why.to_lowercase().contains("not a git repository (or any");
-        if is_none {
+        let is_outside = why.to_lowercase().contains("not a git repository (or any");
+        if is_outside {
             Ok(None)
         } else {
-            Err(Refusal::Said(why.to_owned()))
+            Err(Refusal::Message(why.to_owned()))
         }
     }
 
     fn hooks(&self, directory: &Path, launch: Option<Nanos>, findings: &mut Findings) {
         let is_active = |name: &&str| self.machine.is_executable(directory.join(name));
-        let active: Vec<&str> = FREQUENT.into_iter().chain(OTHERS).filter(is_active).collect();
+        let active: Vec<&str> = FREQUENT_HOOKS
+            .into_iter()
+            .chain(OTHER_HOOKS)
+            .filter(is_active)
+            .collect();
         if active.is_empty() {
             return;
         }
-        let frequent: Vec<&str> = active.iter().copied().filter(|name| FREQUENT.contains(name)).collect();
+        let frequent: Vec<&str> = active
+            .iter()
+            .copied()
+            .filter(|name| FREQUENT_HOOKS.contains(name))
+            .collect();
         let title = if frequent.is_empty() {
             format!("git runs hooks here: {}", active.join(", "))
         } else {
@@ -140,17 +151,17 @@ impl Repository<'_> {
         );
     }
 
-    fn monitor(&self, findings: &mut Findings) -> Result<(), Unknown> {
-        const ASKED: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
-        let Some(setting) = Setting::of("core.fsmonitor", |arguments| self.ask(arguments))? else {
+    fn monitor(&self, findings: &mut Findings) -> Result<(), RunError> {
+        const IS_BOOLEAN_QUERY: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
+        let Some(setting) = Setting::read("core.fsmonitor", |arguments| self.query(arguments))? else {
             return Ok(());
         };
         // A boolean selects git's own monitor, or none.
-        if self.ask(&[&["config"][..], &ASKED].concat())?.is_some() {
+        if self.query(&[&["config"][..], &IS_BOOLEAN_QUERY].concat())?.is_some() {
             return Ok(());
         }
-        let build = self.ask(&["version", "--build-options"])?.unwrap_or_default();
-        let has_own = build.contains("feature: fsmonitor--daemon");
+        let build = self.query(&["version", "--build-options"])?.unwrap_or_default();
+        let has_builtin = build.contains("feature: fsmonitor--daemon");
         let status = |options: &[&str]| {
             let mut command = self.machine.command(&self.git);
             command
@@ -159,13 +170,13 @@ impl Repository<'_> {
                 .args(["status", "--porcelain"]);
             command
         };
-        const WITHOUT: [&str; 2] = ["-c", "core.fsmonitor=false"];
+        const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
         let without = self
             .programs
-            .shortest(RUNS, || status(&WITHOUT))
-            .and_then(RunTime::whole);
+            .shortest(RUNS, || status(&WITHOUT_MONITOR))
+            .and_then(RunTime::complete);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
-        findings.add(monitor(&setting, has_own, with.ok()));
+        findings.add(monitor(&setting, has_builtin, with.ok()));
         match (without, with) {
             (Err(why), _) => hanging::report(
                 findings,
@@ -179,8 +190,8 @@ impl Repository<'_> {
         Ok(())
     }
 
-    fn filters(&self, findings: &mut Findings) -> Result<(), Unknown> {
-        let Some(listed) = self.ask(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
+    fn filters(&self, findings: &mut Findings) -> Result<(), RunError> {
+        let Some(listed) = self.query(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
             return Ok(());
         };
         let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -212,8 +223,8 @@ impl Repository<'_> {
     }
 }
 
-/// The finding for a monitor that is a program, with the times of `git status` with it and without, if known.
-fn monitor(setting: &Setting, has_own: bool, times: Option<(RunTime, Nanos)>) -> Finding {
+/// Returns the finding for a monitor that is a program. `times` are those of `git status` with the monitor and without, if known.
+fn monitor(setting: &Setting, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
     let more = times.and_then(|(with, without)| with.beyond_noise(without));
     Finding::problem_if(
         more.is_some_and(|more| more.time >= SLOW),
@@ -224,7 +235,7 @@ fn monitor(setting: &Setting, has_own: bool, times: Option<(RunTime, Nanos)>) ->
         times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
     )
     .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
-    .fix(match (has_own, setting.removal()) {
+    .fix(match (has_builtin, setting.removal()) {
         (true, removal) => {
             format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories do not need one: {removal}")
         }

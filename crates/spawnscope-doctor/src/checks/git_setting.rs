@@ -1,4 +1,4 @@
-//! A git setting and the file it comes from, because it can only be removed from that file.
+//! A git setting and the file that contains it, which determines the command that removes it.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ pub(super) struct Setting {
     pub(super) value: String,
     /// The level of configuration, such as `local`; unknown before git 2.26.
     scope: Option<String>,
-    /// `file:PATH`, or another kind of source.
+    /// The source, such as `file:PATH`; unknown if git does not print it.
     origin: Option<String>,
 }
 
 impl Setting {
-    /// The effective setting, queried from git by `ask`; `None` if it is not set.
-    pub(super) fn of<E>(
+    /// Reads the effective setting, with `query` to run git; returns `None` if it is not set.
+    pub(super) fn read<E>(
         key: &'static str,
-        ask: impl Fn(&[&str]) -> Result<Option<String>, E>,
+        query: impl Fn(&[&str]) -> Result<Option<String>, E>,
     ) -> Result<Option<Setting>, E> {
         let parsed = |options: &[&str]| {
-            let answer = ask(&[&["config", "-z"][..], options, &["--get", key]].concat())?;
+            let answer = query(&[&["config", "-z"][..], options, &["--get", key]].concat())?;
             Ok(answer.and_then(|answer| Setting::parse(key, &answer)))
         };
         let Some(plain) = parsed(&[])? else {
@@ -32,7 +32,7 @@ impl Setting {
         Ok(Some(plain))
     }
 
-    /// Parses scope, origin and value, each ended by a NUL. Older versions of git omit the first ones.
+    /// Parses scope, origin and value, each terminated by a NUL. The scope, or scope and origin, may be missing.
     fn parse(key: &'static str, answer: &str) -> Option<Setting> {
         let mut parts = answer.trim_end_matches('\0').rsplit('\0');
         let value = parts.next().filter(|value| !value.is_empty())?.to_owned();
@@ -46,7 +46,7 @@ impl Setting {
         })
     }
 
-    /// The command or edit that removes it.
+    /// Returns the command or edit that removes the setting.
     pub(super) fn removal(&self) -> String {
         let key = self.key;
         let unset = |of: &str| format!("`git config {of}--unset-all {key}`");
@@ -56,7 +56,7 @@ impl Setting {
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned())
         };
-        // Included files have other names, and need `--file`.
+        // An included file has another name than the main file of its scope, and needs `--file`.
         match (self.scope.as_deref(), file) {
             (Some("local") | None, None | Some(Some(".git/config"))) => unset(""),
             (Some("worktree"), Some(Some(file))) if name(file).as_deref() == Some("config.worktree") => {
@@ -70,7 +70,7 @@ impl Setting {
     }
 }
 
-/// Quotes for a shell.
+/// Quotes a file name for a shell, if necessary.
 fn quoted(file: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
     if file.bytes().all(is_plain) {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_is_removed_where_it_comes_from() {
+    fn the_removal_command_names_the_file_of_the_setting() {
         let removal = |answer: &str| Setting::parse("core.x", answer).unwrap().removal();
         let unset = |of: &str| format!("`git config {of}--unset-all core.x`");
         assert_eq!(removal("local\0file:.git/config\0monitor\0"), unset(""));

@@ -1,4 +1,4 @@
-//! The CPU frequency governor: short processes end before it reacts.
+//! The CPU frequency governor. Short processes may end before it raises the frequency.
 
 use super::{Check, Run};
 use crate::{Examination, Finding, Findings};

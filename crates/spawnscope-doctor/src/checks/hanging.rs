@@ -1,17 +1,18 @@
-//! Programs that hang although they were given nothing to do.
+//! Findings about programs that hang although they have almost nothing to do.
 
-use crate::programs::{RunTime, Unknown};
+use crate::programs::{RunError, RunTime};
 use crate::{Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// With a shorter time limit, a healthy program may fail to finish.
+/// If a time limit is shorter than this, even a healthy program may not finish in time.
 const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 
-/// Reports why the time of a program, started by `command_line`, is unknown. A program that did not end is a problem if it had enough time.
-pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: Unknown) {
+/// Reports why `program` could not be timed; it was started by `command_line`. A program that did not end is a problem if it had enough
+/// time.
+pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
     match why {
-        Unknown::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, command_line, after)),
+        RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, command_line, after)),
         why => findings.not_examined(format!("`{command_line}` {why}")),
     }
 }

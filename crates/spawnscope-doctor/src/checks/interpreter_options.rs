@@ -1,52 +1,56 @@
-//! Environment variables with options that make each start of an interpreter do more: Node, Ruby, Perl and Java, timed with and without.
+//! Environment variables with options for Node, Ruby, Perl and Java, which can slow down each start. Times the interpreter with and without
+//! the variable.
 
 use std::path::Path;
 
 use super::values;
-use crate::programs::{Programs, RunTime, Unknown};
+use crate::programs::{Programs, RunError, RunTime};
 use crate::{Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
+/// How often an interpreter is timed, with and without its variable.
 const RUNS: usize = 2;
-/// The same limit as for Python.
+/// Options that add this much to a start are a problem. The limit is the same as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
 
+/// A variable with options.
 struct Options {
+    /// The name of the variable.
     name: &'static str,
     interpreter: &'static str,
-    /// Arguments that make the interpreter do nothing.
-    nothing: &'static [&'static str],
+    /// Arguments with which the interpreter does nothing but start.
+    no_op_arguments: &'static [&'static str],
     /// The options that load code.
-    loading: &'static [&'static str],
+    loading_options: &'static [&'static str],
 }
 
-const NODE: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
-const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
-/// PERL5DB is not listed: only a debugger reads it, which PERL5OPT must request.
+const NODE_LOADING: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
+const JAVA_LOADING: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
+/// PERL5DB is missing because Perl reads it only if options such as those in PERL5OPT request the debugger.
 const VARIABLES: [Options; 5] = [
-    Options::new("NODE_OPTIONS", "node", &["-e", "0"], NODE),
+    Options::new("NODE_OPTIONS", "node", &["-e", "0"], NODE_LOADING),
     Options::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),
     Options::new("PERL5OPT", "perl", &["-e", "0"], &["-M", "-m", "-d"]),
-    Options::new("JAVA_TOOL_OPTIONS", "java", &["-version"], AGENTS),
-    Options::new("_JAVA_OPTIONS", "java", &["-version"], AGENTS),
+    Options::new("JAVA_TOOL_OPTIONS", "java", &["-version"], JAVA_LOADING),
+    Options::new("_JAVA_OPTIONS", "java", &["-version"], JAVA_LOADING),
 ];
 
-/// Checks the variables that are set and for which the interpreter is installed.
+/// Checks each variable that is set, if its interpreter is installed.
 pub(super) fn report(machine: &Machine, programs: &Programs, findings: &mut Findings) {
     for options in &VARIABLES {
         let set = machine.variable_text(options.name);
         if let Some((value, program)) = set.zip(machine.program(options.interpreter)) {
-            options.time(machine, programs, &program, &value, findings);
+            options.measure(machine, programs, &program, &value, findings);
         }
     }
 }
 
-/// The cost of the options.
+/// The result of timing the interpreter.
 enum Cost {
-    /// The time with them, and without.
+    /// The times with the options, and without.
     Times(RunTime, Nanos),
-    /// The interpreter does not start with them.
+    /// The interpreter fails with the options.
     Refused,
     Unknown,
 }
@@ -55,31 +59,31 @@ impl Options {
     const fn new(
         name: &'static str,
         interpreter: &'static str,
-        nothing: &'static [&'static str],
-        loading: &'static [&'static str],
+        no_op_arguments: &'static [&'static str],
+        loading_options: &'static [&'static str],
     ) -> Options {
         Options {
             name,
             interpreter,
-            nothing,
-            loading,
+            no_op_arguments,
+            loading_options,
         }
     }
 
-    fn time(&self, machine: &Machine, programs: &Programs, program: &Path, value: &str, findings: &mut Findings) {
+    fn measure(&self, machine: &Machine, programs: &Programs, program: &Path, value: &str, findings: &mut Findings) {
         let bare = machine.clone().without_variables(|name| name == self.name);
         let shortest = |machine: &Machine| {
             programs.shortest(RUNS, || {
                 let mut command = machine.command(program);
-                command.args(self.nothing);
+                command.args(self.no_op_arguments);
                 command
             })
         };
         let line = self.line();
-        let cost = match shortest(&bare).and_then(RunTime::whole) {
+        let cost = match shortest(&bare).and_then(RunTime::complete) {
             Ok(bare) => match shortest(machine) {
                 Ok(full) => Cost::Times(full, bare),
-                Err(Unknown::Failed) => Cost::Refused,
+                Err(RunError::Failed) => Cost::Refused,
                 Err(why) => {
                     findings.not_examined(format!("`{line}` with {} {why}", self.name));
                     Cost::Unknown
@@ -94,7 +98,7 @@ impl Options {
     }
 
     fn line(&self) -> String {
-        format!("{} {}", self.interpreter, self.nothing.join(" "))
+        format!("{} {}", self.interpreter, self.no_op_arguments.join(" "))
     }
 
     fn finding(&self, value: &str, cost: &Cost) -> Finding {
@@ -115,7 +119,7 @@ impl Options {
         };
         let is_slow = more.is_some_and(|more| more.time >= SLOW);
         Finding::problem_if(is_slow || matches!(cost, Cost::Refused), title)
-            .evidence(self.shown(value))
+            .evidence(self.evidence(value))
             .evidence_if(times)
             .effect(more.map(|more| more.effect("each start of the interpreter")))
             .fix(format!(
@@ -124,9 +128,9 @@ impl Options {
             .fix_cost("the code it loads, such as a debugger or an agent, is missing elsewhere")
     }
 
-    /// The parts of its value that load code. Other parts may contain secrets and are only counted.
-    fn shown(&self, value: &str) -> String {
-        let (loading, others) = values::loading(value, self.loading);
+    /// Returns the words of the value that load code. Other words may contain secrets and are only counted.
+    fn evidence(&self, value: &str) -> String {
+        let (loading, others) = values::loading_words(value, self.loading_options);
         let others = (others > 0).then(|| units::counted(others as u64, "other word", "other words"));
         if loading.is_empty() {
             let words = units::counted(value.split_whitespace().count() as u64, "word", "words");

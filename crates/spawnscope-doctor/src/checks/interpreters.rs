@@ -1,11 +1,11 @@
-//! What Python does before the first line of a program: site-packages and its environment variables. For other interpreters see
-//! `interpreter_options`.
+//! The time that Python spends on site-packages and its environment variables before the first line of a program. For other interpreters
+//! see `interpreter_options`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, hanging, interpreter_options, values};
-use crate::programs::{Programs, Reads, RunTime, Unknown};
+use crate::programs::{Capture, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -16,42 +16,44 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
+/// How often Python is timed, with and without site-packages.
 const RUNS: usize = 3;
-/// The standard library's own part of `site` takes 3 to 8 ms.
+/// Site-packages that add this much are a problem. The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
-const MAX_NAMED: usize = 3;
+/// At most this many slow modules are listed.
+const MAX_LISTED: usize = 3;
 /// Variables that make Python do more, or search more directories, at each start.
-const OF_PYTHON: [&str; 4] = [
+const PYTHON_VARIABLES: [&str; 4] = [
     "PYTHONPATH",
     "PYTHONDEVMODE",
     "PYTHONVERBOSE",
     "PYTHONPROFILEIMPORTTIME",
 ];
-/// It only matters if caches are missing.
-const WITHOUT_CACHES: &str = "PYTHONDONTWRITEBYTECODE";
-/// Python code that lists the caches of the modules loaded at start.
-const COUNT_UNCACHED: &str = "\
+/// With this variable, Python writes no caches of compiled modules. That matters only if caches are missing.
+const NO_CACHES_VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
+/// Python code that lists the cache files of the modules that are loaded at start.
+const LIST_CACHES: &str = "\
 import os, sys
 specs = (getattr(module, '__spec__', None) for module in list(sys.modules.values()))
 caches = [cached for cached in (getattr(spec, 'cached', None) for spec in specs) if cached]
 ";
-/// Precedes Python's answer, because modules loaded at start may print, too.
-const MARK: &str = "spawnscope asked: ";
+/// Marks the line with Python's answer, because modules that are loaded at start may print, too.
+const ANSWER_PREFIX: &str = "spawnscope asked: ";
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     if let Some(program) = machine.program("python3") {
-        python(machine, programs, &program, findings);
+        check_python(machine, programs, &program, findings);
     }
     interpreter_options::report(machine, programs, findings);
 }
 
-fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
+fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
     let line = format!("{} -I -S -c pass", program.display());
     let python = match executable(machine, programs, program) {
         Ok(python) => python,
-        Err(why @ Unknown::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
-        // Otherwise the program is timed by its name in PATH.
+        Err(why @ RunError::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
+        // If the interpreter is unknown, the program in PATH is timed instead.
         Err(_) => program.to_owned(),
     };
     let with = |options: &[&str]| {
@@ -59,7 +61,10 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::whole) {
+    let bare = match programs
+        .shortest(RUNS, || with(&["-I", "-S"]))
+        .and_then(RunTime::complete)
+    {
         Ok(bare) => bare,
         Err(why) => return hanging::report(findings, "python3", &line, why),
     };
@@ -68,7 +73,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         Err(why) => return findings.not_examined(format!("`{} -c pass` {why}", python.display())),
     };
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
-        let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
+        let table = programs.run(with(&["-X", "importtime"]), Capture::Stderr);
         let table = table.map(|ran| ran.output).unwrap_or_default();
         let times = format!(
             "`{} -c pass` takes {full}, with -I -S {}",
@@ -79,12 +84,12 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
             slow_python(more, &variables(machine))
                 .evidence(times)
                 .evidence_if(slowest_modules(&table))
-                .evidence_if(uncached(machine, programs, &python)),
+                .evidence_if(uncached_modules(machine, programs, &python)),
         );
     }
 }
 
-/// The variables that are set, with their values.
+/// Returns the variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
     let assignment = |name: &&str| {
         Some(format!(
@@ -92,20 +97,20 @@ fn variables(machine: &Machine) -> Vec<String> {
             values::without_secrets(&machine.variable_text(name)?)
         ))
     };
-    OF_PYTHON.iter().filter_map(assignment).collect()
+    PYTHON_VARIABLES.iter().filter_map(assignment).collect()
 }
 
-/// The cost of Python not writing caches.
-fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
-    machine.variable(WITHOUT_CACHES)?;
+/// Returns how many modules have no cache, if Python may not write caches.
+fn uncached_modules(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
+    machine.variable(NO_CACHES_VARIABLE)?;
     let mut command = machine.command(python);
-    let ask = format!("print('\\n{MARK}' + str(sum(not os.path.exists(cached) for cached in caches)))");
-    command.args(["-c", &format!("{COUNT_UNCACHED}{ask}")]);
-    let count: u64 = answer(&programs.run(command, Reads::Output).ok()?.output)?
+    let print = format!("print('\\n{ANSWER_PREFIX}' + str(sum(not os.path.exists(cached) for cached in caches)))");
+    command.args(["-c", &format!("{LIST_CACHES}{print}")]);
+    let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?
         .parse()
         .ok()?;
     let modules = units::counted(count, "module", "modules");
-    (count > 0).then(|| format!("{WITHOUT_CACHES} is set; {modules} without a cache, compiled at each start"))
+    (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set; {modules} without a cache, compiled at each start"))
 }
 
 fn slow_python(more: RunTime, variables: &[String]) -> Finding {
@@ -122,35 +127,35 @@ fn slow_python(more: RunTime, variables: &[String]) -> Finding {
         .fix_cost("with -S, packages outside the standard library are not found")
 }
 
-/// The interpreter behind a program in PATH. That program may be a shim, whose time is not Python's.
-fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, Unknown> {
+/// Returns the interpreter that a program in PATH executes. The program itself may be a shim, whose time must not count as Python's.
+fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, RunError> {
     let mut command = machine.command(program);
-    let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
+    let script = format!("import sys; print('\\n{ANSWER_PREFIX}' + sys.executable)");
     // These options keep user code from being loaded.
     command.args(["-I", "-S", "-c", &script]);
-    let ran = programs.run(command, Reads::Output)?;
-    let path = answer(&ran.output).filter(|_| ran.succeeded);
-    path.map(PathBuf::from).ok_or(Unknown::Failed)
+    let ran = programs.run(command, Capture::Stdout)?;
+    let path = prefixed_answer(&ran.output).filter(|_| ran.succeeded);
+    path.map(PathBuf::from).ok_or(RunError::Failed)
 }
 
-fn answer(output: &str) -> Option<&str> {
-    output.lines().find_map(|line| line.strip_prefix(MARK))
+fn prefixed_answer(output: &str) -> Option<&str> {
+    output.lines().find_map(|line| line.strip_prefix(ANSWER_PREFIX))
 }
 
-/// The slowest modules by their own time, from lines `import time:  self | cumulative | name`, in microseconds.
+/// Returns the modules with the most time of their own, from lines `import time: OWN | CUMULATIVE | NAME` with times in microseconds.
 fn slowest_modules(table: &str) -> Option<String> {
     let mut modules: Vec<(u64, &str)> = table
         .lines()
         .filter_map(|line| {
             let mut columns = line.strip_prefix("import time:")?.split('|');
-            let own = columns.next()?.trim().parse().ok()?;
-            Some((own, columns.nth(1)?.trim()))
+            let own_time = columns.next()?.trim().parse().ok()?;
+            Some((own_time, columns.nth(1)?.trim()))
         })
         .collect();
     modules.sort_by_key(|(own, _)| std::cmp::Reverse(*own));
     let named: Vec<String> = modules
         .iter()
-        .take(MAX_NAMED)
+        .take(MAX_LISTED)
         .map(|(own, name)| format!("{name} {}", units::time(Nanos(own * 1000))))
         .collect();
     (!named.is_empty()).then(|| format!("the slowest modules: {}", named.join(", ")))
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_modules_are_those_with_the_most_time_of_their_own() {
+    fn modules_are_sorted_by_the_time_of_their_own() {
         let table = "\
 import time: self [us] | cumulative | imported package
 import time:       100 |        100 |   zipimport

@@ -1,4 +1,4 @@
-//! Whether a launch takes longer than it should on any machine, and which part of it is slow.
+//! Finds launches that take longer than they should on any machine, and the part of the launch that is slow.
 
 use super::{Check, Run};
 use crate::measure::LaunchCost;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// If a launch takes longer, something is wrong with the machine.
+/// If a launch takes longer than this, something is wrong with the machine.
 const SLOW: Nanos = Nanos(50_000_000);
 
 /// A part of a launch, what to look for if it is slow, and its time.
@@ -32,7 +32,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(most) = longest(cost).filter(|most| *most > SLOW) else {
         return;
     };
-    // If launches can be fast, the machine is only busy.
+    // If some launches were fast, the machine is only busy.
     if longest(examination.measured.quickest).is_some_and(|quickest| quickest <= SLOW) {
         findings.not_examined("whether launches are slow: the machine is too busy to measure it");
     } else if let Some(finding) = slow_launch(cost, most) {
@@ -68,7 +68,7 @@ fn slow_launch(cost: LaunchCost, most: Nanos) -> Option<Finding> {
 fn parts(cost: LaunchCost) -> [Part; 3] {
     let beyond = |whole: Option<Nanos>, part: Option<Nanos>| {
         let (whole, part) = (whole?, part?);
-        // If a part is longer than the whole, the difference is noise, or the files behave differently.
+        // If a part took longer than the whole, the difference is noise, or the files of the two programs behave differently.
         (whole >= part).then(|| whole.since(part))
     };
     [

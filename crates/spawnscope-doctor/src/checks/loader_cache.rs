@@ -1,5 +1,5 @@
-//! The dynamic loader's library cache: missing, unreadable, corrupt, or older than libraries. `entries` reads its names; `library` computes
-//! the name that `ldconfig` would enter for a file.
+//! Checks whether the dynamic loader's library cache is missing, unreadable, corrupt, or older than libraries. `entries` reads the names in
+//! the cache; `library` determines the name under which `ldconfig` would enter a file.
 
 mod entries;
 mod library;
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
 
 const CACHE: &str = "/etc/ld.so.cache";
 const CONFIGURATION: &str = "/etc/ld.so.conf";
-/// Dynamic loaders of glibc: without one, no program uses the cache.
+/// Dynamic loaders of glibc. On a machine without one, no program uses the cache.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -33,8 +33,9 @@ const LOADERS: [&str; 4] = [
 ];
 /// Directories that the loader searches by default.
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+/// At most this many libraries are listed.
 const MAX_NAMED: usize = 3;
-/// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
+/// The time limit for the examination of libraries. If all are newer than the cache, as in unpacked images, there can be thousands.
 const TIMEOUT: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -45,14 +46,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(broken(how, with.zip(without)));
         return;
     }
-    let unknown = Unknown::find(machine, Instant::now() + TIMEOUT);
-    for what in unknown.not_examined {
+    let missing = MissingLibraries::find(machine, Instant::now() + TIMEOUT);
+    for what in missing.not_examined {
         findings.not_examined(what);
     }
-    if !unknown.libraries.is_empty() {
-        let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
-        let at_least = if unknown.is_complete { "" } else { "at least " };
-        let named: Vec<String> = unknown.libraries.into_values().take(MAX_NAMED).collect();
+    if !missing.libraries.is_empty() {
+        let count = units::counted(missing.libraries.len() as u64, "library", "libraries");
+        let at_least = if missing.is_complete { "" } else { "at least " };
+        let named: Vec<String> = missing.libraries.into_values().take(MAX_NAMED).collect();
         findings.add(
             Finding::note(format!("{CACHE} lacks {at_least}{count}"))
                 .evidence(format!("newer than the cache and not in it: {}", named.join(", ")))
@@ -63,7 +64,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Why the cache is unusable; `None` if it is usable, or if no program needs it.
+/// Returns why the cache is unusable; `None` if it is usable, or if no program needs it.
 pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
     // On NixOS, each program contains the paths of its libraries.
     if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
@@ -82,13 +83,13 @@ pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
     }
 }
 
-/// `times`: what a launch takes now, and without the library search, if that could be measured.
+/// Returns the finding for an unusable cache. `times` are those of a launch now, and without the library search, if they were measured.
 fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     let evidence = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));
         format!("`true` takes {with}, or {without} if its only library is given by path")
     });
-    // The search of a few directories can be within the noise.
+    // If the loader searches only a few directories, the time can be within the noise.
     let longer = times.filter(|(with, without)| with > without);
     let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
     Finding::problem(format!(
@@ -102,29 +103,30 @@ fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
 
-/// Libraries in the cache's directories that are newer than the cache and not in it.
-struct Unknown {
-    /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
+/// Libraries that are missing in the cache: files in its directories that are newer than it.
+struct MissingLibraries {
+    /// The path of each library, by the name that `ldconfig` would enter. Several files can have the same name.
     libraries: BTreeMap<Vec<u8>, String>,
+    /// Whether all directories were examined in time.
     is_complete: bool,
     not_examined: Vec<String>,
 }
 
-impl Unknown {
-    fn find(machine: &Machine, until: Instant) -> Unknown {
-        let mut unknown = Unknown {
+impl MissingLibraries {
+    fn find(machine: &Machine, until: Instant) -> MissingLibraries {
+        let mut missing = MissingLibraries {
             libraries: BTreeMap::new(),
             is_complete: true,
             not_examined: Vec::new(),
         };
         let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
-            return unknown;
+            return missing;
         };
         let Some(known) = entries::names(&cache) else {
-            unknown
+            missing
                 .not_examined
                 .push(format!("the names in {CACHE}: it is truncated"));
-            return unknown;
+            return missing;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
         let is_newer = |path: &str| {
@@ -136,7 +138,7 @@ impl Unknown {
         let configured = configured.map(|Configured { directory, file }| (directory, is_newer(&file)));
         for (directory, is_new) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
-                unknown
+                missing
                     .not_examined
                     .push(format!("libraries in {directory}: it did not answer in time"));
                 continue;
@@ -145,19 +147,19 @@ impl Unknown {
             if is_link || !is_new && !is_newer(&directory) {
                 continue;
             }
-            // If the configuration of this directory is newer than the cache, the cache has none of its libraries.
+            // If the file that configures this directory is newer than the cache, the cache may contain none of its libraries.
             let is_newer = |path: &str| is_new || is_newer(path);
-            if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
-                unknown.is_complete = false;
+            if !missing.are_added_in_time(machine, &directory, &known, is_newer, until) {
+                missing.is_complete = false;
                 let what = format!("all libraries that are newer than {CACHE}: there are too many");
-                unknown.not_examined.push(what);
+                missing.not_examined.push(what);
                 break;
             }
         }
-        unknown
+        missing
     }
 
-    /// Adds the new libraries of a directory; `false` if the time is up.
+    /// Adds the new libraries of a directory; returns `false` if the time is up.
     fn are_added_in_time(
         &mut self,
         machine: &Machine,
@@ -175,7 +177,7 @@ impl Unknown {
             }
             let path = format!("{directory}/{name}");
             if is_newer(&path) {
-                let entered = library::entered_as(&machine.path(&path));
+                let entered = library::entry_name(&machine.path(&path));
                 let entered = entered.filter(|entered| !known.contains(entered.as_slice()));
                 entered.map(|entered| self.libraries.entry(entered).or_insert(path));
             }
@@ -184,7 +186,7 @@ impl Unknown {
     }
 }
 
-/// The directories in the loader's configuration: they may be on file systems that do not answer.
+/// Returns the directories in the loader's configuration, which may be on file systems that do not answer.
 pub(crate) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
     let configured = configured(machine, CONFIGURATION, 0).into_iter();
     configured.map(|configured| PathBuf::from(configured.directory))
@@ -196,7 +198,7 @@ struct Configured {
     file: String,
 }
 
-/// The directories that a configuration file names, including those of the files it includes.
+/// Returns the directories that a configuration file names, including those in the files that it includes.
 fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     let text = machine.text(file).unwrap_or_default();
     let mut directories = Vec::new();
@@ -206,7 +208,7 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
                 let Some((directory, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
-                // A relative pattern starts at the directory of the file.
+                // A relative pattern is relative to the directory of the file.
                 let directory = format!("{}", Path::new(file).with_file_name(directory).display());
                 let names = machine
                     .names(&directory)
@@ -225,8 +227,8 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     directories
 }
 
-/// Whether the cache has the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own
-/// name. This avoids opening the file.
+/// Returns whether the cache contains the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`. Such a prefix is most
+/// likely the library's SONAME, so the file need not be opened.
 fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
     let mut name = name;
     loop {
@@ -245,9 +247,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_without_time_left_are_not_examined() {
+    fn libraries_are_reported_as_not_examined_when_the_time_is_up() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::at(root.path());
+        let machine = Machine::with_root(root.path());
         for directory in ["etc", "usr/lib"] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }
@@ -256,9 +258,9 @@ mod tests {
         let past = fs::File::options().write(true).open(machine.path(CACHE)).unwrap();
         past.set_modified(std::time::UNIX_EPOCH).unwrap();
         fs::write(machine.path("/usr/lib/libnew.so.1"), "").unwrap();
-        let found = Unknown::find(&machine, Instant::now() + Duration::from_secs(60));
+        let found = MissingLibraries::find(&machine, Instant::now() + Duration::from_secs(60));
         assert!(found.is_complete && found.not_examined.is_empty());
-        let found = Unknown::find(&machine, Instant::now());
+        let found = MissingLibraries::find(&machine, Instant::now());
         assert!(
             !found.is_complete && found.not_examined[0].contains("too many"),
             "{:?}",

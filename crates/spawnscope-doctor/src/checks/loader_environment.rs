@@ -1,9 +1,9 @@
-//! Extra work of the dynamic loader: requested by environment variables, or for the whole machine.
+//! Extra work of the dynamic loader that environment variables or /etc/ld.so.preload request.
 
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run, values};
-use crate::programs::{Programs, Reads, RunTime};
+use crate::programs::{Capture, Programs, RunTime};
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-const EVERYWHERE: &str = "/etc/ld.so.preload";
+const PRELOAD_FILE: &str = "/etc/ld.so.preload";
 /// Variables that slow down program starts, and how.
 const VARIABLES: [(&str, &str); 6] = [
     ("LD_PRELOAD", "loads more libraries into each program"),
@@ -25,16 +25,16 @@ const VARIABLES: [(&str, &str); 6] = [
     ("LD_PROFILE", "calls into a library are counted"),
 ];
 /// Variables that name libraries.
-const LIBRARIES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
-/// From here on, it is a considerable part of a launch.
-const MATTERS: Nanos = Nanos(50_000);
+const LIBRARY_VARIABLES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
+/// Variables that add this much to a launch are a problem.
+const MIN_PROBLEM: Nanos = Nanos(50_000);
 
-/// Whether a variable is one of these.
-pub(crate) fn is_loaders(name: &str) -> bool {
+/// Returns whether a variable is one of `VARIABLES`.
+pub(crate) fn is_loader_variable(name: &str) -> bool {
     VARIABLES.iter().any(|(variable, _)| *variable == name)
 }
 
-/// The variables that are set.
+/// Returns the variables that are set, with their values.
 pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str, String)> {
     VARIABLES
         .iter()
@@ -43,14 +43,14 @@ pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
-    everywhere(machine, findings);
+    check_preload_file(machine, findings);
     let set: Vec<(&str, String)> = variables(machine).collect();
     if set.is_empty() {
         return;
     }
-    let with = with(examination.measured);
+    let with = measured_time(examination.measured);
     let without = examination.measured.without_loader_variables;
-    let more = with.zip(without).map(|(with, without)| with.since(without));
+    let more = with.zip(without).map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set
         .iter()
         .flat_map(|(name, value)| missing(machine, name, value))
@@ -58,10 +58,10 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let faults = [
         (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
         refused(machine, programs, &missing),
-        by_directory(&set),
+        relative_directory(&set),
     ];
     let is_faulty = faults.iter().any(Option::is_some);
-    let matters = is_faulty || more.is_some_and(|more| more.time >= MATTERS);
+    let matters = is_faulty || more.is_some_and(|more| more.time >= MIN_PROBLEM);
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
@@ -88,12 +88,12 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     );
 }
 
-/// The libraries that glibc's loader reports as not loadable when `true` is started, except for missing ones. Other loaders use other
-/// messages.
+/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones.
+/// Other loaders print other messages, which are ignored.
 fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
-    LIBRARIES.iter().find_map(|name| machine.variable(name))?;
+    LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs
-        .run(machine.command(machine.program("true")?), Reads::Errors)
+        .run(machine.command(machine.program("true")?), Capture::Stderr)
         .ok()?;
     let mut refused: Vec<String> = ran
         .output
@@ -117,8 +117,8 @@ fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option
     })
 }
 
-/// An empty entry in a list of directories means the working directory.
-fn by_directory(set: &[(&str, String)]) -> Option<String> {
+/// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the working directory.
+fn relative_directory(set: &[(&str, String)]) -> Option<String> {
     let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
     let is_relative = |path: &str| !Path::new(path).is_absolute() && !path.starts_with('$');
     value.split([':', ';']).any(is_relative).then(|| {
@@ -126,22 +126,22 @@ fn by_directory(set: &[(&str, String)]) -> Option<String> {
     })
 }
 
-/// How long a dynamic program takes in the user's environment.
-fn with(measured: &Measured) -> Option<RunTime> {
-    let whole = measured.launch.exec_dynamic.map(|time| RunTime {
+/// Returns the time of a dynamic program in the user's environment.
+fn measured_time(measured: &Measured) -> Option<RunTime> {
+    let completed = measured.launch.exec_dynamic.map(|time| RunTime {
         time,
         is_lower_bound: false,
     });
-    let cut = measured.exec_dynamic_given_up.map(|time| RunTime {
+    let abandoned = measured.exec_dynamic_abandoned_after.map(|time| RunTime {
         time,
         is_lower_bound: true,
     });
-    whole.or(cut)
+    completed.or(abandoned)
 }
 
-/// Checks the file that lists libraries for all programs; `#` starts a comment.
-fn everywhere(machine: &Machine, findings: &mut Findings) {
-    let text = machine.text(EVERYWHERE).unwrap_or_default();
+/// Checks /etc/ld.so.preload, which lists libraries for all programs; `#` starts a comment.
+fn check_preload_file(machine: &Machine, findings: &mut Findings) {
+    let text = machine.text(PRELOAD_FILE).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split('#').next());
     let named: Vec<&str> = lines
         .flat_map(|line| line.split([' ', ':', '\t']))
@@ -152,7 +152,7 @@ fn everywhere(machine: &Machine, findings: &mut Findings) {
     }
     let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
     let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
-    let finding = Finding::problem(format!("{EVERYWHERE} adds a library to each program of this machine"))
+    let finding = Finding::problem(format!("{PRELOAD_FILE} adds a library to each program of this machine"))
         .evidence(format!("it names {}", named.join(", ")))
         .evidence_if(
             (!missing.is_empty())
@@ -163,14 +163,14 @@ fn everywhere(machine: &Machine, findings: &mut Findings) {
     findings.add(finding);
 }
 
-/// Files and directories that a variable names and that do not exist. One that does not answer may exist.
+/// Returns the files and directories that a variable names but that do not exist. A directory that does not answer may exist.
 fn missing(machine: &Machine, name: &str, value: &str) -> Vec<String> {
     let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
     paths(name, value).filter(is_missing).map(str::to_owned).collect()
 }
 
-/// All paths that the variables name.
-pub(crate) fn named(machine: &Machine) -> Vec<PathBuf> {
+/// Returns all absolute paths that the variables name.
+pub(crate) fn named_paths(machine: &Machine) -> Vec<PathBuf> {
     let named = |(name, value): (&str, String)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>();
     variables(machine).flat_map(named).collect()
 }
@@ -182,7 +182,7 @@ fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
         "LD_LIBRARY_PATH" => &[':', ';'],
         _ => &[],
     };
-    // The loader itself expands `$LIB` and `$ORIGIN`.
+    // Paths with `$LIB` or `$ORIGIN` are skipped, because only the loader can expand these.
     value
         .split(separators)
         .filter(move |path| !separators.is_empty() && Path::new(path).is_absolute() && !path.contains('$'))

@@ -1,4 +1,4 @@
-//! The checks, one per file. Each states what it examined, what it found, the evidence, what it costs here, and what can be done.
+//! The checks, one per file. Each finding has a title, evidence, the cost on this machine, and what can be done.
 
 mod audit;
 mod binfmt;
@@ -34,26 +34,26 @@ use super::{Examination, Findings, Measured};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::units;
 
-/// What a fork costs for each MiB of the parent's memory in 4 KiB pages, in nanoseconds: the page tables are copied, and freed again. Uses
-/// the lowest measured values, because a busy machine only adds time.
-fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
-    Some(measured.least(Constant::PageCopy)? + measured.least(Constant::PageFree)?)
+/// Returns the nanoseconds that a fork takes for each MiB of the parent's memory in 4 KiB pages, to copy the page tables and to free the
+/// copy. Uses the lowest measured values, because a busy machine only adds time.
+fn fork_ns_per_mebibyte(measured: &Measured) -> Option<f64> {
+    Some(measured.min_ns(Constant::PageCopy)? + measured.min_ns(Constant::PageFree)?)
 }
 
-/// That cost as a sentence.
-fn takes_for_each_mebibyte(ns: f64) -> String {
+/// Returns the result of `fork_ns_per_mebibyte` as a sentence.
+fn fork_time_sentence(ns: f64) -> String {
     format!(
         "a fork takes {} for each MiB in 4 KiB pages, because it copies their page tables",
         units::time(Nanos(ns as u64))
     )
 }
 
-/// A check.
+/// One thing that the doctor inspects.
 #[derive(Debug)]
 pub struct Check {
     /// The name that selects it on the command line.
     pub id: &'static str,
-    /// What it examines, in a few words.
+    /// What the check examines, in a few words.
     pub examines: &'static str,
     pub(super) run: Run,
 }
@@ -61,9 +61,9 @@ pub struct Check {
 /// The function of a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
-    /// Reads files and measurements.
+    /// The check only reads files and measurements.
     Reading(fn(&Examination<'_>, &mut Findings)),
-    /// Starts programs of the user.
+    /// The check starts programs of the user.
     StartingPrograms(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
@@ -91,11 +91,11 @@ pub const ALL: [&Check; 23] = [
     &git::CHECK,
     &interpreters::CHECK,
     &shims::CHECK,
-    // Last, because start-up files may take longest: this check may use all the time that the others left.
+    // The last check may use all the time that the others have left, and start-up files may take longest.
     &shell_start::CHECK,
 ];
 
-/// The check with that name.
+/// Returns the check with this id.
 #[must_use]
 pub fn named(id: &str) -> Option<&'static Check> {
     ALL.into_iter().find(|check| check.id == id)

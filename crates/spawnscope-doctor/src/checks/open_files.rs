@@ -1,4 +1,4 @@
-//! A huge limit on open files: programs that close "all" descriptors before an exec close that many.
+//! A huge limit on open files. Some programs close every possible descriptor before an exec, one by one up to the limit.
 
 use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings};
@@ -11,9 +11,9 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// Usual limits are 1,024 to 65,536.
+/// A limit from this on is reported. Usual limits are 1,024 to 65,536.
 const HUGE: u64 = 100_000;
-/// If a loop up to the limit takes longer, it is a problem.
+/// A loop up to the limit that takes this long is a problem.
 const MAX_LOOP_TIME: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {

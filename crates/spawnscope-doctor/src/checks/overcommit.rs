@@ -1,10 +1,10 @@
-//! Whether the kernel would refuse to fork a large process because it would have to reserve memory that the child never uses.
+//! Finds processes that could not fork because the kernel would refuse to commit the memory for a copy, even if the child never uses it.
 
 use std::time::Instant;
 
 use super::{Check, Run};
 use crate::processes::{Process, field};
-use crate::{Examination, Finding, Findings, reading};
+use crate::{Examination, Finding, Findings, memory_files};
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
@@ -13,10 +13,10 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// The heuristic mode: a fork fails only if a single mapping is larger than all memory of the machine.
-const ASKED_BY_MAPPING: u64 = 0;
+/// The heuristic mode of vm.overcommit_memory: a fork fails only if a single mapping is larger than the machine's memory and swap.
+const HEURISTIC_MODE: u64 = 0;
 /// Smaller processes are not checked.
-const LARGE: u64 = 256 << 20;
+const MIN_CHECKED_BYTES: u64 = 256 << 20;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -38,7 +38,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             return;
         }
     };
-    let Some((process, needs)) = most_wanting(examination, mode, limit, findings) else {
+    let Some((process, needs)) = largest_refused(examination, mode, limit, findings) else {
         return;
     };
     findings.add(refused(
@@ -52,8 +52,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     ));
 }
 
-/// The process whose copy would need the most memory beyond `limit`, and how much it needs.
-fn most_wanting<'p>(
+/// Returns the process whose copy would need the most memory, if that exceeds `limit`, and how much it needs.
+fn largest_refused<'p>(
     examination: &'p Examination<'_>,
     mode: u64,
     limit: u64,
@@ -62,16 +62,16 @@ fn most_wanting<'p>(
     let large = examination
         .processes
         .iter()
-        .filter(|process| process.data_bytes >= LARGE && process.data_bytes > limit);
-    if mode != ASKED_BY_MAPPING {
+        .filter(|process| process.data_bytes >= MIN_CHECKED_BYTES && process.data_bytes > limit);
+    if mode != HEURISTIC_MODE {
         let wanted = large.map(|process| (process, process.data_bytes));
         return wanted.max_by_key(|(_, needs)| *needs);
     }
-    let until = Instant::now() + reading::TIMEOUT;
+    let until = Instant::now() + memory_files::TIMEOUT;
     let mut most = None;
     let mut not_examined = 0;
     for process in large {
-        let text = reading::of_memory(examination.machine, process, "smaps", until);
+        let text = memory_files::read(examination.machine, process, "smaps", until);
         match text.and_then(|text| largest_mapping(&text)) {
             Some(needs) if needs > limit => most = most.max(Some((needs, process.pid))),
             Some(_) => {}
@@ -104,8 +104,8 @@ fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Fin
     .fix_cost("in a looser mode, the out-of-memory killer acts when memory really runs out")
 }
 
-/// The largest private writable mapping that the kernel accounts for (flag `ac`); mappings made with MAP_NORESERVE are not. `None` if the
-/// mapping table cannot be parsed.
+/// Returns the size of the largest mapping that counts as committed memory (flag `ac`), which excludes mappings with MAP_NORESERVE. `None`
+/// if the table of mappings cannot be parsed.
 fn largest_mapping(text: &str) -> Option<u64> {
     let mut largest = 0;
     let mut size = 0;
@@ -120,14 +120,15 @@ fn largest_mapping(text: &str) -> Option<u64> {
     Some(largest)
 }
 
-/// How much memory can still be committed.
+/// How much memory a fork can commit.
 enum Limit {
     None,
     Unknown,
     Bytes(u64),
 }
 
-/// Mode 0 refuses only a mapping that the whole machine could not hold; mode 2 enforces the commit limit.
+/// Returns the limit in a mode of vm.overcommit_memory. Mode 0 refuses only a mapping larger than memory and swap; mode 1 has no limit;
+/// mode 2 enforces the commit limit.
 fn limit(mode: u64, memory: &str) -> Limit {
     let bytes = |name: &str| {
         let value = field(memory, name)?.trim_end_matches(" kB");

@@ -1,7 +1,7 @@
-//! Limits on processes that are nearly reached: beyond them, forks fail with EAGAIN.
+//! Limits on the number of processes that are nearly reached. Beyond them, forks fail with EAGAIN.
 
 use super::{Check, Run};
-use crate::environment::{Environment, is_in_first_pid_namespace};
+use crate::environment::{Environment, is_in_initial_pid_namespace};
 use crate::processes::field;
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::units;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// A limit is near from this share on.
+/// A limit is reported if at least this share of it is used.
 const MIN_USED_SHARE: f64 = 0.8;
 
 /// A limit, and how much of it is used.
@@ -22,17 +22,18 @@ struct Limit {
     limit: u64,
 }
 
-/// What sets the limit, which determines how to raise it.
+/// The kind of limit, which determines how to raise it.
 enum LimitSource {
-    /// `pids.max` of a group, in the hierarchy mounted at `root`.
+    /// `pids.max` of a control group, in the hierarchy that is mounted at `root`.
     Group {
         root: &'static str,
         group: String,
     },
-    /// RLIMIT_NPROC of the user, and its hard limit, unless unlimited.
+    /// The soft RLIMIT_NPROC of a user.
     User {
         user: u64,
-        most: Option<u64>,
+        /// The hard limit; `None` if it is unlimited.
+        hard_limit: Option<u64>,
     },
     PidMax,
     ThreadsMax,
@@ -55,12 +56,12 @@ impl Limit {
         self.limit > 0 && self.used as f64 >= MIN_USED_SHARE * self.limit as f64
     }
 
-    /// How to double the limit: who does it, and the commands.
+    /// Returns how to double the limit: who can do it, and the commands.
     fn raise(&self, environment: &Environment) -> Vec<String> {
         let twice = self.limit.saturating_mul(2);
         let setting = |name: &str, value: u64| {
-            let where_to = environment.where_settings_are_made();
-            vec![format!("raise it, {where_to}:"), format!("  sysctl {name}={value}")]
+            let location = environment.where_settings_are_made();
+            vec![format!("raise it, {location}:"), format!("  sysctl {name}={value}")]
         };
         match &self.source {
             LimitSource::PidMax if self.limit >= MAX_PIDS => {
@@ -68,33 +69,35 @@ impl Limit {
             }
             LimitSource::PidMax => setting("kernel.pid_max", twice.min(MAX_PIDS)),
             LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
-            LimitSource::User { most, .. } => of_user_raised(self.limit, twice, *most),
+            LimitSource::User { hard_limit, .. } => raise_user_limit(self.limit, twice, *hard_limit),
             LimitSource::Group { .. } if environment.container.is_some() => vec![
                 "raise it where the container is started: `--pids-limit` of docker and podman, podPidsLimit of kubelet"
                     .to_owned(),
             ],
-            LimitSource::Group { root, group } => of_group_raised(root, group, twice),
+            LimitSource::Group { root, group } => raise_group_limit(root, group, twice),
         }
     }
 }
 
-fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
-    let shell = match most {
-        Some(most) if most <= limit => None,
-        most => {
-            let value = most.map_or(twice, |most| twice.min(most));
-            let up_to = most.map_or("any value".to_owned(), units::count);
-            let whom =
+/// Returns how to raise RLIMIT_NPROC.
+fn raise_user_limit(limit: u64, twice: u64, hard_limit: Option<u64>) -> Vec<String> {
+    let shell = match hard_limit {
+        Some(hard_limit) if hard_limit <= limit => None,
+        hard_limit => {
+            let value = hard_limit.map_or(twice, |hard_limit| twice.min(hard_limit));
+            let up_to = hard_limit.map_or("any value".to_owned(), units::count);
+            let instruction =
                 format!("raise it in the shell that starts the launching program (the hard limit allows {up_to}):");
-            Some([whom, format!("  ulimit -S -u {value}")])
+            Some([instruction, format!("  ulimit -S -u {value}")])
         }
     };
     let root = "for all logins, root sets `nproc` in /etc/security/limits.conf; for a service, LimitNPROC=";
     shell.into_iter().flatten().chain([root.to_owned()]).collect()
 }
 
-/// For a systemd unit, the value must be set through systemd, which would overwrite a direct change.
-fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
+/// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a
+/// direct change.
+fn raise_group_limit(root: &str, group: &str, twice: u64) -> Vec<String> {
     let is_unit = |name: &&str| {
         [".service", ".scope", ".slice"]
             .iter()
@@ -104,36 +107,36 @@ fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
     let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
         return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
     };
-    // Units below a user's manager belong to that manager.
-    let of = if group.contains(".service/") && group.contains("user@") {
+    // The units of a user's service manager are changed through that manager.
+    let option = if group.contains(".service/") && group.contains("user@") {
         " --user"
     } else {
         ""
     };
-    raise(format!("  systemctl{of} set-property '{unit}' TasksMax={twice}"))
+    raise(format!("  systemctl{option} set-property '{unit}' TasksMax={twice}"))
 }
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let mut limits = of_groups(machine);
+    let mut limits = group_limits(machine);
     if let Some(used) = tasks(machine) {
         // Since Linux 6.14, each pid namespace has its own limit.
-        let numbered = if is_in_first_pid_namespace(machine) {
+        let in_namespace = if is_in_initial_pid_namespace(machine) {
             used
         } else {
-            seen_tasks(machine, |_| true)
+            visible_tasks(machine, |_| true)
         };
-        let of_machine = [
-            (LimitSource::PidMax, "/proc/sys/kernel/pid_max", numbered),
+        let machine_limits = [
+            (LimitSource::PidMax, "/proc/sys/kernel/pid_max", in_namespace),
             (LimitSource::ThreadsMax, "/proc/sys/kernel/threads-max", used),
         ];
-        for (source, file, used) in of_machine {
+        for (source, file, used) in machine_limits {
             limits.extend(machine.number(file).map(|limit| Limit { source, used, limit }));
         }
     } else {
         findings.not_examined("the number of tasks in /proc/loadavg");
     }
-    limits.extend(of_user(machine));
+    limits.extend(user_limit(machine));
     for limit in limits.iter().filter(|limit| limit.is_near()) {
         findings.add(near(limit, &examination.environment));
     }
@@ -147,7 +150,7 @@ fn near(limit: &Limit, environment: &Environment) -> Finding {
         units::count(limit.limit)
     );
     let finding = Finding::problem(title)
-        .evidence("processes and threads count; beyond the limit, forks fail with \"Resource temporarily unavailable\"")
+        .evidence("the limit counts processes and threads; beyond it, forks fail with \"Resource temporarily unavailable\"")
         .fix("list the programs with the most threads: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
         .fix("children that ended and were never reaped (state Z) count too: fix their parent");
     let raise = limit.raise(environment).into_iter();
@@ -156,14 +159,14 @@ fn near(limit: &Limit, environment: &Environment) -> Finding {
         .fix_cost("each additional task takes a few kilobytes of kernel memory")
 }
 
-/// The tasks of the whole machine, even inside a container: `0.1 0.2 0.3 2/345 6789`.
+/// Returns the number of tasks of the whole machine, even inside a container: 345 in `0.1 0.2 0.3 2/345 6789`.
 fn tasks(machine: &Machine) -> Option<u64> {
     let load = machine.text("/proc/loadavg")?;
     load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The limits of this process's control groups and their ancestors.
-fn of_groups(machine: &Machine) -> Vec<Limit> {
+/// Returns the limits of this process's control groups and their ancestors.
+fn group_limits(machine: &Machine) -> Vec<Limit> {
     let groups = machine.text("/proc/self/cgroup").unwrap_or_default();
     let mut limits = Vec::new();
     for line in groups.lines() {
@@ -192,8 +195,8 @@ fn of_groups(machine: &Machine) -> Vec<Limit> {
     limits
 }
 
-/// The user's own limit, which does not apply to root.
-fn of_user(machine: &Machine) -> Option<Limit> {
+/// Returns the limit of this process's user; `None` for root, to whom it does not apply.
+fn user_limit(machine: &Machine) -> Option<Limit> {
     let status = machine.text("/proc/self/status")?;
     let user = owner(&status)?;
     if user == 0 {
@@ -203,16 +206,16 @@ fn of_user(machine: &Machine) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let mut values = line.split_whitespace();
     let limit = values.next()?.parse().ok()?;
-    let most = values.next().and_then(|most| most.parse().ok());
+    let hard_limit = values.next().and_then(|hard_limit| hard_limit.parse().ok());
     Some(Limit {
-        source: LimitSource::User { user, most },
-        used: seen_tasks(machine, |status| owner(status) == Some(user)),
+        source: LimitSource::User { user, hard_limit },
+        used: visible_tasks(machine, |status| owner(status) == Some(user)),
         limit,
     })
 }
 
-/// The number of tasks in visible processes whose status passes `is_counted`.
-fn seen_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
+/// Returns the number of tasks in the visible processes whose status `is_counted` accepts.
+fn visible_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
     let pids = machine
         .names("/proc")
         .into_iter()

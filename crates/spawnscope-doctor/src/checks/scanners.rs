@@ -1,5 +1,5 @@
-//! On-access scanners: programs that delay an open or exec until they have scanned the file. The check finds
-//! them by fanotify permission marks, by process name, and by effect: it compares the first launch of a fresh file with the second.
+//! On-access scanners: programs that delay an open or exec until they have scanned the file. The check finds them by fanotify permission
+//! marks, by process name, and by their effect: it compares the first launch of a fresh file with the second.
 
 use std::fs;
 use std::io;
@@ -20,8 +20,8 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// Process names (their first 15 bytes), and their products.
-const KNOWN: [(&str, &str); 19] = [
+/// Process names (at most 15 bytes), and the products that the processes belong to.
+const KNOWN_DAEMONS: [(&str, &str); 19] = [
     ("fapolicyd", "fapolicyd"),
     ("clamonacc", "ClamAV on-access"),
     ("wdavdaemon", "Microsoft Defender"),
@@ -42,35 +42,35 @@ const KNOWN: [(&str, &str); 19] = [
     ("mfetpd", "Trellix"),
     ("esets_daemon", "ESET"),
 ];
-/// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
+/// The mask of FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM and FAN_PRE_ACCESS.
 const PERMISSION_EVENTS: u64 = 0x17_0000;
-/// Timeout for the examination of descriptors: a machine may have hundreds of thousands.
+/// The time limit for the examination of descriptors. A machine may have hundreds of thousands.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// If no scanner is visible, a launch counts as scanned if its delay is at least this. Reading a fresh file takes less.
+/// If no process holds permission marks, a delay of at least this counts as a scan. Reading a fresh file from disk takes less.
 const MIN_UNKNOWN_DELAY: Nanos = Nanos(400_000);
-/// The same limit on a busy machine, where other programs affect the caches between launches.
+/// Replaces `MIN_UNKNOWN_DELAY` on a busy machine, where other programs displace cached files between launches.
 const MIN_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
-/// The same limit if a process holds marks.
+/// Replaces `MIN_UNKNOWN_DELAY` if a process holds permission marks.
 const MIN_KNOWN_DELAY: Nanos = Nanos(50_000);
-/// Minimum delay of one launch for which a queue can be distinguished from launches that share the CPUs.
+/// Only if one launch is delayed by at least this, can a queue be distinguished from concurrent launches that share the CPUs.
 const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
-/// The same limit if other programs share the CPUs.
+/// Replaces `MIN_QUEUE_DELAY` if other programs share the CPUs, too.
 const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
-/// If n files are launched at once and queue, the last one is late by at least this share of n delays.
-const QUEUE: f64 = 0.5;
-/// If they do not queue, the last one is late by at most this share of n delays.
-const NO_QUEUE: f64 = 0.3;
+/// If n concurrent launches queue, the last one is late by at least this share of n delays.
+const MIN_QUEUE_SHARE: f64 = 0.5;
+/// If n concurrent launches do not queue, the last one is late by at most this share of n delays.
+const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let marks = Marks::find(examination.machine, &examination.processes);
-    not_examined(examination, &marks, findings);
+    report_not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
-    let least = match scan {
+    let min_delay = match scan {
         _ if !marks.holders.is_empty() => MIN_KNOWN_DELAY,
         Some(scan) if scan.is_disturbed => MIN_UNKNOWN_DELAY_WHEN_BUSY,
         _ => MIN_UNKNOWN_DELAY,
     };
-    let delay = scan.and_then(|scan| Delay::of(scan, least));
+    let delay = scan.and_then(|scan| Delay::find(scan, min_delay));
     let stuck = scan.and_then(|scan| scan.stuck);
     if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
         findings.not_examined(match scan.is_disturbed {
@@ -81,30 +81,30 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             false => "whether first launches of fresh files are slower: too few could be timed",
         });
     }
-    let who = who(examination, &marks);
-    if who.is_empty() && delay.is_none() && stuck.is_none() {
+    let suspects = suspects(examination, &marks);
+    if suspects.is_empty() && delay.is_none() && stuck.is_none() {
         return;
     }
-    // A daemon that causes no delay does not scan the launches here: its marks may be on other file systems.
+    // A daemon that causes no delay may have its marks on other file systems.
     let matters = delay.is_some() || stuck.is_some();
     let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck)).effect(
         delay
-            .map(|delay| Effect::measured(delay.span, delay.of))
-            .or(stuck.map(waited)),
+            .map(|delay| Effect::measured(delay.span, delay.affected))
+            .or(stuck.map(stuck_effect)),
     );
-    for line in who {
+    for line in suspects {
         finding = finding.evidence(line);
     }
     if let Some(scan) = scan {
         finding = finding
-            .evidence_if(times(scan))
-            .evidence_if(delay.and_then(|delay| queue(scan, delay.span)));
+            .evidence_if(times_sentence(scan))
+            .evidence_if(delay.and_then(|delay| queue_sentence(scan, delay.span)));
     }
     findings.add(with_fix(finding));
 }
 
-/// The processes that hold marks; if there are none, those known by name.
-fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
+/// Returns a sentence for each process that holds marks or, if there is none, for each process with a known name.
+fn suspects(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     if !marks.holders.is_empty() {
         return marks.holders.iter().map(|process| holder_line(process)).collect();
     }
@@ -115,7 +115,7 @@ fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     known.map(known_line).collect()
 }
 
-fn not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
+fn report_not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
     if let Some(why) = &marks.incomplete {
         findings.not_examined(why.as_str());
     }
@@ -137,9 +137,9 @@ fn not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut
 
 fn holder_line(process: &Process) -> String {
     let Process { name, pid, .. } = process;
-    let of = product(name).filter(|product| product != name);
-    let of = of.map_or(String::new(), |product| format!(", {product}"));
-    format!("{name} (process {pid}{of}) holds fanotify permission marks: opens or execs wait for its answer")
+    let product = product(name).filter(|product| product != name);
+    let product = product.map_or(String::new(), |product| format!(", {product}"));
+    format!("{name} (process {pid}{product}) holds fanotify permission marks: opens or execs wait for its answer")
 }
 
 fn known_line(process: &Process) -> String {
@@ -148,48 +148,52 @@ fn known_line(process: &Process) -> String {
     format!("{name} (process {pid}) is running; it belongs to {product}")
 }
 
-/// How long launches are delayed, and which launches.
+/// A measured delay of launches.
 #[derive(Clone, Copy)]
 struct Delay {
     span: Nanos,
-    of: &'static str,
+    /// Which launches are delayed.
+    affected: &'static str,
 }
 
 impl Delay {
-    fn of(scan: &Scan, least: Nanos) -> Option<Delay> {
-        let first = scan.first_delay(least).map(|span| Delay {
+    fn find(scan: &Scan, min_delay: Nanos) -> Option<Delay> {
+        let first = scan.first_delay(min_delay).map(|span| Delay {
             span,
-            of: "the first launch of each file",
+            affected: "the first launch of each file",
         });
         // A scanner without a cache examines each launch.
         first.or_else(|| {
-            scan.later_delay(least).map(|span| Delay {
+            scan.later_delay(min_delay).map(|span| Delay {
                 span,
-                of: "each launch",
+                affected: "each launch",
             })
         })
     }
 }
 
-/// The effect of an operation that did not finish: at least the time until it was abandoned.
-fn waited(stuck: Stuck) -> Effect {
-    let (span, of) = match stuck {
+/// Returns the effect of an operation that did not finish: at least the time until it was abandoned.
+fn stuck_effect(stuck: Stuck) -> Effect {
+    let (span, affected) = match stuck {
         Stuck::Creation(span) => (span, "each new file"),
         Stuck::Launch(span) => (span, "the first launch of each file"),
     };
     Effect {
         is_lower_bound: true,
-        ..Effect::measured(span, of)
+        ..Effect::measured(span, affected)
     }
 }
 
-/// Only a process that holds marks is named as the cause.
+/// Returns the title of the finding. Only a process that holds marks is named as the cause.
 fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
     match delay {
-        Some(Delay { span, of }) if holders.is_empty() => {
-            format!("{of} takes {} longer: an unknown program scans it", units::time(*span))
+        Some(Delay { span, affected }) if holders.is_empty() => {
+            format!(
+                "{affected} takes {} longer: an unknown program scans it",
+                units::time(*span)
+            )
         }
-        Some(Delay { span, of }) => format!("{holders} delays {of} by {}", units::time(*span)),
+        Some(Delay { span, affected }) => format!("{holders} delays {affected} by {}", units::time(*span)),
         None if stuck.is_some() => {
             let who = if holders.is_empty() {
                 "an unknown program"
@@ -208,7 +212,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
     }
 }
 
-fn times(scan: &Scan) -> Option<String> {
+fn times_sentence(scan: &Scan) -> Option<String> {
     match scan.stuck {
         Some(Stuck::Creation(timeout)) => {
             let timeout = units::time(timeout);
@@ -244,20 +248,22 @@ fn times(scan: &Scan) -> Option<String> {
     (!ranges.is_empty()).then(|| format!("fresh copies of a tiny program: {}{without}", ranges.join(", ")))
 }
 
-fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
-    let files = scan.at_once.len();
-    let last = scan.at_once.iter().max()?;
-    let least = if scan.is_disturbed {
+fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
+    let files = scan.concurrent.len();
+    let last = scan.concurrent.iter().max()?;
+    let min_delay = if scan.is_disturbed {
         MIN_QUEUE_DELAY_WHEN_BUSY
     } else {
         MIN_QUEUE_DELAY
     };
-    if delay < least {
+    if delay < min_delay {
         return None;
     }
-    let verdict = match scan.queue(delay)? / files as f64 {
-        share if share >= QUEUE => "they queue, as behind a single-threaded scanner: parallel launches are serialized",
-        share if share <= NO_QUEUE => "they do not queue",
+    let verdict = match scan.queued_delays(delay)? / files as f64 {
+        share if share >= MIN_QUEUE_SHARE => {
+            "they queue, as behind a single-threaded scanner: parallel launches are serialized"
+        }
+        share if share <= MAX_NO_QUEUE_SHARE => "they do not queue",
         _ => return None,
     };
     Some(format!("{files} at once took {}: {verdict}", units::time(*last)))
@@ -280,17 +286,19 @@ fn hides_processes(machine: &Machine) -> bool {
         )
     };
     !machine.is_privileged()
-        && mounts::of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
+        && mounts::mount_of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
 }
 
 fn product(name: &str) -> Option<&'static str> {
-    let known = KNOWN.iter().find(|(known, _)| name == *known);
+    let known = KNOWN_DAEMONS.iter().find(|(known, _)| name == *known);
     known.map(|(_, product)| *product)
 }
 
-/// The processes that hold permission marks.
+/// The search for permission marks.
 struct Marks<'p> {
+    /// The processes that hold permission marks.
     holders: Vec<&'p Process>,
+    /// What could not be searched, and why.
     incomplete: Option<String>,
 }
 
@@ -322,7 +330,7 @@ impl Marks<'_> {
         marks
     }
 
-    /// The names of the holders.
+    /// Returns the names of the holders.
     fn names(&self) -> String {
         let mut names: Vec<&str> = self.holders.iter().map(|process| process.name.as_str()).collect();
         names.sort_unstable();
@@ -331,7 +339,7 @@ impl Marks<'_> {
     }
 }
 
-/// Whether the descriptors of a process may not be read. A process that has ended is not hidden.
+/// Returns whether the permission to read the descriptors of a process is missing. A process that has ended is not hidden.
 fn is_hidden(machine: &Machine, process: &Process) -> bool {
     let descriptors = fs::read_dir(machine.path(process.file("fd")));
     descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
@@ -348,7 +356,7 @@ fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
         .any(|marks| marks.lines().filter_map(mask).any(|mask| mask & PERMISSION_EVENTS != 0))
 }
 
-/// `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`
+/// Returns the mask of a line such as `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`.
 fn mask(line: &str) -> Option<u64> {
     let word = line
         .strip_prefix("fanotify ")?

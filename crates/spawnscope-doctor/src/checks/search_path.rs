@@ -18,13 +18,13 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// A look-up is slow if it takes as long as this many system calls that do nothing,
-const CALLS_OF_A_SLOW_LOOKUP: u64 = 20;
-/// and this long. In a local directory, it takes 1 us.
-const SLOW: Nanos = Nanos(50_000);
-/// This many useless directories are a problem.
+/// A look-up is slow if it takes at least as long as this many system calls that do nothing, and at least `MIN_SLOW_LOOKUP`.
+const SLOW_LOOKUP_CALLS: u64 = 20;
+/// See `SLOW_LOOKUP_CALLS`. In a local directory, a look-up takes 1 us.
+const MIN_SLOW_LOOKUP: Nanos = Nanos(50_000);
+/// The number of useless directories from which on they are a problem.
 const MIN_USELESS: usize = 8;
-/// How many directories of one kind are named; the others are counted.
+/// How many directories of one kind are named. Further ones are only counted.
 const MAX_NAMED: usize = 3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -37,9 +37,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if !path.iter().any(|directory| directory.is_absolute()) {
         findings.not_examined("PATH has no absolute directory: shells, git and other programs were not found");
     }
-    slow(examination, findings);
-    unasked(examination, &path, findings);
-    useless(examination, &path, findings);
+    report_slow(examination, findings);
+    report_untried(examination, &path, findings);
+    report_useless(examination, &path, findings);
     let relative: Vec<&PathBuf> = path.iter().filter(|directory| !directory.is_absolute()).collect();
     if !relative.is_empty() {
         findings.add(
@@ -52,23 +52,26 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reports directories that were not tried: a few by name, many by number.
-fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
+/// Reports the directories that were not tried: the names of a few, or the number of many.
+fn report_untried(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
     let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
-    let unasked: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
-    let directories = match unasked.len() {
+    let untried_directories: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
+    let directories = match untried_directories.len() {
         0 => return,
-        few if few <= MAX_NAMED => names(&unasked),
-        many => format!("{many} directories of PATH, the first of them {}", unasked[0].display()),
+        few if few <= MAX_NAMED => names(&untried_directories),
+        many => format!(
+            "{many} directories of PATH, the first of them {}",
+            untried_directories[0].display()
+        ),
     };
     findings.not_examined(format!(
         "{directories}: not tried, for lack of time or of processes; left out of all checks"
     ));
 }
 
-fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
-    let useless = Useless::of(examination, path);
-    let count = useless.passed.iter().filter(|is_passed| **is_passed).count();
+fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
+    let useless = Useless::find(examination, path);
+    let count = useless.is_useless.iter().filter(|is_useless| **is_useless).count();
     if count == 0 {
         return;
     }
@@ -79,7 +82,7 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     let each = one.map_or(String::new(), |time| {
         format!("; a look-up that finds nothing takes {}", units::time(time))
     });
-    let before = useless.before_the_last_of_use();
+    let before = useless.count_before_last_useful();
     let lost = one.map(|one| Nanos(one.0 * before)).filter(|lost| lost.0 > 0);
     findings.add(
         Finding::problem_if(
@@ -93,8 +96,8 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
         )
         .evidence_if(listed("missing", &useless.absent))
         .evidence_if(listed("not a directory", &useless.files))
-        .evidence_if(listed("a symlink loop", &useless.circles))
-        .evidence_if(listed("cannot be entered by this user", &useless.closed))
+        .evidence_if(listed("a symlink loop", &useless.loops))
+        .evidence_if(listed("cannot be entered by this user", &useless.forbidden))
         .evidence_if(listed("repeated", &useless.repeated))
         .evidence_if(listed("a symlink to an earlier one", &useless.linked))
         .evidence(format!(
@@ -109,55 +112,60 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     );
 }
 
-/// Useless directories by reason. Each is listed once; a directory can be useless for two reasons.
+/// Useless directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
 #[derive(Default)]
 struct Useless<'p> {
     absent: Vec<&'p PathBuf>,
+    /// Paths that are not directories.
     files: Vec<&'p PathBuf>,
-    circles: Vec<&'p PathBuf>,
-    closed: Vec<&'p PathBuf>,
+    /// Symbolic links that form a loop.
+    loops: Vec<&'p PathBuf>,
+    /// Directories that this user may not enter.
+    forbidden: Vec<&'p PathBuf>,
     repeated: Vec<&'p PathBuf>,
+    /// Other paths of earlier directories.
     linked: Vec<&'p PathBuf>,
-    /// For each entry of PATH, whether a search there always fails.
-    passed: Vec<bool>,
+    /// For each entry of PATH, whether it is useless.
+    is_useless: Vec<bool>,
 }
 
 impl<'p> Useless<'p> {
-    fn of(examination: &Examination<'_>, path: &'p [PathBuf]) -> Useless<'p> {
+    fn find(examination: &Examination<'_>, path: &'p [PathBuf]) -> Useless<'p> {
         let mut useless = Useless::default();
         let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
-        // How often each directory was named, and its canonical path.
+        // How often each directory was named.
         let mut named: HashMap<&PathBuf, usize> = HashMap::new();
+        // The canonical paths of the useful directories.
         let mut seen = HashSet::new();
         for directory in path {
             let times = named.entry(directory).or_default();
             *times += 1;
             let is_known = directory.is_absolute() && !untried.contains(directory);
-            let is_passed = match *times {
-                1 => is_known && useless.is_useless(examination, directory, &mut seen),
+            let is_useless = match *times {
+                1 => is_known && useless.add_if_useless(examination, directory, &mut seen),
                 times => {
                     useless.repeated.extend((times == 2).then_some(directory));
                     true
                 }
             };
-            useless.passed.push(is_passed);
+            useless.is_useless.push(is_useless);
         }
         useless
     }
 
-    /// Whether a directory that is named for the first time is unusable, or the same as one named by another path.
-    fn is_useless(
+    /// Adds a directory that is named for the first time, if it is unusable or another path of an earlier one. Returns whether it is.
+    fn add_if_useless(
         &mut self,
         examination: &Examination<'_>,
         directory: &'p PathBuf,
         seen: &mut HashSet<PathBuf>,
     ) -> bool {
-        let why = match examination.machine.enter(directory) {
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.circles,
+        let why = match examination.machine.check_directory(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.loops,
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => &mut self.absent,
                 ErrorKind::NotADirectory => &mut self.files,
-                ErrorKind::PermissionDenied => &mut self.closed,
+                ErrorKind::PermissionDenied => &mut self.forbidden,
                 _ => return false,
             },
             Ok(()) => {
@@ -172,37 +180,40 @@ impl<'p> Useless<'p> {
         true
     }
 
-    /// How many useless entries a search passes that finds its program in the last useful directory.
-    fn before_the_last_of_use(&self) -> u64 {
-        let last = self.passed.iter().rposition(|is_passed| !is_passed).unwrap_or_default();
-        self.passed[..last].iter().filter(|is_passed| **is_passed).count() as u64
+    /// Returns how many useless entries precede the last useful directory.
+    fn count_before_last_useful(&self) -> u64 {
+        let last = self
+            .is_useless
+            .iter()
+            .rposition(|is_useless| !is_useless)
+            .unwrap_or_default();
+        self.is_useless[..last].iter().filter(|is_useless| **is_useless).count() as u64
     }
 }
 
-/// On a machine with slow system calls, look-ups are slow in any directory.
-fn slow_from(examination: &Examination<'_>) -> Nanos {
+/// Returns the time from which on a look-up is slow. On a machine with slow system calls, look-ups are slow in any directory.
+fn min_slow_lookup(examination: &Examination<'_>) -> Nanos {
     let call = examination.measured.system_call.unwrap_or_default();
-    SLOW.max(Nanos(call.0 * CALLS_OF_A_SLOW_LOOKUP))
+    MIN_SLOW_LOOKUP.max(Nanos(call.0 * SLOW_LOOKUP_CALLS))
 }
 
-/// The time of a look-up in the fastest directory that is not slow. A missing directory takes as long.
+/// Returns the time of a look-up in the fastest directory, unless that is slow, too. A look-up in a missing directory takes as long.
 fn usual_lookup(examination: &Examination<'_>) -> Option<Nanos> {
     let lookups = &examination.measured.lookups;
     let times = lookups.iter().filter_map(|(_, time)| *time);
-    times.filter(|time| *time < slow_from(examination)).min()
+    times.filter(|time| *time < min_slow_lookup(examination)).min()
 }
 
-fn slow(examination: &Examination<'_>, findings: &mut Findings) {
-    let passed = Passed::of(examination);
-    if passed.evidence.is_empty() {
+fn report_slow(examination: &Examination<'_>, findings: &mut Findings) {
+    let slow = SlowDirectories::find(examination);
+    if slow.evidence.is_empty() {
         return;
     }
-    let count = units::counted(passed.evidence.len() as u64, "directory", "directories");
+    let count = units::counted(slow.evidence.len() as u64, "directory", "directories");
     let title = format!("PATH has {count} on slow file systems");
-    let mut finding =
-        Finding::problem_if(passed.are_slow, title).effect(passed.lost.effect("a search that passes them"));
-    let more = passed.evidence.len().saturating_sub(MAX_NAMED);
-    for line in passed.evidence.into_iter().take(MAX_NAMED) {
+    let mut finding = Finding::problem_if(slow.are_slow, title).effect(slow.lost.effect("a search that passes them"));
+    let more = slow.evidence.len().saturating_sub(MAX_NAMED);
+    for line in slow.evidence.into_iter().take(MAX_NAMED) {
         finding = finding.evidence(line);
     }
     finding = finding.evidence_if((more > 0).then(|| format!("{more} more like these")));
@@ -217,19 +228,21 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
     );
 }
 
-/// Directories that are slow, or on a file system that another machine or process serves.
-struct Passed {
+/// Directories of PATH that are slow, or on a file system that another machine or process serves.
+struct SlowDirectories {
+    /// A sentence for each directory.
     evidence: Vec<String>,
     /// The time that a search spends in all of them.
     lost: RunTime,
+    /// Whether a look-up was slow in any of them.
     are_slow: bool,
 }
 
-impl Passed {
-    fn of(examination: &Examination<'_>) -> Passed {
+impl SlowDirectories {
+    fn find(examination: &Examination<'_>) -> SlowDirectories {
         let mounts = mounts::all(examination.machine);
         let waited = Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64);
-        let mut passed = Passed {
+        let mut slow = SlowDirectories {
             evidence: Vec::new(),
             lost: RunTime {
                 time: Nanos(0),
@@ -238,27 +251,26 @@ impl Passed {
             are_slow: false,
         };
         for (directory, time) in &examination.measured.lookups {
-            let remote = mounts::of(&mounts, directory).and_then(Mount::remote);
-            let is_slow = time.is_none_or(|time| time >= slow_from(examination));
+            let remote = mounts::mount_of(&mounts, directory).and_then(Mount::remote);
+            let is_slow = time.is_none_or(|time| time >= min_slow_lookup(examination));
             if !is_slow && remote.is_none() {
                 continue;
             }
-            passed.are_slow |= is_slow;
-            passed.lost = RunTime {
-                time: Nanos(passed.lost.time.0 + time.unwrap_or(waited).0),
-                is_lower_bound: passed.lost.is_lower_bound || time.is_none(),
+            slow.are_slow |= is_slow;
+            slow.lost = RunTime {
+                time: Nanos(slow.lost.time.0 + time.unwrap_or(waited).0),
+                is_lower_bound: slow.lost.is_lower_bound || time.is_none(),
             };
             let time = time.map_or_else(|| format!("no answer within {}", units::time(waited)), units::time);
             let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));
-            passed
-                .evidence
+            slow.evidence
                 .push(format!("{}: {time} for a missing name{remote}", directory.display()));
         }
-        passed
+        slow
     }
 }
 
-/// Lists a few directories by name, the others by number.
+/// Lists a few directories by name, and counts the others.
 fn names(directories: &[&PathBuf]) -> String {
     let name = |directory: &&PathBuf| match directory.as_path() {
         empty if empty == Path::new("") => "''".to_owned(),

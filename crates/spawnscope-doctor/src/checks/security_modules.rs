@@ -10,8 +10,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 const MODULES: &str = "/sys/kernel/security/lsm";
-/// Modules that check execs, and how.
-const JUDGES: [(&str, &str); 7] = [
+/// Modules that check execs, and how they do so.
+const EXEC_CHECKS: [(&str, &str); 7] = [
     ("selinux", "SELinux computes the new process's domain"),
     ("apparmor", "AppArmor looks up the profile of the file's path"),
     ("smack", "Smack compares labels"),
@@ -28,10 +28,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.not_examined(format!("{MODULES}: securityfs is not mounted"));
     }
     let active: Vec<&str> = modules.split(',').collect();
-    let judges: Vec<_> = JUDGES.iter().filter(|(name, _)| active.contains(name)).collect();
+    let checking: Vec<_> = EXEC_CHECKS.iter().filter(|(name, _)| active.contains(name)).collect();
     let policy = machine.text("/sys/kernel/security/ima/policy").unwrap_or_default();
-    let measured = policy.lines().find(|rule| is_on_execs(rule));
-    if let Some(rule) = measured {
+    let exec_rule = policy.lines().find(|rule| is_on_execs(rule));
+    if let Some(rule) = exec_rule {
         let finding = Finding::problem("IMA reads each whole file before its first exec")
             .evidence(format!("its policy: {rule}"))
             .evidence("a checksum is computed when a file is new or changed; for large programs that is slow")
@@ -39,12 +39,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             .fix_cost("excluded files are neither measured nor appraised");
         findings.add(finding);
     }
-    if judges.is_empty() {
+    if checking.is_empty() {
         return;
     }
-    let names: Vec<&str> = judges.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = checking.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::note(format!("security modules check each exec: {}", names.join(", ")));
-    for (_, what) in judges {
+    for (_, what) in checking {
         finding = finding.evidence(*what);
     }
     findings.add(
@@ -54,6 +54,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     );
 }
 
+/// Returns whether an IMA rule measures or appraises files that are executed.
 fn is_on_execs(rule: &str) -> bool {
     let is_active = rule.starts_with("measure ") || rule.starts_with("appraise ");
     is_active

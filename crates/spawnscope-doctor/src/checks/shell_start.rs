@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::start_file::StartFile;
 use super::{Check, Run, hanging};
-use crate::programs::{Launches, Programs, RunTime, Unknown};
+use crate::programs::{Launches, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 
@@ -15,18 +15,23 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
+/// How often a shell is timed, with and without its files.
 const RUNS: usize = 2;
-/// For interactive shells: users notice a tenth of a second.
-const SLOW: Nanos = Nanos(50_000_000);
+/// Start-up files of interactive shells that take this long are a problem: users notice a tenth of a second.
+const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
+/// Start-up files with this many launches are reported, even if they are fast.
 const MANY_LAUNCHES: u64 = 10;
-/// For scripts, of which a build may start thousands.
+/// Files that each script reads are a problem from this time on: a build may start thousands of scripts.
 const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
 
-/// A shell with its start-up files, and without.
+/// An interactive shell.
 struct Shell {
     name: &'static str,
+    /// Arguments with which the shell reads its start-up files and ends.
     with: &'static [&'static str],
+    /// Arguments with which the shell reads no start-up files and ends.
     without: &'static [&'static str],
+    /// The names of the start-up files.
     files: &'static str,
 }
 
@@ -45,19 +50,22 @@ const INTERACTIVE: [Shell; 2] = [
     },
 ];
 
-/// A variable that names a file that a shell reads first.
+/// A variable with the name of a file that a shell reads before its commands.
 struct Variable {
     name: &'static str,
+    /// A command line of a shell that reads the file.
     command: [&'static str; 3],
-    /// Which shells read it.
+    /// The shells that read the file.
     reader: &'static str,
+    /// What is slower because of the file.
     effect: &'static str,
-    /// A slower file is a problem.
+    /// A file that takes this long is a problem.
     slow: Nanos,
+    /// A file with this many launches is a problem.
     launches: u64,
     fix: &'static str,
     fix_cost: &'static str,
-    /// Whether it only names files. ENV also has other uses.
+    /// Whether the variable has no other use. ENV is also used for other purposes.
     is_for_files_only: bool,
 }
 
@@ -78,7 +86,7 @@ const VARIABLES: [Variable; 2] = [
         command: ["sh", "-ic", "true"],
         reader: "interactive sh",
         effect: "each interactive sh",
-        slow: SLOW,
+        slow: SLOW_INTERACTIVE,
         launches: u64::MAX,
         fix: "keep launches out of it, or unset ENV for builds",
         fix_cost: "an edit",
@@ -91,60 +99,69 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let mut hung = None;
     for variable in &VARIABLES {
         if let Some(value) = machine.variable_text(variable.name) {
-            let Some(file) = StartFile::of(machine, &value) else {
+            let Some(file) = StartFile::find(machine, &value) else {
                 continue;
             };
-            if by_variable(machine, programs, variable, &file, findings) == Some(Bare::Hangs) {
+            if check_variable(machine, programs, variable, &file, findings) == Some(Bare::Hangs) {
                 hung = Some(variable.command[0]);
             }
         }
     }
-    // A shell that hangs even without its files is reported only once.
+    // A shell that hangs even without its files has already been reported.
     for shell in INTERACTIVE.iter().filter(|shell| hung != Some(shell.name)) {
         if let Some(program) = machine.program(shell.name) {
-            interactive(machine, programs, shell, &program, findings);
+            check_interactive(machine, programs, shell, &program, findings);
         }
     }
 }
 
-/// How much longer a shell takes with its files, if that exceeds the noise, and how many launches they make.
-struct Start {
+/// The cost of start-up files.
+struct StartCost {
+    /// How much longer the shell takes with its files, if that exceeds the noise.
     more: Option<RunTime>,
+    /// How many launches the files make; unknown if these could not be counted.
     launches: Option<Launches>,
 }
 
-impl Start {
-    fn takes(&self, time: Nanos) -> bool {
+impl StartCost {
+    fn takes_at_least(&self, time: Nanos) -> bool {
         self.more.is_some_and(|more| more.time >= time)
     }
 
-    fn launches_from(&self, number: u64) -> bool {
+    fn launches_at_least(&self, number: u64) -> bool {
         self.launches.is_some_and(|launches| launches.number >= number)
     }
 }
 
-/// Why the cost of a start is unknown: because of the shell alone, or of its files.
+/// Why the cost of start-up files is unknown.
 enum UnknownCost {
-    Bare(Unknown),
-    Full(Unknown),
+    /// The shell without start-up files could not be timed.
+    Bare(RunError),
+    /// The shell with start-up files could not be timed.
+    Full(RunError),
 }
 
-fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, UnknownCost> {
+/// Measures a shell with start-up files, and without.
+fn start_cost(
+    programs: &Programs,
+    with: impl Fn() -> Command,
+    without: impl Fn() -> Command,
+) -> Result<StartCost, UnknownCost> {
     let bare = programs
         .shortest(RUNS, &without)
-        .and_then(RunTime::whole)
+        .and_then(RunTime::complete)
         .map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
-    // The version with files may hang, so it comes last: otherwise no time would be left for the other.
+    // The shell with files may hang and use up the time, so it comes last.
     let few = programs.count_launches(without());
     let all = few.and_then(|_| programs.count_launches(with()));
-    Ok(Start {
+    Ok(StartCost {
         more: full.beyond_noise(bare),
-        launches: all.zip(few).and_then(|(all, few)| all.beyond(few)),
+        launches: all.zip(few).and_then(|(all, few)| all.excess_over(few)),
     })
 }
 
-fn launched(start: &Start) -> String {
+fn launches_text(start: &StartCost) -> String {
     start
         .launches
         .map_or("their launches could not be counted".to_owned(), |launches| {
@@ -152,14 +169,14 @@ fn launched(start: &Start) -> String {
         })
 }
 
-fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
+fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
     let command = |arguments: &[&str]| {
         let mut command = machine.command(program);
         command.args(arguments);
         command
     };
     let name = shell.name;
-    let start = match start(programs, || command(shell.with), || command(shell.without)) {
+    let start = match start_cost(programs, || command(shell.with), || command(shell.without)) {
         Ok(start) => start,
         Err(UnknownCost::Bare(why)) => {
             return hanging::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
@@ -168,8 +185,8 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
             return findings.not_examined(format!("`{name} {}` {why}", shell.with.join(" ")));
         }
     };
-    let is_slow = start.takes(SLOW);
-    if !is_slow && !start.launches_from(MANY_LAUNCHES) {
+    let is_slow = start.takes_at_least(SLOW_INTERACTIVE);
+    if !is_slow && !start.launches_at_least(MANY_LAUNCHES) {
         return;
     }
     let title = match start.more {
@@ -182,7 +199,7 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
                 "`{name} {}` with {}, compared with no start-up files; {}",
                 shell.with.join(" "),
                 shell.files,
-                launched(&start)
+                launches_text(&start)
             ))
             .effect(start.more.map(|more| more.effect("each interactive shell")))
             .fix(format!(
@@ -194,15 +211,15 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
     );
 }
 
-/// The outcome of a shell without any start-up files.
+/// Whether a shell without any start-up files ends.
 #[derive(PartialEq, Eq)]
 enum Bare {
     Ends,
     Hangs,
 }
 
-/// Times a shell with the file that a variable names, and without the variable; `None` if there is nothing to time.
-fn by_variable(
+/// Times a shell with the file that a variable names, and without the variable. Returns `None` if there is nothing to time.
+fn check_variable(
     machine: &Machine,
     programs: &Programs,
     variable: &Variable,
@@ -214,15 +231,15 @@ fn by_variable(
     let program = machine.program(shell)?;
     match file {
         StartFile::Missing(_) if variable.is_for_files_only => {
-            findings.add(no_file(variable, file));
+            findings.add(missing_file_finding(variable, file));
             return None;
         }
         StartFile::Missing(_) => return None,
-        StartFile::Silent(file) => {
+        StartFile::Unresponsive(file) => {
             findings.not_examined(format!("{name} names {file}, on a file system that does not answer"));
             return None;
         }
-        StartFile::There(_) | StartFile::Computed(_) => {}
+        StartFile::Exists(_) | StartFile::Computed(_) => {}
     }
     let bare = machine.clone().without_variables(|set| set == name);
     let command = |machine: &Machine| {
@@ -230,29 +247,29 @@ fn by_variable(
         command.args([option, script]);
         command
     };
-    match start(programs, || command(machine), || command(&bare)) {
-        Ok(start) => findings.add(first_read(variable, file, &start)),
+    match start_cost(programs, || command(machine), || command(&bare)) {
+        Ok(start) => findings.add(start_file_finding(variable, file, &start)),
         Err(UnknownCost::Full(why)) => findings.not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {
             hanging::report(findings, shell, &line, why);
-            return matches!(why, Unknown::DidNotEnd(_)).then_some(Bare::Hangs);
+            return matches!(why, RunError::DidNotEnd(_)).then_some(Bare::Hangs);
         }
     }
     Some(Bare::Ends)
 }
 
-fn first_read(variable: &Variable, file: &StartFile, start: &Start) -> Finding {
+fn start_file_finding(variable: &Variable, file: &StartFile, start: &StartCost) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
-    let matters = start.takes(variable.slow) || start.launches_from(variable.launches);
+    let matters = start.takes_at_least(variable.slow) || start.launches_at_least(variable.launches);
     let time = start.more.map_or(String::new(), |more| format!(", for {more}"));
     Finding::problem_if(matters, format!("each {reader} first reads {name}{time}"))
-        .evidence(format!("{name}={file}; {}", launched(start)))
+        .evidence(format!("{name}={file}; {}", launches_text(start)))
         .effect(start.more.map(|more| more.effect(variable.effect)))
         .fix(variable.fix)
         .fix_cost(variable.fix_cost)
 }
 
-fn no_file(variable: &Variable, file: &StartFile) -> Finding {
+fn missing_file_finding(variable: &Variable, file: &StartFile) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
     Finding::note(format!("{name} names a missing file"))
         .evidence(format!("{name}={file}: each {reader} tries to open it and fails"))

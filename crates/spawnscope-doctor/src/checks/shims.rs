@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, hanging};
-use crate::programs::{Programs, Reads, RunTime, Unknown};
+use crate::programs::{Capture, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -19,10 +19,11 @@ pub(super) const CHECK: Check = Check {
 /// A version manager.
 struct Manager {
     name: &'static str,
-    /// Its directory, with or without a leading dot, and the directory of its shims inside.
+    /// The usual name of the manager's directory, possibly with a leading dot.
     directory: &'static str,
+    /// The directory inside that contains the shims.
     shims: &'static str,
-    /// The variable that names its directory if it is elsewhere.
+    /// The variable that names the manager's directory if it is elsewhere.
     variable: &'static str,
 }
 
@@ -36,12 +37,12 @@ impl Manager {
         }
     }
 
-    /// Whether a directory contains its shims.
-    fn has(&self, machine: &Machine, directory: &Path) -> bool {
-        let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
-        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.directory);
-        let own = machine.variable(self.variable).map(Path::new);
-        directory.ends_with(self.shims) && (is_usual || own == directory.parent())
+    /// Returns whether a directory contains the manager's shims.
+    fn has_shims_in(&self, machine: &Machine, directory: &Path) -> bool {
+        let parent = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
+        let is_usual = parent.is_some_and(|parent| parent.trim_start_matches('.') == self.directory);
+        let configured = machine.variable(self.variable).map(Path::new);
+        directory.ends_with(self.shims) && (is_usual || configured == directory.parent())
     }
 }
 
@@ -56,11 +57,11 @@ const MANAGERS: [Manager; 9] = [
     Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
     Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
-/// This manager installs a missing version even when only asked for its path, and has no option that prevents this.
-const INSTALLS: &str = "volta";
-/// Keeps the others from installing missing versions, since the doctor must not change anything. rustup before 1.28 does not know the first
-/// variable, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv and similar ones
-/// never install anything unasked.
+/// This manager installs a missing version even if only the path of a program is queried, and no option prevents that.
+const INSTALLING_MANAGER: &str = "volta";
+/// Variables that keep the other managers from installing missing versions, since the doctor must not change anything. rustup before 1.28
+/// does not know RUSTUP_AUTO_INSTALL, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf,
+/// pyenv, rbenv and similar managers never install anything unasked.
 const INSTALL_NOTHING: [(&str, &str); 6] = [
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("RUSTUP_DIST_SERVER", "file:///nonexistent"),
@@ -69,24 +70,27 @@ const INSTALL_NOTHING: [(&str, &str); 6] = [
     ("MISE_EXEC_AUTO_INSTALL", "0"),
     ("GOTOOLCHAIN", "local"),
 ];
-/// Programs to try; the first that exists is used.
+/// Programs that may have a shim, in the order in which they are tried.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
+/// How often a shim and its target are timed.
 const RUNS: usize = 3;
-/// From this extra time on, a shim costs more than most launches do.
-const MATTERS: Nanos = Nanos(10_000_000);
+/// A shim that adds this much is a problem: most launches take less.
+const MIN_PROBLEM: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     let mut seen: Vec<PathBuf> = Vec::new();
     for directory in machine.search_path() {
-        let known = MANAGERS.iter().find(|manager| manager.has(machine, &directory));
+        let known = MANAGERS
+            .iter()
+            .find(|manager| manager.has_shims_in(machine, &directory));
         let Some(manager) = known.filter(|_| !seen.contains(&directory)) else {
             continue;
         };
         seen.push(directory.clone());
-        if manager.name == INSTALLS {
+        if manager.name == INSTALLING_MANAGER {
             findings.not_examined(format!(
-                "shims of {INSTALLS} in {}: none was started, since it may install a missing version",
+                "shims of {INSTALLING_MANAGER} in {}: none was started, since it may install a missing version",
                 directory.display()
             ));
             continue;
@@ -99,12 +103,12 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
 }
 
-/// The version manager's own program.
-fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
-    let above = directory.parent()?;
+/// Returns the program of the version manager itself.
+fn manager_program(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
+    let parent = directory.parent()?;
     let candidates = [
-        above.join("bin").join(manager),
-        above.join("libexec").join(manager),
+        parent.join("bin").join(manager),
+        parent.join("libexec").join(manager),
         directory.join(manager),
     ];
     machine
@@ -112,49 +116,53 @@ fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf
         .or_else(|| candidates.into_iter().find(|file| machine.is_executable(file)))
 }
 
-/// A command of a manager or a shim that installs nothing.
+/// Returns a command that runs a manager or a shim, but lets it install nothing.
 fn command(machine: &Machine, program: &Path) -> Command {
     let mut command = machine.command(program);
     command.envs(INSTALL_NOTHING);
     command
 }
 
-/// The command line that asked a manager for a program's path, and why there was no answer.
+/// A failed query of a manager for a program's path: the command line, and why there was no answer.
 struct NotFound {
     line: String,
-    why: Unknown,
+    why: RunError,
 }
 
 struct Shim {
     manager: &'static str,
     program: &'static str,
-    /// The file in PATH, and the file that it finally executes.
+    /// The file in PATH.
     file: PathBuf,
+    /// The file that the shim finally executes.
     real: PathBuf,
 }
 
 impl Shim {
-    /// The first shim of a directory that leads elsewhere; an error if the manager reports no target for any program.
+    /// Returns the first shim in a directory whose target is another file.
+    ///
+    /// # Errors
+    /// If the manager cannot be run, or if it fails for every shim that was tried.
     fn find(
         machine: &Machine,
         programs: &Programs,
         directory: &Path,
         manager: &'static str,
     ) -> Result<Option<Shim>, NotFound> {
-        let Some(chooser) = chooser(machine, directory, manager) else {
+        let Some(manager_program) = manager_program(machine, directory, manager) else {
             return Ok(None);
         };
         let mut failed = None;
         for program in PROGRAMS {
-            // An earlier directory of PATH may have the program, which is then launched instead.
+            // If an earlier directory of PATH has the program, the shim is never launched.
             let first = machine.program(program);
             let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
                 continue;
             };
-            let mut which = command(machine, &chooser);
+            let mut which = command(machine, &manager_program);
             which.args(["which", program]);
             let line = format!("{manager} which {program}");
-            let answer = match programs.run(which, Reads::Output) {
+            let answer = match programs.run(which, Capture::Stdout) {
                 Ok(answer) => answer,
                 Err(why) => return Err(NotFound { line, why }),
             };
@@ -172,7 +180,7 @@ impl Shim {
             }
         }
         failed.map_or(Ok(None), |line| {
-            let why = Unknown::Failed;
+            let why = RunError::Failed;
             Err(NotFound { line, why })
         })
     }
@@ -187,8 +195,11 @@ impl Shim {
         };
         let (program, manager) = (self.program, self.manager);
         let line = |file: &Path| format!("{} {version}", file.display());
-        // The shim may hang, so it comes last: otherwise no time would be left for the other.
-        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::whole) {
+        // The shim may hang and use up the time, so it comes last.
+        let real = match programs
+            .shortest(RUNS, || command(&self.real))
+            .and_then(RunTime::complete)
+        {
             Ok(real) => real,
             Err(why) => return hanging::report(findings, program, &line(&self.real), why),
         };
@@ -203,7 +214,7 @@ impl Shim {
         };
         let directory = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
-            Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
+            Finding::problem_if(more.is_some_and(|more| more.time >= MIN_PROBLEM), title)
                 .evidence(format!(
                     "`{program} {version}` takes {shim} with {}, and {} with {}",
                     self.file.display(),

@@ -5,21 +5,21 @@ use std::fmt::{self, Display, Formatter};
 use super::values;
 use crate::Machine;
 
-/// The file that a value names, for display.
+/// The file that a value names. Each variant contains the value, for display without secrets.
 pub(super) enum StartFile {
-    There(String),
+    Exists(String),
     Missing(String),
-    /// In a directory that does not answer.
-    Silent(String),
+    /// The file is in a directory that does not answer.
+    Unresponsive(String),
     /// Only a shell can expand the value.
     Computed(String),
 }
 
 impl StartFile {
-    /// `None` if the expanded value is empty: shells then read no file.
-    pub(super) fn of(machine: &Machine, value: &str) -> Option<StartFile> {
+    /// Finds the file that a value names. Returns `None` if the expanded value is empty, because shells then read no file.
+    pub(super) fn find(machine: &Machine, value: &str) -> Option<StartFile> {
         let shown = values::without_secrets(value);
-        let Some(path) = expanded(machine, value) else {
+        let Some(path) = expand(machine, value) else {
             return Some(StartFile::Computed(shown));
         };
         if path.is_empty() {
@@ -27,9 +27,9 @@ impl StartFile {
         }
         let file = machine.directory().join(path);
         Some(if machine.is_left_out(&file) {
-            StartFile::Silent(shown)
+            StartFile::Unresponsive(shown)
         } else if machine.is_file(&file) {
-            StartFile::There(shown)
+            StartFile::Exists(shown)
         } else {
             StartFile::Missing(shown)
         })
@@ -38,24 +38,25 @@ impl StartFile {
 
 impl Display for StartFile {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (StartFile::There(shown)
+        let (StartFile::Exists(shown)
         | StartFile::Missing(shown)
-        | StartFile::Silent(shown)
+        | StartFile::Unresponsive(shown)
         | StartFile::Computed(shown)) = self;
         formatter.write_str(shown)
     }
 }
 
-/// Expands `$NAME` and `${NAME}`; `None` if a shell would expand more than that.
-fn expanded(machine: &Machine, value: &str) -> Option<String> {
+/// Expands `$NAME` and `${NAME}`; returns `None` if a shell would expand anything else.
+fn expand(machine: &Machine, value: &str) -> Option<String> {
     let mut parts = value.split('$');
     let mut text = parts.next()?.to_owned();
     for part in parts {
         let (name, rest) = match part.strip_prefix('{') {
             Some(braced) => braced.split_once('}')?,
-            None => part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())),
+            None => part.split_at(part.find(|c| !is_name_character(c)).unwrap_or(part.len())),
         };
-        let is_name = name.starts_with(|c: char| is_of_name(c) && !c.is_ascii_digit()) && name.chars().all(is_of_name);
+        let is_name = name.starts_with(|c: char| is_name_character(c) && !c.is_ascii_digit())
+            && name.chars().all(is_name_character);
         text += &machine
             .variable_text(name)
             .filter(|_| is_name)
@@ -66,7 +67,7 @@ fn expanded(machine: &Machine, value: &str) -> Option<String> {
     is_plain.then_some(text)
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -75,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_value_that_comes_to_nothing_no_file_is_looked_for() {
-        assert!(StartFile::of(&Machine::at("/nowhere"), "${NOPE}").is_none());
+    fn an_empty_expanded_value_names_no_file() {
+        assert!(StartFile::find(&Machine::with_root("/nowhere"), "${NOPE}").is_none());
     }
 
     #[test]
-    fn variables_are_replaced_and_what_only_a_shell_can_do_is_left_to_it() {
-        let machine = Machine::at("/nowhere").with_variable("HOME", "/home/me");
-        let result = |value: &str| expanded(&machine, value);
+    fn plain_variables_are_expanded_and_other_expansions_are_left_to_the_shell() {
+        let machine = Machine::with_root("/nowhere").with_variable("HOME", "/home/me");
+        let result = |value: &str| expand(&machine, value);
         assert_eq!(result("/etc/shinit").as_deref(), Some("/etc/shinit"));
         assert_eq!(result("$HOME/.rc").as_deref(), Some("/home/me/.rc"));
         assert_eq!(result("${HOME}/.rc$NONE").as_deref(), Some("/home/me/.rc"));

@@ -1,5 +1,5 @@
-//! Which directories answer, and how fast: those of PATH, and others that the doctor itself would access. A measuring process tries
-//! each directory, all at the same time, so that a directory that hangs delays neither the others nor the doctor.
+//! Finds out which directories answer, and how fast: those of PATH, and others that the doctor itself would access. One measuring process
+//! per directory tries it, and all run at the same time. So a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -18,17 +18,17 @@ use spawnscope_system::launch_timing::timing::timed;
 
 /// How long a directory may take to answer.
 pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long all directories together may take, if they cannot all be tried at once.
+/// How long all directories together may take, if there are too many to try them all at the same time.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
-/// How many processes run at once.
+/// How many processes run at the same time.
 const MAX_PROCESSES: usize = 64;
-/// How many names are looked up in a directory. Each is new, because the kernel caches negative results.
-const NAMES: usize = 9;
+/// How many names are looked up in a directory. Each look-up uses another name, because the kernel caches negative results.
+const LOOKUPS: usize = 9;
 
 /// How directories answered.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Existing directories of PATH, each with the time of a look-up that finds nothing; unknown if it took too long.
+    /// Existing directories of PATH, each with the time of a look-up that finds nothing; `None` if no look-up ended in time.
     pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories that did not answer in time, in PATH or not.
     pub(super) unresponsive: Vec<PathBuf>,
@@ -37,24 +37,24 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn of(machine: &Machine) -> Answers {
+    pub(super) fn collect(machine: &Machine) -> Answers {
         let end = Instant::now() + TOTAL_TIMEOUT;
         let mut answers = Answers::default();
         let mut pending: Vec<PendingProbe> = Vec::new();
         let probes = probes(machine);
-        let missing_directories = missing_directories::of(machine, &probes, MAX_PROCESSES, end);
+        let missing_directories = missing_directories::find(machine, &probes, MAX_PROCESSES, end);
         for probe in probes
             .into_iter()
             .filter(|probe| !missing_directories.contains(&probe.directory))
         {
             let start = || (Instant::now() < end).then(|| probe.start(machine)).flatten();
             if pending.len() >= MAX_PROCESSES {
-                answers.take(std::mem::take(&mut pending), end);
+                answers.add_results(std::mem::take(&mut pending), end);
             }
             let mut process = start();
             if process.is_none() && !pending.is_empty() {
-                // If processes are scarce, one directory after the other.
-                answers.take(std::mem::take(&mut pending), end);
+                // If no more processes can be created, try one directory after the other.
+                answers.add_results(std::mem::take(&mut pending), end);
                 process = start();
             }
             match process {
@@ -66,28 +66,29 @@ impl Answers {
                 None => answers.untried.push(probe.directory),
             }
         }
-        answers.take(pending, end);
+        answers.add_results(pending, end);
         answers
     }
 
-    fn take(&mut self, pending: Vec<PendingProbe>, end: Instant) {
+    /// Waits for the processes, and adds their results.
+    fn add_results(&mut self, pending: Vec<PendingProbe>, end: Instant) {
         for PendingProbe { probe, process, until } in pending {
             let measured = process.end(until.min(end));
-            let Probe { directory, is_of_path } = probe;
+            let Probe { directory, is_in_path } = probe;
             let answer = measured.results.answer.load(Ordering::Acquire);
-            let fastest = measured.results.fastest.load(Ordering::Acquire);
-            let is_known = match answer {
-                DIRECTORY if is_of_path => fastest > 0 || measured.is_in_time,
+            let fastest_ns = measured.results.fastest_ns.load(Ordering::Acquire);
+            let has_answered = match answer {
+                DIRECTORY if is_in_path => fastest_ns > 0 || measured.is_in_time,
                 answer => matches!(answer, DIRECTORY | SOMETHING_ELSE),
             };
-            if is_known {
-                let lookup = (is_of_path && fastest > 0).then_some(Nanos(fastest));
+            if has_answered {
+                let lookup = (is_in_path && fastest_ns > 0).then_some(Nanos(fastest_ns));
                 self.lookups.extend(lookup.map(|time| (directory, Some(time))));
             } else if answer == NOT_TRIED || measured.is_runnable || until > end {
-                // It was not tried, or did not get its full time.
+                // The directory was not tried, or not for its full time.
                 self.untried.push(directory);
             } else {
-                if is_of_path {
+                if is_in_path {
                     self.lookups.push((directory.clone(), None));
                 }
                 self.unresponsive.push(directory);
@@ -98,7 +99,7 @@ impl Answers {
 
 pub(super) struct Probe {
     pub(super) directory: PathBuf,
-    is_of_path: bool,
+    is_in_path: bool,
 }
 
 struct PendingProbe {
@@ -107,14 +108,14 @@ struct PendingProbe {
     until: Instant,
 }
 
-/// Each directory once, those outside of PATH first.
+/// Returns each directory once, those outside of PATH first.
 fn probes(machine: &Machine) -> Vec<Probe> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
-    let homes = machine.variable("HOME").map(PathBuf::from);
+    let home = machine.variable("HOME").map(PathBuf::from);
     let others = std::iter::once(machine.directory().to_owned())
         .chain(temporary_directory::candidates(machine))
-        .chain(homes)
-        .chain(loader_environment::named(machine))
+        .chain(home)
+        .chain(loader_environment::named_paths(machine))
         .chain(loader_cache::directories(machine));
     let mut seen = HashSet::new();
     let mut probes: Vec<Probe> = path
@@ -122,15 +123,15 @@ fn probes(machine: &Machine) -> Vec<Probe> {
         .filter(|(directory, _)| {
             directory.is_absolute() && directory != Path::new("/") && seen.insert(directory.clone())
         })
-        .map(|(directory, is_of_path)| Probe { directory, is_of_path })
+        .map(|(directory, is_in_path)| Probe { directory, is_in_path })
         .collect();
     // Directories outside PATH come first: a long PATH can use up the time, and without a directory for the test programs, other
     // measurements are missing.
-    probes.sort_by_key(|probe| probe.is_of_path);
+    probes.sort_by_key(|probe| probe.is_in_path);
     probes
 }
 
-/// The process did not run in time, because the machine is too busy.
+/// Values of `SharedResults::answer`. This one remains if the process did not run in time, because the machine is too busy.
 const NOT_TRIED: u64 = 0;
 const STARTED: u64 = 1;
 const DIRECTORY: u64 = 2;
@@ -140,34 +141,34 @@ const SOMETHING_ELSE: u64 = 3;
 #[repr(C)]
 struct SharedResults {
     answer: AtomicU64,
-    /// The fastest look-up in nanoseconds, ignoring those during which the process was preempted. A slow file system is slow each time,
-    /// while a busy machine slows only some look-ups.
-    fastest: AtomicU64,
+    /// The time of the fastest look-up in nanoseconds, without look-ups during which the process was preempted. The minimum is used because
+    /// a slow file system is slow each time, while a busy machine slows down only some look-ups.
+    fastest_ns: AtomicU64,
 }
 
 // SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
 impl Probe {
-    /// `None` if no process can be created.
+    /// Starts a process that tries the directory; returns `None` if no process can be created.
     fn start(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
         let path = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
         let directory = text(&path)?;
-        let names = (0..if self.is_of_path { NAMES } else { 0 })
+        let names = (0..if self.is_in_path { LOOKUPS } else { 0 })
             .map(|number| text(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(STARTED, Ordering::Release);
-            let is_directory = kind(&directory) == Some(libc::S_IFDIR);
+            let is_directory = file_type(&directory) == Some(libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
             results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
                 let preemptions = preemptions();
-                let took = timed(|| _ = kind(name)).0.max(1);
-                let fastest = results.fastest.load(Ordering::Relaxed);
-                if (fastest == 0 || took < fastest) && preemptions == self::preemptions() {
-                    results.fastest.store(took, Ordering::Release);
+                let took = timed(|| _ = file_type(name)).0.max(1);
+                let fastest_ns = results.fastest_ns.load(Ordering::Relaxed);
+                if (fastest_ns == 0 || took < fastest_ns) && preemptions == self::preemptions() {
+                    results.fastest_ns.store(took, Ordering::Release);
                 }
             }
             Some(())
@@ -176,7 +177,7 @@ impl Probe {
     }
 }
 
-/// How often this process was preempted.
+/// Returns how often this thread was preempted.
 fn preemptions() -> libc::c_long {
     // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
     unsafe {
@@ -186,8 +187,8 @@ fn preemptions() -> libc::c_long {
     }
 }
 
-/// The type of a file; `None` if it does not exist or cannot be accessed.
-pub(super) fn kind(path: &CStr) -> Option<libc::mode_t> {
+/// Returns the type of a file; `None` if the file does not exist or cannot be accessed.
+pub(super) fn file_type(path: &CStr) -> Option<libc::mode_t> {
     // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();

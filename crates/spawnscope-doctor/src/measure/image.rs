@@ -1,5 +1,5 @@
-//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also contains the smallest static program, because
-//! not every machine has a static program or a compiler.
+//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also provides a tiny static program, because not
+//! every machine has a static program or a compiler.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// `None` if any string contains a NUL.
+    /// Prepares a program without arguments; returns `None` if any string contains a NUL.
     pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?;
         Some(Image {
@@ -40,8 +40,8 @@ impl Image {
     }
 }
 
-/// Creates an anonymous file (memfd) with the program, which no scanner of a file system or mount sees. Makes system calls only.
-pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
+/// Creates an anonymous file (memfd) with the program. Scanners that watch file systems or mounts do not see it. Makes system calls only.
+pub(super) fn create_in_memory(program: &[u8]) -> Option<c_int> {
     // SAFETY: the name ends with NUL, and the bytes are those of a slice.
     unsafe {
         let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
@@ -67,7 +67,7 @@ pub(super) fn execute_in_memory(file: c_int) -> ! {
     }
 }
 
-/// Creates an executable file; `false` on failure. Makes system calls only.
+/// Creates an executable file; returns `false` on failure. Makes system calls only.
 pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
     // SAFETY: the path ends with NUL, and the bytes are those of a slice.
@@ -78,7 +78,7 @@ pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
     }
 }
 
-/// A static program that exits with status 0.
+/// Returns a static program that exits with status 0.
 pub(super) fn static_program() -> Vec<u8> {
     tiny::program(0, "")
 }

@@ -1,5 +1,5 @@
-//! The cost of a launch: of a process that only exits, of a static program, of a dynamic program. Each is the median of launches that
-//! alternate with the other kinds.
+//! Measures the cost of launching a process that only exits, a static program, and a dynamic program. The launches of all kinds alternate,
+//! and the result for each kind is the median.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process;
 use spawnscope_system::launch_timing::timing::Deadline;
 
-/// No round starts later than this after the first.
+/// No round starts later than this after the start of the first round.
 const LAST_ROUND: Duration = Duration::from_millis(300);
 /// The time limit for one launch.
 const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
@@ -22,30 +22,32 @@ pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
 const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
-/// The time from the parent's fork call to the end of its wait.
+/// Times of launches, each from the parent's fork call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchCost {
-    /// A process that exits at once.
+    /// The launch of a process that exits immediately.
     pub fork: Option<Nanos>,
-    /// A one-page static program that exits at once.
+    /// The launch of a one-page static program that exits immediately.
     pub exec_static: Option<Nanos>,
-    /// `true`, in the user's environment.
+    /// The launch of `true`, a dynamic program, in the user's environment.
     pub exec_dynamic: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Launches {
+    /// The median of each kind.
     pub(super) typical: LaunchCost,
-    /// The fastest launch of each kind, without the time it waited for a CPU.
+    /// The fastest launch of each kind, without the time that it waited for a CPU.
     pub(super) quickest: LaunchCost,
-    /// After what time the launch of the dynamic program, in the user's environment, was abandoned.
-    pub(super) given_up: Option<Nanos>,
-    /// Launches of the same program with less work for its loader; unknown if the loader has no extra work.
+    /// The time after which the launch of the dynamic program in the user's environment was abandoned.
+    pub(super) abandoned_after: Option<Nanos>,
+    /// The launch of the same program without loader variables; `None` if none is set.
     pub(super) without_variables: Option<Nanos>,
+    /// The launch of the same program with its library given by path; `None` if the loader's cache is usable.
     pub(super) without_search: Option<Nanos>,
 }
 
-/// The index of each series of times. Those that are likely to take long come late.
+/// Indexes of the series of times. Kinds that are likely to take long come late.
 const FORK: usize = 0;
 const WITHOUT_VARIABLES: usize = 1;
 const WITHOUT_SEARCH: usize = 2;
@@ -55,7 +57,7 @@ const DYNAMIC: usize = 4;
 pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
     let content = static_program();
     let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
-    let [dynamic, unasked, found] = [
+    let [dynamic, plain, by_path] = [
         Some(machine.clone()),
         without_variables(machine),
         without_search(machine),
@@ -63,43 +65,43 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
     .map(|machine| dynamic_program(&machine?));
     let mut kinds = [None; SERIES];
     kinds[FORK] = Some(Work::Exit);
-    kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
-    kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
+    kinds[WITHOUT_VARIABLES] = plain.as_ref().map(Work::Execute);
+    kinds[WITHOUT_SEARCH] = by_path.as_ref().map(Work::Execute);
     kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
     let measured = measuring_process::measure(TOTAL_TIMEOUT, |results: &SharedResults| {
         if let Some(image) = &tiny {
             let written = launch(Work::Write(image.path(), &content), LAUNCH_TIMEOUT);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
-        take_turns(kinds, results);
+        launch_in_turns(kinds, results);
         Some(())
     });
     let Ok(measured) = measured else {
         return Default::default();
     };
     let series = &measured.results.series;
-    let cost = |of: fn(&Series) -> Option<Nanos>| LaunchCost {
-        fork: of(&series[FORK]),
-        exec_static: of(&series[STATIC]),
-        exec_dynamic: of(&series[DYNAMIC]),
+    let cost = |time: fn(&Series) -> Option<Nanos>| LaunchCost {
+        fork: time(&series[FORK]),
+        exec_static: time(&series[STATIC]),
+        exec_dynamic: time(&series[DYNAMIC]),
     };
     Launches {
         typical: cost(Series::typical),
         quickest: cost(Series::quickest),
-        given_up: series[DYNAMIC].given_up(),
+        abandoned_after: series[DYNAMIC].abandoned_after(),
         without_variables: series[WITHOUT_VARIABLES].typical(),
         without_search: series[WITHOUT_SEARCH].typical(),
     }
 }
 
-/// The first launch of each kind is kept apart, because its files are not yet cached and may be scanned. A kind that takes too long is not
-/// launched again.
-fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
+/// Launches the kinds in turns. The first launch of each kind is stored separately, because its files are not yet cached and may be
+/// scanned. A kind that takes too long is not launched again.
+fn launch_in_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
             Some(Ok(launched)) => series.set_first(launched),
             Some(Err(Untimed::TookTooLong)) => {
-                series.give_up(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
+                series.abandon(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
                 *kind = None;
             }
             Some(Err(Untimed::Failed)) | None => {}
@@ -116,16 +118,20 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     }
 }
 
-/// A machine without loader variables, if any is set.
+/// Returns the machine without loader variables; `None` if none is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
     loader_environment::variables(machine).next()?;
-    Some(machine.clone().without_variables(loader_environment::is_loaders))
+    Some(
+        machine
+            .clone()
+            .without_variables(loader_environment::is_loader_variable),
+    )
 }
 
-/// A machine where the C library is found without a search, if the loader's cache is unusable.
+/// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::what_is_wrong(machine)?;
-    let library = c_library::file(machine)?;
+    let library = c_library::library_file(machine)?;
     machine
         .variable("LD_PRELOAD")
         .is_none()

@@ -1,4 +1,4 @@
-//! Launches that a measuring process makes and times, under the rules for such processes. A launch that takes too long is killed.
+//! Makes and times launches in a measuring process, under the rules for such processes. A launch that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -13,48 +13,48 @@ use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
 use spawnscope_system::launch_timing::timing::LaunchTimer;
 use spawnscope_system::process::{die_with_parent, reap};
 
-/// The interval between checks of a launch whose time is up.
+/// The interval between further alarms, after the first one.
 const TICK_MICROSECONDS: i64 = 10_000;
-/// How often a killed launch is checked before it is left behind.
-const LAST_LOOKS: usize = 5;
+/// How often the parent tries to reap a killed child before it leaves it behind.
+const MAX_REAP_ATTEMPTS: usize = 5;
 
 /// What a child does.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
-    /// It exits at once.
+    /// Exits immediately.
     Exit,
-    /// It executes a file.
+    /// Executes a file.
     Execute(&'a Image),
-    /// It executes an anonymous file.
+    /// Executes an anonymous file.
     ExecuteInMemory(c_int),
-    /// It creates an executable file.
+    /// Creates an executable file.
     Write(&'a CStr, &'a [u8]),
 }
 
-/// Why a launch has no time.
+/// Why a launch could not be timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Untimed {
     Failed,
     TookTooLong,
 }
 
-/// How long a launch took.
+/// The duration of a launch.
 #[derive(Clone, Copy)]
-pub(super) struct Launched {
+pub(super) struct LaunchTime {
     pub(super) took: Nanos,
-    /// How much of `took` the child and the parent waited for a CPU; zero if the kernel does not report it.
+    /// How long the child and the parent waited for a CPU, as part of `took`; zero if the kernel does not report it.
     pub(super) waited: Nanos,
 }
 
-impl Launched {
-    /// Whether it waited for a CPU for more than half of its time.
+impl LaunchTime {
+    /// Returns whether the launch waited for a CPU for more than half of its time.
     pub(super) fn is_disturbed(self) -> bool {
         self.waited.0 * 2 > self.took.0
     }
 }
 
-/// Launches a child and waits for it up to `limit`. The child must exit with status 0.
-pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
+/// Launches a child and waits for it, at most for `limit`. The child must exit with status 0.
+pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Untimed> {
     let _alarm = Alarm::after(limit);
     let waits = RunQueueWaits::begin();
     let timer = LaunchTimer::begin();
@@ -63,20 +63,20 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untime
     let took = timer.end().wall;
     let waited = waits.until_end_of(child);
     match reap(child) {
-        Ok((_, 0)) => Ok(Launched { took, waited }),
+        Ok((_, 0)) => Ok(LaunchTime { took, waited }),
         _ => Err(Untimed::Failed),
     }
 }
 
-/// Launches all programs at once, and adds the time from the start to the end of each, in the order in which they end.
-pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
+/// Launches all programs concurrently. Adds the time from the common start to the end of each, in the order in which they end.
+pub(super) fn launch_concurrently<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
         start(Work::Execute(image)).ok()?;
     }
     for _ in images {
         let Ok((_, 0)) = reap(-1) else { return None };
-        ends.add(Launched {
+        ends.add(LaunchTime {
             took: now().since(began),
             waited: Nanos(0),
         });
@@ -98,8 +98,8 @@ fn start(work: Work<'_>) -> Result<c_int, Untimed> {
     child.map_err(|_| Untimed::Failed)
 }
 
-/// Waits for the child's end without reaping it, so that its wait for a CPU can be read. If an alarm interrupts the wait, kills and reaps
-/// the child.
+/// Waits for the child's end without reaping it, so that its time in the run queue can be read afterwards. If an alarm interrupts the call,
+/// kills and reaps the child.
 fn await_end(child: c_int) -> Result<(), Untimed> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
     let waited = unsafe {
@@ -112,27 +112,27 @@ fn await_end(child: c_int) -> Result<(), Untimed> {
     }
     // SAFETY: a plain system call; the child was not reaped.
     unsafe { libc::kill(child, libc::SIGKILL) };
-    (0..LAST_LOOKS).find_map(|_| reap(child).ok());
+    (0..MAX_REAP_ATTEMPTS).find_map(|_| reap(child).ok());
     Err(Untimed::TookTooLong)
 }
 
-/// Interrupts wait calls from `limit` on, repeatedly, so that a wait that begins after the first signal is interrupted too.
+/// Interrupts wait calls when `limit` is over, and then repeatedly, so that a call that begins after the first signal is interrupted too.
 struct Alarm;
 
 impl Alarm {
     fn after(limit: Duration) -> Alarm {
-        extern "C" fn only_interrupt(_signal: c_int) {}
+        extern "C" fn do_nothing(_signal: c_int) {}
         // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed after the signal.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = only_interrupt as extern "C" fn(c_int) as usize;
+            action.sa_sigaction = do_nothing as extern "C" fn(c_int) as usize;
             libc::sigaction(libc::SIGALRM, &raw const action, ptr::null_mut());
         }
         Alarm::set(limit);
         Alarm
     }
 
-    /// Zero disables the alarm.
+    /// Sets the alarm; a limit of zero disables it.
     fn set(limit: Duration) {
         let timer = libc::itimerval {
             it_value: libc::timeval {

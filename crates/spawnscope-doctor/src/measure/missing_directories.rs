@@ -1,5 +1,5 @@
-//! Finds out which of many directories do not exist. One measuring process checks them one after the other, because one process per directory
-//! would take too much time. Existing directories, and those that hang, are left to `answers`.
+//! Finds out which of many directories do not exist. One measuring process checks them one after the other, because a process for each
+//! directory would take too much time. Existing directories, and directories that hang, are left to `answers`.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::answers::{Probe, kind};
+use super::answers::{Probe, file_type};
 use crate::machine::Machine;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
@@ -23,7 +23,7 @@ const MAX_DIRECTORIES: usize = 1 << 14;
 /// The results of the process.
 #[repr(C)]
 struct SharedResults {
-    /// How many it has checked.
+    /// How many directories the process has checked.
     checked: AtomicU64,
     /// One bit for each path that is not a directory.
     missing_directories: [AtomicU64; MAX_DIRECTORIES / 64],
@@ -32,17 +32,17 @@ struct SharedResults {
 // SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
-/// The missing directories; empty if there are at most `few` directories.
-pub(super) fn of(machine: &Machine, probes: &[Probe], few: usize, end: Instant) -> HashSet<PathBuf> {
+/// Returns the missing directories; nothing if there are at most `few` directories, for which `answers` is fast enough.
+pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant) -> HashSet<PathBuf> {
     let mut missing_directories = HashSet::new();
     if probes.len() <= few {
         return missing_directories;
     }
     let end = end.min(Instant::now() + TOTAL_TIMEOUT);
     let c_path = |probe: &Probe| CString::new(machine.path(&probe.directory).as_os_str().as_bytes()).ok();
-    let mut left = &probes[..probes.len().min(MAX_DIRECTORIES)];
-    while !left.is_empty() && Instant::now() < end {
-        let Some(paths) = left.iter().map(c_path).collect::<Option<Vec<CString>>>() else {
+    let mut remaining = &probes[..probes.len().min(MAX_DIRECTORIES)];
+    while !remaining.is_empty() && Instant::now() < end {
+        let Some(paths) = remaining.iter().map(c_path).collect::<Option<Vec<CString>>>() else {
             return missing_directories;
         };
         let Ok(process) = MeasuringProcess::start(|results: &SharedResults| check(results, &paths)) else {
@@ -55,17 +55,17 @@ pub(super) fn of(machine: &Machine, probes: &[Probe], few: usize, end: Instant) 
         };
         let directories = (0..checked)
             .filter(is_missing)
-            .map(|number| left[number].directory.clone());
+            .map(|number| remaining[number].directory.clone());
         missing_directories.extend(directories);
-        // The next directory hung: skip it.
-        left = left.get(checked + 1..).unwrap_or_default();
+        // The process stopped at the next directory, which hangs: skip it.
+        remaining = remaining.get(checked + 1..).unwrap_or_default();
     }
     missing_directories
 }
 
 fn check(results: &SharedResults, paths: &[CString]) -> Option<()> {
     for (number, path) in paths.iter().enumerate() {
-        if kind(path) != Some(libc::S_IFDIR) {
+        if file_type(path) != Some(libc::S_IFDIR) {
             results
                 .missing_directories
                 .get(number / 64)?

@@ -1,7 +1,8 @@
-//! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
-//! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
-//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory (`directory`), and store
-//! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
+//! The measurements before the checks: which directories answer (`answers`), what a launch costs (`launch`), whether fresh files are
+//! scanned (`scan`), and the time of single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
+//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
+//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long,
+//! is unknown.
 
 mod answers;
 mod image;
@@ -20,7 +21,7 @@ use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
-use self::temporary_directory::{Places, TemporaryDirectory};
+use self::temporary_directory::{TemporaryDirectory, UsableDirectories};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;
@@ -31,37 +32,37 @@ use spawnscope_system::launch_timing::isolated_child;
 pub struct Measured {
     /// How long measuring took.
     pub took: Duration,
-    /// What a launch costs.
+    /// The typical time of each kind of launch.
     pub launch: LaunchCost,
-    /// The fastest launch of each kind, without the time it waited for a CPU. A busy machine adds little to it.
+    /// The fastest launch of each kind, without the time that it waited for a CPU. A busy machine adds little to it.
     pub quickest: LaunchCost,
-    /// After what time the exec of a dynamic program was abandoned, if it did not end.
-    pub exec_dynamic_given_up: Option<Nanos>,
-    /// A launch of the dynamic program without the loader's variables, if any is set.
+    /// The time after which the launch of the dynamic program was abandoned; `None` if it ended.
+    pub exec_dynamic_abandoned_after: Option<Nanos>,
+    /// The launch of the dynamic program without the loader's variables; `None` if none is set.
     pub without_loader_variables: Option<Nanos>,
-    /// A launch of the dynamic program with its library given by path, if the loader's cache is unusable.
+    /// The launch of the dynamic program with its library given by path; `None` if the loader's cache is usable.
     pub without_library_search: Option<Nanos>,
     /// First and later launches of fresh files on a local file system.
     pub scan: Option<Scan>,
-    /// The same in the directory for temporary files, if another machine or process serves it.
+    /// First and later launches of fresh files in the directory for temporary files, if another machine or process serves that directory.
     pub remote_scan: Option<Scan>,
-    /// Constants of forks and of the CPUID instruction.
+    /// Calibrated constants, such as the times of a page copy at a fork and of a CPUID instruction.
     pub constants: Vec<Calibration>,
     /// The time of a system call that does nothing.
     pub system_call: Option<Nanos>,
-    /// The time of a look-up that finds nothing, in each existing directory of PATH; unknown if it took too long.
+    /// The time of a look-up that finds nothing, for each existing directory of PATH; `None` if it took too long.
     pub lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
     pub unresponsive: Vec<PathBuf>,
-    /// Directories that could not be tried, or not for long enough. They must not be accessed either.
+    /// Directories that were not tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
-    /// The time to move a process into its current control group.
+    /// The time to move a process into its current control group, which takes as long as a move into another one.
     pub migration: Option<Nanos>,
 }
 
-/// The index of the static program among the programs of a directory; the others are fresh copies.
+/// The index of the static program among the programs of a temporary directory. The others are fresh copies of it.
 const STATIC_PROGRAM: usize = temporary_directory::PROGRAMS - 1;
-/// The time limit for measuring forks; on an idle machine it takes 0.1 s.
+/// The time limit for the calibrated constants, which take 0.1 s on an idle machine.
 const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
 const REMOTE_TIMEOUT: Duration = Duration::from_millis(360);
@@ -72,7 +73,7 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(launch::TOTAL_TIMEOUT)
     .saturating_add(scan::TOTAL_TIMEOUT)
     .saturating_add(REMOTE_TIMEOUT)
-    // The second directory tries only one place, and both are removed.
+    // The second temporary directory is tried in only one directory. Both are removed.
     .saturating_add(temporary_directory::TOTAL_TIMEOUT)
     .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
@@ -86,12 +87,12 @@ impl Measured {
     pub fn take(machine: &Machine) -> Measured {
         let began = Instant::now();
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
-        let answers = Answers::of(machine);
+        let answers = Answers::collect(machine);
         let machine = &machine
             .clone()
-            .leaving_out(answers.unresponsive.iter().chain(&answers.untried));
-        let Places { local, remote } = Places::of(machine);
-        let directory = TemporaryDirectory::make(local.iter().chain(&remote).map(PathBuf::as_path));
+            .without_directories(answers.unresponsive.iter().chain(&answers.untried));
+        let UsableDirectories { local, remote } = UsableDirectories::find(machine);
+        let directory = TemporaryDirectory::create(local.iter().chain(&remote).map(PathBuf::as_path));
         let launches = launch::measure(machine, directory.as_ref());
         let scan = directory
             .as_ref()
@@ -99,7 +100,7 @@ impl Measured {
         drop(directory);
         let remote_scan = || {
             scan::measure(
-                &TemporaryDirectory::make(remote.first().map(PathBuf::as_path).into_iter())?,
+                &TemporaryDirectory::create(remote.first().map(PathBuf::as_path).into_iter())?,
                 REMOTE_TIMEOUT,
             )
         };
@@ -107,11 +108,11 @@ impl Measured {
             took: Duration::ZERO,
             launch: launches.typical,
             quickest: launches.quickest,
-            exec_dynamic_given_up: launches.given_up,
+            exec_dynamic_abandoned_after: launches.abandoned_after,
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,
             remote_scan: remote_scan(),
-            // Without a local place, the delay of the remote file system would be measured instead of a scanner.
+            // Without a local directory, the scan would measure the delay of the remote file system instead of a scanner's.
             scan: scan.filter(|_| !local.is_empty()),
             system_call: steps::system_call(),
             lookups: answers.lookups,
@@ -126,22 +127,22 @@ impl Measured {
         }
     }
 
-    /// The low end of a constant in nanoseconds, because a busy machine only adds time.
+    /// Returns the lower bound of a constant in nanoseconds, or its median without a bound. A busy machine only adds time.
     #[must_use]
-    pub fn least(&self, what: Constant) -> Option<f64> {
+    pub fn min_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))
     }
 
-    /// The median of a constant in nanoseconds.
+    /// Returns the median of a constant in nanoseconds.
     #[must_use]
-    pub fn constant(&self, what: Constant) -> Option<f64> {
+    pub fn median_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.ns)
     }
 }
 
-/// The median; the upper one of the two middle values if their number is even.
+/// Returns the median. For an even number of values, this is the upper of the two middle ones.
 pub(super) fn median(mut values: Vec<Nanos>) -> Option<Nanos> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()

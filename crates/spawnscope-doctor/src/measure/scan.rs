@@ -1,36 +1,37 @@
-//! Whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and then other
-//! copies all at once, which shows whether they queue.
+//! Measures whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and
+//! then other copies concurrently, which shows whether launches queue for the scanner.
 
 use std::time::Duration;
 
 use super::image::{self, Image};
-use super::launches::{Untimed, Work, launch, launch_together};
+use super::launches::{Untimed, Work, launch, launch_concurrently};
 use super::median;
 use super::shared_results::{Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 
-/// Copies that are launched one by one.
+/// How many copies are launched one by one.
 pub(super) const SEQUENTIAL: usize = 7;
-/// Copies that are launched at once.
+/// How many copies are launched concurrently.
 pub(super) const CONCURRENT: usize = 8;
 /// How often each copy is launched again.
 const REPETITIONS: usize = 2;
-/// How many launches of each kind are needed to distinguish a delay from noise.
+/// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
-/// The same for long delays: noise does not delay a launch that long unless it waits for a CPU, and there is no time for more launches.
+/// Lower minimum numbers of launches for delays from the given lengths on. Only waits for a CPU could delay a launch that long by chance,
+/// and there is no time for more launches.
 const MIN_LAUNCHES_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
-/// The longest launch from memory on a machine where an operation that does not finish is blamed on a scanner.
-const SOUND: Nanos = Nanos(50_000_000);
+/// An operation that does not finish is blamed on a scanner only if a launch from memory takes at most this long.
+const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
 /// The time limit for everything.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// First and later launches of files that were never executed before.
+/// Times of first and later launches of files that were never executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Whether some launches waited for a CPU for most of their time. Those are left out; if too few remain, the waits are subtracted
-    /// instead.
+    /// Whether some launches waited for a CPU for most of their time, or even launches from memory were slow. The waiting launches are left
+    /// out; if too few remain, all are kept, with their waits subtracted.
     pub is_disturbed: bool,
     /// The time to write each file.
     pub created: Vec<Nanos>,
@@ -38,15 +39,15 @@ pub struct Scan {
     pub first: Vec<Nanos>,
     /// The launches of each file after the first.
     pub later: Vec<Nanos>,
-    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids that.
+    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids such launches.
     pub unscanned: Vec<Nanos>,
-    /// What had not finished even once when the time limit was reached.
+    /// The operation that had not finished even once when the time limit was reached.
     pub stuck: Option<Stuck>,
-    /// The ends of files that were launched at once for the first time: the time from the common start to each end, in order.
-    pub at_once: Vec<Nanos>,
+    /// First launches of further files, all concurrent: the time from the common start to the end of each, in the order of the ends.
+    pub concurrent: Vec<Nanos>,
 }
 
-/// An operation that did not finish, and how long it was waited for.
+/// An operation that did not finish, and the time after which it was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
     /// Writing a file.
@@ -56,19 +57,20 @@ pub enum Stuck {
 }
 
 impl Scan {
-    /// How much longer a first launch takes than a later one; `None` if the difference is below `least` or within the noise.
+    /// Returns how much longer a first launch takes than a later one; `None` if the difference is below `min_delay` or within the noise.
     #[must_use]
-    pub fn first_delay(&self, least: Nanos) -> Option<Nanos> {
-        delay(&self.first, &self.later, least)
+    pub fn first_delay(&self, min_delay: Nanos) -> Option<Nanos> {
+        delay(&self.first, &self.later, min_delay)
     }
 
-    /// How much longer a later launch takes than one from memory; `None` as for `first_delay`.
+    /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the
+    /// noise.
     #[must_use]
-    pub fn later_delay(&self, least: Nanos) -> Option<Nanos> {
-        delay(&self.later, &self.unscanned, least)
+    pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
+        delay(&self.later, &self.unscanned, min_delay)
     }
 
-    /// Whether there are enough launches of each kind to conclude that none is slower.
+    /// Returns whether there are enough launches of each kind to conclude that no kind is slower.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
         [&self.first, &self.later, &self.unscanned]
@@ -76,89 +78,90 @@ impl Scan {
             .all(|times| times.len() >= MIN_LAUNCHES)
     }
 
-    /// The excess time of all launches at once over the same number of launches from memory one after the other, as a multiple of one
-    /// delay. A single-threaded scanner yields the number of launches.
+    /// Returns how many delays one after the other the concurrent launches suffered: their total time, less that of as many successive
+    /// launches from memory, divided by `delay`. For a single-threaded scanner, this is the number of launches.
     #[must_use]
-    pub fn queue(&self, delay: Nanos) -> Option<f64> {
-        let last = self.at_once.iter().max()?;
+    pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
+        let last = self.concurrent.iter().max()?;
         let unscanned = median(self.unscanned.clone()).unwrap_or_default();
-        let launches = Nanos(unscanned.0 * self.at_once.len() as u64);
+        let launches = Nanos(unscanned.0 * self.concurrent.len() as u64);
         Some(last.since(launches).0 as f64 / delay.0 as f64)
     }
 }
 
-/// The difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the slow
-/// launches must be slower than three quarters of the fast ones.
-fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
+/// Returns the difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the
+/// slow launches must be slower than three quarters of the fast ones.
+fn delay(slow: &[Nanos], quick: &[Nanos], min_delay: Nanos) -> Option<Nanos> {
     let sorted = |times: &[Nanos]| {
         let mut times = times.to_vec();
         times.sort_unstable();
         times
     };
     let (slow, quick) = (sorted(slow), sorted(quick));
-    let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
-    let of_fastest = slow.first()?.since(*quick.first()?);
-    let delay = median(slow.clone())?.since(median(quick.clone())?).min(of_fastest);
+    let are_separate = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
+    let min_difference = slow.first()?.since(*quick.first()?);
+    let delay = median(slow.clone())?.since(median(quick.clone())?).min(min_difference);
     let long = MIN_LAUNCHES_OF_LONG.iter().find(|(span, _)| delay >= *span);
     let fewest = long.map_or(MIN_LAUNCHES, |(_, fewest)| *fewest);
-    (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
+    (are_separate && slow.len().min(quick.len()) >= fewest && delay >= min_delay).then_some(delay)
 }
 
-/// Measures in a directory, up to `limit`.
+/// Writes and launches files in a directory, for at most `limit`.
 pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option<Scan> {
     let copies: Vec<Image> = (0..SEQUENTIAL + CONCURRENT)
         .map(|number| directory.program(number, None))
         .collect::<Option<_>>()?;
     let program = image::static_program();
-    let (one_by_one, at_once) = copies.split_at(SEQUENTIAL);
-    let at_once: &[Image; CONCURRENT] = at_once.try_into().ok()?;
+    let (one_by_one, concurrent) = copies.split_at(SEQUENTIAL);
+    let concurrent: &[Image; CONCURRENT] = concurrent.try_into().ok()?;
     let measured = measuring_process::measure(limit, |results: &SharedResults| {
         let [created, first, later, unscanned, together] = &results.series;
-        let memory = image::in_memory(&program);
+        let memory = image::create_in_memory(&program);
         for copy in one_by_one {
-            // Fails if the kernel forbids it; then there are no launches from memory.
-            let _ = memory.and_then(|file| add_again(unscanned, Work::ExecuteInMemory(file), limit));
+            // If the kernel forbids launches from memory, there are none.
+            let _ = memory.and_then(|file| add_repetitions(unscanned, Work::ExecuteInMemory(file), limit));
             add(created, Work::Write(copy.path(), &program), limit)?;
             add(first, Work::Execute(copy), limit)?;
-            add_again(later, Work::Execute(copy), limit)?;
+            add_repetitions(later, Work::Execute(copy), limit)?;
         }
-        for copy in at_once {
+        for copy in concurrent {
             launch(Work::Write(copy.path(), &program), limit).ok()?;
         }
-        launch_together(at_once, together)
+        launch_concurrently(concurrent, together)
     });
-    Some(found(&measured.ok()?, limit))
+    Some(evaluate(&measured.ok()?, limit))
 }
 
-fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
+/// Turns the results of the measuring process into a `Scan`.
+fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let all = &measured.results.series;
-    let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
+    let [created, first, later, unscanned, concurrent] = std::array::from_fn(|kind| all[kind].times());
     let [_, settled_first, settled_later, settled_unscanned, _] =
         std::array::from_fn(|kind| all[kind].settled(MIN_LAUNCHES));
     let waited = Nanos(limit.as_nanos() as u64);
-    // At the time limit, the measuring process and the doctor may notice it at the same time.
-    let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());
+    // Either the doctor or the measuring process notices first that the time is up.
+    let is_late = !measured.is_in_time || all.iter().any(|series| series.abandoned_after().is_some());
     // If even launches from memory are slow, a scanner is not the cause.
-    let is_sound = unscanned.first().is_none_or(|time| *time <= SOUND);
+    let is_healthy = unscanned.first().is_none_or(|time| *time <= MAX_HEALTHY_LAUNCH);
     let stuck = match () {
-        () if !is_late || !is_sound => None,
+        () if !is_late || !is_healthy => None,
         () if created.is_empty() => Some(Stuck::Creation(waited)),
         () if first.is_empty() => Some(Stuck::Launch(waited.since(created[0]))),
         () => None,
     };
-    let as_they_were = [&first, &later, &unscanned] == [&settled_first, &settled_later, &settled_unscanned];
+    let are_all_undisturbed = [&first, &later, &unscanned] == [&settled_first, &settled_later, &settled_unscanned];
     Scan {
-        is_disturbed: !as_they_were || !is_sound,
+        is_disturbed: !are_all_undisturbed || !is_healthy,
         created,
         first: settled_first,
         later: settled_later,
         unscanned: settled_unscanned,
         stuck,
-        at_once,
+        concurrent,
     }
 }
 
-fn add_again(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
+fn add_repetitions(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
     (0..REPETITIONS).try_for_each(|_| add(series, work, limit))
 }
 
@@ -169,7 +172,7 @@ fn add(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
             Some(())
         }
         Err(Untimed::TookTooLong) => {
-            series.give_up(Nanos(limit.as_nanos() as u64));
+            series.abandon(Nanos(limit.as_nanos() as u64));
             None
         }
         Err(Untimed::Failed) => None,
@@ -182,13 +185,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn scan(first: &[u64], later: &[u64], unscanned: &[u64], at_once: &[u64]) -> Scan {
+    fn scan(first: &[u64], later: &[u64], unscanned: &[u64], concurrent: &[u64]) -> Scan {
         let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
         Scan {
             first: times(first),
             later: times(later),
             unscanned: times(unscanned),
-            at_once: times(at_once),
+            concurrent: times(concurrent),
             ..Scan::default()
         }
     }
@@ -199,24 +202,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
+    fn slow_first_launches_show_a_scanner_and_late_concurrent_launches_a_queue() {
         let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[1, 1, 1, 1], &[20, 40, 60, 80]);
         assert_eq!(delays(&scan), [Some(20), None]);
-        assert!((3.7..4.0).contains(&scan.queue(Nanos(20 * MS)).unwrap()));
+        assert!((3.7..4.0).contains(&scan.queued_delays(Nanos(20 * MS)).unwrap()));
     }
 
     #[test]
-    fn what_is_always_slower_than_from_memory_is_scanned_each_time() {
+    fn launches_that_are_all_slower_than_from_memory_are_all_scanned() {
         let scan = scan(&[21, 22, 21, 21], &[21, 21, 22, 21], &[1, 1, 2, 1], &[20, 40]);
         assert_eq!(delays(&scan), [None, Some(20)]);
     }
 
     #[test]
-    fn chance_and_small_delays_are_not_a_scanner() {
+    fn noise_and_small_delays_do_not_show_a_scanner() {
         for scan in [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])] {
             assert_eq!(delays(&scan), [None, None]);
         }
-        let little = scan(&[7, 7, 7], &[5, 5, 5], &[], &[]);
-        assert_eq!(little.first_delay(Nanos(3 * MS)), None);
+        let small_delay = scan(&[7, 7, 7], &[5, 5, 5], &[], &[]);
+        assert_eq!(small_delay.first_delay(Nanos(3 * MS)), None);
     }
 }

@@ -1,14 +1,14 @@
-//! Shared memory in which a measuring process stores times of launches for the doctor. If all bytes are zero, it is empty.
+//! Shared memory in which a measuring process stores times of launches for the doctor. Bytes of zero mean that nothing is stored.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::launches::Launched;
+use super::launches::LaunchTime;
 use super::median;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::series;
 use spawnscope_system::launch_timing::shared::Shareable;
 
-/// The maximum number of times of one kind.
+/// The maximum number of times in a series.
 pub(super) const MAX_TIMES: usize = 48;
 /// How many kinds of launches are timed together.
 pub(super) const SERIES: usize = 5;
@@ -18,12 +18,13 @@ pub(super) struct SharedResults {
     pub(super) series: [Series; SERIES],
 }
 
+/// The times of one kind of launch. All times are in nanoseconds.
 #[repr(C)]
 pub(super) struct Series {
-    /// The time of the first launch, when its files are not yet cached.
+    /// The time of the first launch, whose files are not yet cached.
     first: AtomicU64,
     /// The time after which the first launch was abandoned.
-    given_up: AtomicU64,
+    abandoned_after: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
     launches: series::Series<2, MAX_TIMES>,
     /// The fastest launch so far, including the first, without waits for a CPU.
@@ -32,12 +33,12 @@ pub(super) struct Series {
 
 impl Series {
     /// Adds a launch; drops it if the series is full.
-    pub(super) fn add(&self, launch: Launched) {
+    pub(super) fn add(&self, launch: LaunchTime) {
         self.launches.add([launch.took.0, launch.waited.0]);
         self.update_quickest(launch);
     }
 
-    fn update_quickest(&self, Launched { took, waited }: Launched) {
+    fn update_quickest(&self, LaunchTime { took, waited }: LaunchTime) {
         let time = took.since(waited).0.max(1);
         let quickest = self.quickest.load(Ordering::Relaxed);
         if quickest == 0 || time < quickest {
@@ -45,53 +46,53 @@ impl Series {
         }
     }
 
-    fn launches(&self) -> impl Iterator<Item = Launched> {
-        let launched = |times: [u64; 2]| {
+    fn launches(&self) -> impl Iterator<Item = LaunchTime> {
+        let launch = |times: [u64; 2]| {
             let [took, waited] = times.map(Nanos);
-            Launched { took, waited }
+            LaunchTime { took, waited }
         };
-        self.launches.rows().map(launched)
+        self.launches.rows().map(launch)
     }
 
     pub(super) fn times(&self) -> Vec<Nanos> {
         self.launches().map(|launch| launch.took).collect()
     }
 
-    /// The times of the launches that are not disturbed. If there are fewer than `min_count`, the times of all launches, with their
-    /// waits for a CPU subtracted.
+    /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their
+    /// waits for a CPU.
     pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
-        let launches: Vec<Launched> = self.launches().collect();
+        let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
         if undisturbed.len() >= min_count {
             return undisturbed;
         }
-        // If the child and its parent waited at the same time, that time is counted twice.
-        let rest = launches.iter().map(|launch| launch.took.since(launch.waited));
-        rest.filter(|rest| rest.0 > 0).collect()
+        // A time during which both the child and its parent waited is subtracted twice, so the difference can be zero.
+        let times = launches.iter().map(|launch| launch.took.since(launch.waited));
+        times.filter(|time| time.0 > 0).collect()
     }
 
-    pub(super) fn set_first(&self, launch: Launched) {
+    pub(super) fn set_first(&self, launch: LaunchTime) {
         self.first.store(launch.took.0, Ordering::Release);
         self.update_quickest(launch);
     }
 
-    pub(super) fn give_up(&self, after: Nanos) {
-        self.given_up.store(after.0, Ordering::Release);
+    pub(super) fn abandon(&self, after: Nanos) {
+        self.abandoned_after.store(after.0, Ordering::Release);
     }
 
-    /// The median, or the first time if there are no others.
+    /// Returns the median, or the time of the first launch if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
         median(self.times()).or_else(|| nonzero(&self.first))
     }
 
-    /// The fastest launch, without waits for a CPU.
+    /// Returns the time of the fastest launch, without waits for a CPU.
     pub(super) fn quickest(&self) -> Option<Nanos> {
         nonzero(&self.quickest)
     }
 
-    pub(super) fn given_up(&self) -> Option<Nanos> {
-        nonzero(&self.given_up)
+    pub(super) fn abandoned_after(&self) -> Option<Nanos> {
+        nonzero(&self.abandoned_after)
     }
 }
 

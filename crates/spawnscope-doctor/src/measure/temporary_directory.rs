@@ -1,5 +1,6 @@
-//! A directory for test programs, on a file system that allows executing them. A separate process, the keeper, creates it, and removes it when
-//! the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that watch them, can hang.
+//! A directory for test programs, on a file system that allows programs to be executed. A separate process, the keeper, creates the
+//! directory, and removes it when the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that
+//! watch them, can hang.
 
 use std::ffi::{CStr, CString, c_int};
 use std::hash::{BuildHasher, RandomState};
@@ -16,38 +17,39 @@ use crate::mounts::{self, Mount};
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// Time limits for creating it: in one directory, and in all directories that are tried.
+/// The time limit for an attempt to create it in one directory.
 pub(super) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(250);
+/// The time limit for all attempts.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
-/// How long its removal may take before the keeper is left to finish it alone.
+/// How long the doctor waits for the removal, before it leaves the keeper to finish it alone.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
-/// How many programs a directory may hold.
+/// How many programs the directory may contain.
 pub(super) const PROGRAMS: usize = 16;
-/// The size of all programs together, with a margin.
-const MAX_BYTES: u64 = 1 << 20;
-/// How often, and at which interval, the keeper tries to remove the directory. Processes that write to it die with the doctor, but not
-/// immediately.
-const REMOVALS: usize = 200;
+/// The free space that is needed: the size of all programs together, with a margin.
+const NEEDED_BYTES: u64 = 1 << 20;
+/// How often the keeper tries to remove the directory. Processes that write to it die with the doctor, but not immediately.
+const MAX_REMOVALS: usize = 200;
+/// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct TemporaryDirectory {
     path: PathBuf,
-    /// `None` after the removal. The keeper waits until our end of the connection is closed.
+    /// The keeper, and our end of the connection, which it watches: it removes the directory when we close our end. `None` after that.
     keeper: Option<(IsolatedChild, UnixStream)>,
 }
 
 impl TemporaryDirectory {
-    /// Creates a directory in the first of these directories that works.
-    pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
+    /// Creates a temporary directory in the first of `directories` in which that is possible.
+    pub(super) fn create<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
         let until = Instant::now() + TOTAL_TIMEOUT;
         directories.find_map(|directory| {
             let left = until.saturating_duration_since(Instant::now());
             // A read timeout of zero would mean no timeout.
-            (!left.is_zero()).then(|| TemporaryDirectory::make_in(directory, left.min(DIRECTORY_TIMEOUT)))?
+            (!left.is_zero()).then(|| TemporaryDirectory::create_in(directory, left.min(DIRECTORY_TIMEOUT)))?
         })
     }
 
-    fn make_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
+    fn create_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
         let random = RandomState::new().hash_one(std::process::id());
         let path = directory.join(format!("spawnscope-{random:016x}"));
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
@@ -55,18 +57,18 @@ impl TemporaryDirectory {
             .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
             .collect::<Result<_, _>>()
             .ok()?;
-        let (mut ours, keepers) = UnixStream::pair().ok()?;
-        let doctors = ours.as_raw_fd();
-        let child = IsolatedChild::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
-        drop(keepers);
-        ours.set_read_timeout(Some(limit)).ok()?;
-        let is_made = ours.read_exact(&mut [0]).is_ok();
+        let (mut doctor_end, keeper_end) = UnixStream::pair().ok()?;
+        let doctor_fd = doctor_end.as_raw_fd();
+        let child = IsolatedChild::fork(Some(keeper_end.as_fd()), || run_keeper(&name, &programs, doctor_fd)).ok()?;
+        drop(keeper_end);
+        doctor_end.set_read_timeout(Some(limit)).ok()?;
+        let is_created = doctor_end.read_exact(&mut [0]).is_ok();
         let mut created = TemporaryDirectory {
             path,
-            keeper: Some((child, ours)),
+            keeper: Some((child, doctor_end)),
         };
-        if !is_made {
-            // If it is created later, the keeper notices the closed connection and removes it.
+        if !is_created {
+            // If the keeper creates the directory later, it notices the closed connection and removes the directory.
             if let Some((keeper, _)) = created.keeper.take() {
                 keeper.leave();
             }
@@ -75,7 +77,8 @@ impl TemporaryDirectory {
         Some(created)
     }
 
-    /// One of the programs in it, which need not exist yet; with the machine's environment if one is given, otherwise with an empty one.
+    /// Returns one of the directory's programs; its file need not exist yet. It runs with the environment of `machine`, or with an empty
+    /// one.
     pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
         let path = program(&self.path, number);
         match machine {
@@ -96,19 +99,19 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// Directories in which a directory for test programs can be created.
-pub(super) struct Places {
+/// Existing directories in which a directory for test programs may be created.
+pub(super) struct UsableDirectories {
     /// On local file systems, in order of preference.
     pub(super) local: Vec<PathBuf>,
     /// On file systems that another machine or process serves.
     pub(super) remote: Vec<PathBuf>,
 }
 
-impl Places {
-    /// The directory for temporary files, and other usual ones.
-    pub(super) fn of(machine: &Machine) -> Places {
+impl UsableDirectories {
+    /// Finds the usable ones among the directory for temporary files and other usual directories.
+    pub(super) fn find(machine: &Machine) -> UsableDirectories {
         let mounts = mounts::all(machine);
-        let mut found = Places {
+        let mut usable = UsableDirectories {
             local: Vec::new(),
             remote: Vec::new(),
         };
@@ -116,24 +119,24 @@ impl Places {
             let Some(directory) = machine.canonical(directory) else {
                 continue;
             };
-            let mount = mounts::of(&mounts, &directory);
+            let mount = mounts::mount_of(&mounts, &directory);
             if mount.is_some_and(|mount| mount.has_option("noexec")) {
                 continue;
             }
             let is_remote = mount.and_then(Mount::remote).is_some();
             let (group, directory) = match is_remote {
-                true => (&mut found.remote, machine.path(&directory)),
-                false => (&mut found.local, machine.path(&directory)),
+                true => (&mut usable.remote, machine.path(&directory)),
+                false => (&mut usable.local, machine.path(&directory)),
             };
             if !group.contains(&directory) {
                 group.push(directory);
             }
         }
-        found
+        usable
     }
 }
 
-/// All candidates, usable or not.
+/// Returns all candidates, usable or not.
 pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
     let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
     let [first, second, third] = others;
@@ -144,25 +147,26 @@ fn program(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("program-{number}"))
 }
 
-/// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
-/// that the terminal or a signal to the doctor's process group does not reach it.
-fn keep(directory: &CStr, programs: &[CString], doctors: c_int) {
+/// Does the keeper's work, with system calls only. The keeper must close its copy of the doctor's end, or it would wait for itself. It
+/// starts a session of its own, so that signals of the terminal or to the doctor's process group do not reach it.
+fn run_keeper(directory: &CStr, programs: &[CString], doctor_fd: c_int) {
     ignore_requests_to_end();
-    // SAFETY: plain system calls; the strings end with NUL, and the byte is a static one. Standard input is the connection.
+    // SAFETY: plain system calls; the strings end with NUL, and the sent byte is static. Standard input is the keeper's end of the
+    // connection.
     let connection = unsafe {
-        libc::close(doctors);
+        libc::close(doctor_fd);
         libc::setsid();
         if libc::mkdir(directory.as_ptr(), 0o700) != 0 {
             return;
         }
-        if !mounts::has_room(directory, MAX_BYTES, PROGRAMS as u64) {
+        if !mounts::has_room(directory, NEEDED_BYTES, PROGRAMS as u64) {
             libc::rmdir(directory.as_ptr());
             return;
         }
         libc::send(0, c"+".as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
         BorrowedFd::borrow_raw(0)
     };
-    remove_when_closed(connection, REMOVALS, REMOVAL_INTERVAL, || {
+    remove_when_closed(connection, MAX_REMOVALS, REMOVAL_INTERVAL, || {
         // SAFETY: plain system calls; the strings end with NUL.
         unsafe {
             for program in programs {

@@ -1,6 +1,6 @@
-//! Programs that checks start, each check within its share of the doctor's time. Each program (`program_session`) has a process that
-//! supervises it (`supervisor`), or counts the processes that it creates (`trace`). If a program kills that process, the doctor ends the
-//! remaining processes (`orphans`).
+//! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A separate process supervises each program
+//! (`supervisor`, `program_session`), and can also count the processes that the program creates (`trace`). If a program kills its
+//! supervisor, the doctor ends the remaining processes (`orphans`).
 
 mod orphans;
 mod program_session;
@@ -16,96 +16,98 @@ use crate::Effect;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// The time limit of the doctor as a whole, except for ending programs.
+/// The time limit of the whole doctor, without the time to end programs.
 const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
-/// In less time, counting processes is pointless.
+/// Processes are not counted if less time than this is left.
 const MIN_COUNTING: Duration = Duration::from_millis(20);
-/// Differences between minimal run times count as noise up to this fraction, or up to `MIN_NOISE` if that is more.
-const NOISE_PART: u64 = 10;
+/// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or up to `MIN_NOISE` if that is more.
+const NOISE_DIVISOR: u64 = 10;
+/// See `NOISE_DIVISOR`.
 const MIN_NOISE: Nanos = Nanos(500_000);
 
-/// Which output is read; the others go to /dev/null.
+/// Which output of a program is read. Other output goes to /dev/null.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(super) enum Capture {
     Nothing,
-    Output,
-    Errors,
+    Stdout,
+    Stderr,
 }
 
-pub(super) struct Ran {
+pub(super) struct RunResult {
     pub(super) took: Nanos,
     pub(super) succeeded: bool,
-    /// What it wrote to the output that was read.
+    /// The captured output.
     pub(super) output: String,
 }
 
 enum Outcome {
-    /// It ended on its own.
-    Ended(Ran),
-    /// It was killed at its time limit; `Ran` has the time and the output until then.
-    TookTooLong(Ran),
+    /// The program ended on its own.
+    Ended(RunResult),
+    /// The program was killed at its time limit. `RunResult` has the time and the output until then.
+    TookTooLong(RunResult),
 }
 
 /// Why the time of a program is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum RunError {
     NotStarted,
-    /// It killed its supervisor.
+    /// The supervisor was killed, most likely by the program.
     SupervisorKilled,
     Failed,
-    /// It was killed after this time.
+    /// The program was killed after this time.
     DidNotEnd(Nanos),
+    /// No time was left to run the program.
     NoTime,
 }
 
-impl Display for Unknown {
+impl Display for RunError {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Unknown::NotStarted => "could not be started",
-            Unknown::SupervisorKilled => "could not be timed: its supervising process was killed",
-            Unknown::Failed => "failed",
-            Unknown::DidNotEnd(time) => return write!(formatter, "did not finish within {}", units::time(*time)),
-            Unknown::NoTime => "was not run: the programs before it used up the time",
+            RunError::NotStarted => "could not be started",
+            RunError::SupervisorKilled => "could not be timed: its supervising process was killed",
+            RunError::Failed => "failed",
+            RunError::DidNotEnd(time) => return write!(formatter, "did not finish within {}", units::time(*time)),
+            RunError::NoTime => "was not run: the programs before it used up the time",
         })
     }
 }
 
-/// How long a program takes.
+/// The run time of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunTime {
     pub(super) time: Nanos,
-    /// Whether it was killed at `time`, so that it takes longer.
+    /// Whether the program was killed at `time`, so that its real run time is longer.
     pub(super) is_lower_bound: bool,
 }
 
 impl RunTime {
-    /// How much longer it takes than a program that ended.
-    pub(super) fn since(self, other: Nanos) -> RunTime {
+    /// Returns how much longer this run time is than that of a program that ended.
+    pub(super) fn excess_over(self, other: Nanos) -> RunTime {
         RunTime {
             time: self.time.since(other),
             ..self
         }
     }
 
-    /// The difference, if it exceeds the noise between runs of one program.
+    /// Returns the excess over `other`, if it exceeds the noise between runs of one program.
     pub(super) fn beyond_noise(self, other: Nanos) -> Option<RunTime> {
-        let noise = Nanos(other.0 / NOISE_PART).max(MIN_NOISE);
-        let more = self.since(other);
-        (self.is_lower_bound || more.time > noise).then_some(more)
+        let noise = Nanos(other.0 / NOISE_DIVISOR).max(MIN_NOISE);
+        let excess = self.excess_over(other);
+        (self.is_lower_bound || excess.time > noise).then_some(excess)
     }
 
-    /// The time as an effect.
-    pub(super) fn effect(self, of: &'static str) -> Effect {
+    /// Returns the time as an effect on `affected`.
+    pub(super) fn effect(self, affected: &'static str) -> Effect {
         Effect {
             is_lower_bound: self.is_lower_bound,
-            ..Effect::measured(self.time, of)
+            ..Effect::measured(self.time, affected)
         }
     }
 
-    /// The time, if the program ended on its own.
-    pub(super) fn whole(self) -> Result<Nanos, Unknown> {
+    /// Returns the time, if the program ended on its own.
+    pub(super) fn complete(self) -> Result<Nanos, RunError> {
         if self.is_lower_bound {
-            Err(Unknown::DidNotEnd(self.time))
+            Err(RunError::DidNotEnd(self.time))
         } else {
             Ok(self.time)
         }
@@ -119,17 +121,17 @@ impl Display for RunTime {
     }
 }
 
-/// How many processes a program and its descendants create.
+/// The number of processes that a program and its descendants create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Launches {
     pub(super) number: u64,
-    /// Whether it was killed before it ended, so that it may create more.
+    /// Whether the program was killed before it ended, so that it may create more.
     pub(super) is_lower_bound: bool,
 }
 
 impl Launches {
-    /// How many more than a program that ended; `None` if that is unknown.
-    pub(super) fn beyond(self, other: Launches) -> Option<Launches> {
+    /// Returns how many processes more this program creates than `other`; `None` if that is unknown.
+    pub(super) fn excess_over(self, other: Launches) -> Option<Launches> {
         let number = self.number.saturating_sub(other.number);
         let is_known = !other.is_lower_bound && (!self.is_lower_bound || number > 0);
         is_known.then_some(Launches { number, ..self })
@@ -144,45 +146,46 @@ impl Display for Launches {
     }
 }
 
-/// Starts programs until their time is used up.
+/// Starts programs until the time for them is used up.
 pub(super) struct Programs {
     until: Instant,
 }
 
 impl Programs {
-    /// A check's share of the time until `until`; `checks` checks will still start programs.
-    pub(super) fn of_check(until: Instant, checks: u32) -> Programs {
+    /// Gives a check its share of the time until `until`. `checks` checks, including this one, have yet to run.
+    pub(super) fn for_check(until: Instant, checks: u32) -> Programs {
         let now = Instant::now();
         Programs {
             until: now + until.saturating_duration_since(now) / checks.max(1),
         }
     }
 
-    /// When the doctor's time ends, of which `spent` is used up.
-    pub(super) fn end_of_time(spent: Duration) -> Instant {
+    /// Returns when the doctor's time ends; `spent` of it is used up.
+    pub(super) fn deadline(spent: Duration) -> Instant {
         Instant::now() + TIME_FOR_ALL.saturating_sub(spent)
     }
 
     /// Runs a program until it ends.
-    pub(super) fn run(&self, command: Command, reads: Reads) -> Result<Ran, Unknown> {
-        match self.ask(command, self.left()? / 2, Task::Run(reads))? {
+    pub(super) fn run(&self, command: Command, capture: Capture) -> Result<RunResult, RunError> {
+        match self.run_task(command, self.remaining()? / 2, Task::Run(capture))? {
             Outcome::Ended(ran) => Ok(ran),
-            Outcome::TookTooLong(ran) => Err(Unknown::DidNotEnd(ran.took)),
+            Outcome::TookTooLong(ran) => Err(RunError::DidNotEnd(ran.took)),
         }
     }
 
-    /// The shortest of several runs that all succeed, because other load only makes them longer. Slow programs run fewer times.
-    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, Unknown> {
+    /// Returns the shortest time of several runs, because other load only makes a run longer. Slow programs run fewer times. Every run must
+    /// succeed.
+    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
         for _ in 0..runs {
             if shortest.is_some_and(|shortest| !self.has_time_for(shortest, 2)) {
                 break;
             }
-            match self.ask(command(), self.left()? / 2, Task::Run(Reads::Nothing))? {
+            match self.run_task(command(), self.remaining()? / 2, Task::Run(Capture::Nothing))? {
                 Outcome::Ended(ran) if ran.succeeded => {
                     shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took)));
                 }
-                Outcome::Ended(_) => return Err(Unknown::Failed),
+                Outcome::Ended(_) => return Err(RunError::Failed),
                 Outcome::TookTooLong(ran) if shortest.is_none() => {
                     return Ok(RunTime {
                         time: ran.took,
@@ -192,21 +195,22 @@ impl Programs {
                 Outcome::TookTooLong(_) => break,
             }
         }
-        let time = shortest.ok_or(Unknown::NoTime)?;
+        let time = shortest.ok_or(RunError::NoTime)?;
         Ok(RunTime {
             time,
             is_lower_bound: false,
         })
     }
 
-    /// How many processes a program and its descendants create within the time; `None` if it cannot be traced, fails, or no time is left.
+    /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or
+    /// fails, or if no time is left.
     pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
-        // A larger share than elsewhere, because little remains to be done afterwards.
-        let time_limit = self.left().ok()? / 4 * 3;
+        // Counting gets a larger share than timing, because it comes last.
+        let time_limit = self.remaining().ok()? / 4 * 3;
         if time_limit < MIN_COUNTING {
             return None;
         }
-        let (ran, is_lower_bound) = match self.ask(command, time_limit, Task::Count).ok()? {
+        let (ran, is_lower_bound) = match self.run_task(command, time_limit, Task::Count).ok()? {
             Outcome::Ended(ran) => (ran, false),
             Outcome::TookTooLong(ran) => (ran, true),
         };
@@ -214,19 +218,23 @@ impl Programs {
         (ran.succeeded || is_lower_bound).then_some(Launches { number, is_lower_bound })
     }
 
-    /// Runs a task with `time_limit`, a part of the remaining time, so that a program that hangs leaves time for others.
-    fn ask(&self, command: Command, time_limit: Duration, task: Task) -> Result<Outcome, Unknown> {
-        supervisor::ask(command, time_limit, task)
+    /// Runs a task. `time_limit` must be less than the remaining time, so that time is left for others if the program hangs.
+    fn run_task(&self, command: Command, time_limit: Duration, task: Task) -> Result<Outcome, RunError> {
+        supervisor::run(command, time_limit, task)
     }
 
-    fn has_time_for(&self, takes: Nanos, times: u32) -> bool {
-        self.left()
-            .is_ok_and(|left| left / 2 > Duration::from_nanos(takes.0) * times)
+    fn has_time_for(&self, run_time: Nanos, runs: u32) -> bool {
+        self.remaining()
+            .is_ok_and(|left| left / 2 > Duration::from_nanos(run_time.0) * runs)
     }
 
-    fn left(&self) -> Result<Duration, Unknown> {
+    fn remaining(&self) -> Result<Duration, RunError> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(Unknown::NoTime) } else { Ok(left) }
+        if left.is_zero() {
+            Err(RunError::NoTime)
+        } else {
+            Ok(left)
+        }
     }
 }
 

@@ -1,27 +1,27 @@
-//! Ends the processes that remain after a program killed its supervisor. The doctor is a subreaper and becomes their parent, so that
-//! their pids are not reused before it has reaped them.
+//! Ends the processes that remain after a program has killed its supervisor. The doctor is a subreaper, so it becomes the parent of these
+//! processes, and their pids are not reused before it reaps them.
 
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::program_session::{CHECK_INTERVAL, GRACE, REQUESTS, members};
+use super::program_session::{CHECK_INTERVAL, END_SIGNALS, GRACE, members};
 use crate::processes::field;
 
 /// Makes the doctor the parent of orphaned descendants from now on.
-pub(super) fn adopt() {
+pub(super) fn become_subreaper() {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Asks a session to end, and finally kills it.
-pub(super) fn end_all(session: i32) {
-    for signals in REQUESTS {
-        let left = running(session);
-        if left.is_empty() {
+/// Asks the processes of a session to end, and kills those that do not.
+pub(super) fn end_session(session: i32) {
+    for signals in END_SIGNALS {
+        let remaining = running_members(session);
+        if remaining.is_empty() {
             break;
         }
-        for process in left {
+        for process in remaining {
             for signal in signals {
                 // SAFETY: a plain system call; the session id is not reused while the session has members,
                 // or before its first process is reaped.
@@ -35,39 +35,39 @@ pub(super) fn end_all(session: i32) {
 
 fn await_end(session: i32, limit: Duration) {
     let until = Instant::now() + limit;
-    while !running(session).is_empty() && Instant::now() < until {
+    while !running_members(session).is_empty() && Instant::now() < until {
         sleep(CHECK_INTERVAL);
     }
 }
 
-/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is our own child: the pid
-/// may belong to another process by now.
-fn running(session: i32) -> Vec<i32> {
-    let is_child = state_of_child(session);
-    let others: Vec<i32> = members(session).into_iter().map(u32::cast_signed).collect();
-    let is_ours = is_child.is_some() || others.iter().any(|process| is_adopted(*process));
-    match is_child {
+/// Returns the running processes of a session; without a usable /proc, only its first process. Returns nothing if none of them is our own
+/// child: by now, the session id may belong to unrelated processes.
+fn running_members(session: i32) -> Vec<i32> {
+    let first = child_state(session);
+    let running: Vec<i32> = members(session).into_iter().map(u32::cast_signed).collect();
+    let is_ours = first.is_some() || running.iter().any(|process| is_adopted(*process));
+    match first {
         _ if !is_ours => Vec::new(),
-        Some(State::Running) if !others.contains(&session) => vec![session],
-        _ => others,
+        Some(ChildState::Running) if !running.contains(&session) => vec![session],
+        _ => running,
     }
 }
 
-enum State {
+enum ChildState {
     Running,
     Ended,
 }
 
-/// Whether our own child has ended, without reaping it; `None` if it is not a child.
-fn state_of_child(pid: i32) -> Option<State> {
-    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills; a pid of zero means that no child has ended.
+/// Returns whether a child of ours is running or has ended, without reaping it; `None` if the process is not our child.
+fn child_state(pid: i32) -> Option<ChildState> {
+    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills. A pid of zero in it means that the child has not ended.
     unsafe {
         let mut information: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let waited = libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut information, flags);
         match (waited, information.si_pid()) {
-            (0, 0) => Some(State::Running),
-            (0, _) => Some(State::Ended),
+            (0, 0) => Some(ChildState::Running),
+            (0, _) => Some(ChildState::Ended),
             _ => None,
         }
     }
@@ -78,7 +78,7 @@ fn is_adopted(pid: i32) -> bool {
     field(&status, "PPid") == Some(std::process::id().to_string().as_str())
 }
 
-/// Other orphans that have ended are reaped by init after the doctor exits.
+/// Reaps the first process of the session. Other orphans that have ended are reaped by init after the doctor exits.
 fn reap(session: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::waitpid(session, std::ptr::null_mut(), libc::WNOHANG) };

@@ -1,5 +1,5 @@
-//! A program of the user that runs for a limited time: in its own session, without a terminal. At the end it receives the signals of a
-//! closing terminal, so that it can remove its locks. All of this happens in a supervisor (`supervisor`).
+//! Runs a program of the user for a limited time, in a session of its own without a terminal. If the time is up, sends the signals that a
+//! program also gets when its terminal closes, so that it can remove its locks. All of this happens in the supervisor (`supervisor`).
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -10,36 +10,37 @@ use nix::unistd::{ForkResult, fork};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::ioctl_fionbio;
 
-use super::{Outcome, Ran, Reads};
+use super::{Capture, Outcome, RunResult};
 use crate::processes;
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::process::{pidfd, wait_until};
 
-/// How long processes that a program left behind may continue, and how long processes have to end after each request.
+/// How long background processes may continue after the program has ended, and how long processes have to end after each signal.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// The limit for stored output. More is read, but dropped.
+/// At most about this much output is stored. The rest is read, but dropped.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// The signals that ask a session to end: scripts clean up at the first, interactive shells only react to the second.
-pub(super) const REQUESTS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
+/// The signals that end a session, in order. Scripts clean up at SIGTERM; interactive shells react only to SIGHUP.
+pub(super) const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
 
-/// The first process of the session. Processes that it leaves in the session are ended with it; daemons that created their own session
-/// belong to the user.
+/// A session of a program and the processes that it creates, which are ended with it. Daemons that create a session of their own are not
+/// ended: they belong to the user.
 struct ProgramSession {
+    /// The pid of the first process, which is also the session id.
     pid: i32,
-    /// Whether it is our tracer of the program. A tracer is ended first, because it delays signals.
+    /// Whether the first process is our tracer, which runs the program. It is ended before the others, because it delays their signals.
     is_tracer: bool,
-    /// Known once it was reaped.
+    /// The wait status of the first process, once it is reaped.
     status: Option<i32>,
 }
 
 impl ProgramSession {
-    /// Forks it without waiting for its exec, which may hang.
+    /// Forks the first process, without waiting for its exec, which may hang.
     fn start(
         output: Option<&PipeWriter>,
-        reads: Reads,
+        capture: Capture,
         is_tracer: bool,
         body: impl FnOnce() -> i32,
     ) -> io::Result<ProgramSession> {
@@ -51,7 +52,7 @@ impl ProgramSession {
                 status: None,
             }),
             ForkResult::Child => {
-                take_outputs(output, reads);
+                redirect_standard_streams(output, capture);
                 let status = body();
                 // SAFETY: exits at once; no code of the doctor runs in the child.
                 unsafe { libc::_exit(status) }
@@ -92,7 +93,8 @@ impl ProgramSession {
 
     fn signal(&self, signals: &[i32]) {
         let others = self.members().into_iter().map(u32::cast_signed);
-        // Also its process group, in case /proc does not show the members. The pid cannot be reused before it is reaped.
+        // Also signals the process group, in case /proc does not show the members. Its id cannot be reused before the first process is
+        // reaped.
         let group = self.status.is_none().then_some(-self.pid);
         for process in others.chain(group) {
             for signal in signals {
@@ -102,9 +104,9 @@ impl ProgramSession {
         }
     }
 
-    /// Waits for processes that it left behind, or asks them to end and finally kills them. A process that hangs in the kernel is left
-    /// behind.
-    fn end_all(&mut self) {
+    /// Ends the session. If the program has ended, its background processes first get some time to end on their own. Then all are asked to
+    /// end, and finally killed. A process that hangs in the kernel is left behind.
+    fn end(&mut self) {
         self.is_over();
         if self.status.is_some() && self.is_over_within(GRACE) {
             return;
@@ -114,7 +116,7 @@ impl ProgramSession {
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             self.is_over_within(CHECK_INTERVAL * 5);
         }
-        for signals in REQUESTS {
+        for signals in END_SIGNALS {
             self.signal(signals);
             if self.is_over_within(GRACE) {
                 return;
@@ -123,17 +125,17 @@ impl ProgramSession {
     }
 }
 
-/// The running processes of a session; empty if /proc belongs to another pid namespace.
+/// Returns the running processes of a session; empty if /proc belongs to another pid namespace.
 pub(super) fn members(session: i32) -> Vec<u32> {
-    let own = std::fs::read_link("/proc/self").ok();
-    if own.as_deref() == Some(std::process::id().to_string().as_ref()) {
-        processes::of_session(session.cast_unsigned())
+    let self_link = std::fs::read_link("/proc/self").ok();
+    if self_link.as_deref() == Some(std::process::id().to_string().as_ref()) {
+        processes::running_in_session(session.cast_unsigned())
     } else {
         Vec::new()
     }
 }
 
-/// Sends the session's first pid to the doctor, in case the program kills this process. The doctor may be gone by then.
+/// Sends the session's first pid to the doctor, in case the program kills this process. Ignores errors, since the doctor may be gone.
 fn send_pid(session: &ProgramSession, doctor: BorrowedFd<'_>) {
     let pid = session.pid.to_ne_bytes();
     // SAFETY: the bytes are valid for the call.
@@ -144,23 +146,23 @@ fn send_pid(session: &ProgramSession, doctor: BorrowedFd<'_>) {
 pub(super) fn run(
     doctor: BorrowedFd<'_>,
     time_limit: Duration,
-    reads: Reads,
+    capture: Capture,
     is_tracer: bool,
     body: impl FnOnce() -> i32,
 ) -> io::Result<Outcome> {
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
-    let mut session = ProgramSession::start(Some(&writer), reads, is_tracer, body)?;
+    let mut session = ProgramSession::start(Some(&writer), capture, is_tracer, body)?;
     send_pid(&session, doctor);
     drop(writer);
     let ended = pidfd(Pid(session.pid))?;
     let mut bytes = Vec::new();
     let in_time = read_until_end(&ended, doctor, reader, began + time_limit, &mut bytes);
     let took = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    session.end_all();
+    session.end();
     let status = session.status.filter(|_| in_time);
-    let ran = Ran {
+    let ran = RunResult {
         took,
         succeeded: status == Some(0),
         output: String::from_utf8_lossy(&bytes).into_owned(),
@@ -171,20 +173,20 @@ pub(super) fn run(
     })
 }
 
-/// Creates a session, without input, and with only the requested output. The program inherits no ignored or blocked signals from the doctor's
-/// parent, since the supervisor has reset them.
-fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
-    // SAFETY: plain system calls in one of our own processes; until here, standard input is the supervisor's connection.
+/// Creates a session, and redirects standard input, output and error to /dev/null, except for the output that is captured. Signals need no
+/// change, because the supervisor has reset them.
+fn redirect_standard_streams(output: Option<&PipeWriter>, capture: Capture) {
+    // SAFETY: plain system calls in one of our own processes. Standard input was the supervisor's connection, which is not needed here.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         for standard in 0..3 {
             libc::dup2(null, standard);
         }
-        let wanted = match reads {
-            Reads::Nothing => None,
-            Reads::Output => Some(1),
-            Reads::Errors => Some(2),
+        let wanted = match capture {
+            Capture::Nothing => None,
+            Capture::Stdout => Some(1),
+            Capture::Stderr => Some(2),
         };
         if let (Some(wanted), Some(output)) = (wanted, output) {
             libc::dup2(output.as_raw_fd(), wanted);
@@ -192,7 +194,7 @@ fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
     }
 }
 
-/// Reads output until the process has ended; `false` if that takes too long, or if the doctor is gone.
+/// Reads output until the process has ended; returns `false` if that takes too long, or if the doctor is gone.
 fn read_until_end(
     process: &OwnedFd,
     doctor: BorrowedFd<'_>,
@@ -209,17 +211,17 @@ fn read_until_end(
         if is_open {
             watched.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
         }
-        let ready = wait_until(&mut watched, until);
-        let [has_ended, is_alone] = [0, 1].map(|number| !watched[number].revents().is_empty());
-        is_open = is_open && take(&mut output, bytes);
-        if has_ended || is_alone || !ready {
+        let is_in_time = wait_until(&mut watched, until);
+        let [has_ended, is_doctor_gone] = [0, 1].map(|number| !watched[number].revents().is_empty());
+        is_open = is_open && read_available(&mut output, bytes);
+        if has_ended || is_doctor_gone || !is_in_time {
             return has_ended;
         }
     }
 }
 
-/// Reads the available output; `false` at its end.
-fn take(output: &mut PipeReader, bytes: &mut Vec<u8>) -> bool {
+/// Reads the available output; returns `false` if there will be no more.
+fn read_available(output: &mut PipeReader, bytes: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 8192];
     loop {
         match output.read(&mut buffer) {

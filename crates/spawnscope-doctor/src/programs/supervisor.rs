@@ -1,5 +1,5 @@
-//! A process for each program that the doctor starts. It times the program and ends it, even if the doctor is gone by then. The doctor
-//! waits for it only with a time limit, since a program can hang where no signal reaches it.
+//! The supervisor: a separate process for each program that the doctor starts. It times the program and ends it, even if the doctor is gone
+//! by then. The doctor waits for the supervisor only with a time limit, since a program can hang in the kernel where no signal reaches it.
 
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
@@ -10,62 +10,63 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program_session::{self, GRACE};
-use super::{Outcome, Ran, Reads, Unknown, orphans, trace};
+use super::{Capture, Outcome, RunError, RunResult, orphans, trace};
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
 
-/// How long a supervisor may take beyond its program's time: it may wait three times for processes that ignore signals.
+/// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore
+/// them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// The possible first bytes of an answer.
+/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
 const KILLED: u8 = 2;
-/// The length of the first byte and the nanoseconds; the output follows.
-const HEAD: usize = 9;
+/// The length of the answer before the output: the first byte, and the run time in nanoseconds.
+const HEADER_BYTES: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
 
 /// What to do with a program.
 #[derive(Clone, Copy)]
 pub(super) enum Task {
-    /// Run it.
-    Run(Reads),
-    /// Trace it; the output has one byte for each process that it creates.
+    /// Run the program.
+    Run(Capture),
+    /// Trace the program. The output then has one byte for each process that it and its descendants create.
     Count,
 }
 
 /// Runs a task in a supervisor, for up to `time_limit`.
-pub(super) fn ask(command: Command, time_limit: Duration, task: Task) -> Result<Outcome, Unknown> {
-    orphans::adopt();
-    let (bytes, is_over) = answer(command, time_limit, task).map_err(|_| Unknown::NotStarted)?;
-    let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(Unknown::NotStarted)?;
-    of_bytes(outcome).ok_or_else(|| {
+pub(super) fn run(command: Command, time_limit: Duration, task: Task) -> Result<Outcome, RunError> {
+    orphans::become_subreaper();
+    let (bytes, is_over) = run_supervisor(command, time_limit, task).map_err(|_| RunError::NotStarted)?;
+    let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(RunError::NotStarted)?;
+    decode(outcome).ok_or_else(|| {
         if !is_over {
-            return Unknown::DidNotEnd(Nanos(time_limit.as_nanos() as u64));
+            return RunError::DidNotEnd(Nanos(time_limit.as_nanos() as u64));
         }
         if let Ok(pid) = pid.try_into() {
-            orphans::end_all(i32::from_ne_bytes(pid));
+            orphans::end_session(i32::from_ne_bytes(pid));
         }
-        Unknown::SupervisorKilled
+        RunError::SupervisorKilled
     })
 }
 
-/// Everything that a supervisor sends, starting with its program's pid, and whether the supervisor has ended.
-fn answer(mut command: Command, time_limit: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
+/// Runs a supervisor. Returns everything that it sends, which starts with its program's pid, and whether it has ended.
+fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, supervisor_end) = UnixStream::pair()?;
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
         let outcome = serve(&mut command, time_limit, task);
         // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
-        // If the doctor is gone, the answer is not needed.
-        let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
+        // Errors are ignored: if the doctor is gone, the answer is not needed.
+        let _ = outcome.and_then(|outcome| connection.write_all(&encode(&outcome)));
     })?;
     drop(supervisor_end);
     let until = Instant::now() + time_limit + TIME_TO_END;
     let bytes = read_all(&mut answer, until)?;
     let is_over = supervisor.has_ended_by(until);
-    // Once the doctor's end of the connection is closed, a late supervisor ends on its own.
+    // A late supervisor ends on its own, once the doctor's end of the connection is closed.
     drop(answer);
     if !is_over {
         supervisor.leave();
@@ -73,9 +74,9 @@ fn answer(mut command: Command, time_limit: Duration, task: Task) -> io::Result<
     Ok((bytes, is_over))
 }
 
-/// Runs in the supervisor, which becomes the parent of orphans, so that it can detect when no process is left.
+/// Performs a task; runs in the supervisor. The supervisor becomes the parent of orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<Outcome> {
-    // SAFETY: plain system calls in one of our own processes. A session of its own keeps signals of the terminal away.
+    // SAFETY: plain system calls in one of our own processes. In a session of its own, the process gets no signals of the terminal.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
@@ -86,40 +87,40 @@ fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<
     let doctor = io::stdin();
     let doctor = doctor.as_fd();
     match task {
-        Task::Run(reads) => program_session::run(doctor, time_limit, reads, false, || {
+        Task::Run(capture) => program_session::run(doctor, time_limit, capture, false, || {
             let _not_executed = command.exec();
             NOT_EXECUTED
         }),
-        Task::Count => program_session::run(doctor, time_limit, Reads::Output, true, || {
+        Task::Count => program_session::run(doctor, time_limit, Capture::Stdout, true, || {
             trace::report_launches(command)
         }),
     }
 }
 
-fn in_bytes(outcome: &Outcome) -> Vec<u8> {
-    let (kind, ran) = match outcome {
+fn encode(outcome: &Outcome) -> Vec<u8> {
+    let (result, ran) = match outcome {
         Outcome::Ended(ran) if ran.succeeded => (SUCCEEDED, ran),
         Outcome::Ended(ran) => (FAILED, ran),
         Outcome::TookTooLong(ran) => (KILLED, ran),
     };
-    [&[kind][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
+    [&[result][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
 }
 
-fn of_bytes(bytes: &[u8]) -> Option<Outcome> {
-    let (head, output) = bytes.split_at_checked(HEAD)?;
-    let time = Nanos(u64::from_ne_bytes(head[1..].try_into().ok()?));
-    let ran = Ran {
+fn decode(bytes: &[u8]) -> Option<Outcome> {
+    let (header, output) = bytes.split_at_checked(HEADER_BYTES)?;
+    let time = Nanos(u64::from_ne_bytes(header[1..].try_into().ok()?));
+    let ran = RunResult {
         took: time,
-        succeeded: head[0] == SUCCEEDED,
+        succeeded: header[0] == SUCCEEDED,
         output: String::from_utf8_lossy(output).into_owned(),
     };
-    Some(match head[0] {
+    Some(match header[0] {
         KILLED => Outcome::TookTooLong(ran),
         _ => Outcome::Ended(ran),
     })
 }
 
-/// Everything up to the end of the connection or `until`.
+/// Reads everything up to the end of the connection, or until the time `until`.
 fn read_all(answer: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];

@@ -1,11 +1,11 @@
-//! The directories of PATH, and the file systems that programs are on.
+//! Tests of the checks `search-path` and `file-systems`: unusable or slow directories of PATH, and kinds of file systems.
 
 use std::path::PathBuf;
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, only, silent, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
 
 const MOUNTS: &str = "\
 1 0 0:1 / / rw - ext4 /dev/vda rw
@@ -14,7 +14,7 @@ const MOUNTS: &str = "\
 4 1 0:4 / /layers rw - overlay overlay rw,lowerdir=LOWER,upperdir=/u,workdir=/w
 ";
 
-pub fn directories() -> Tree {
+pub fn tree_with_mounts() -> Tree {
     let tree = Tree::new()
         .directory("usr/bin")
         .directory("net/bin")
@@ -24,7 +24,7 @@ pub fn directories() -> Tree {
     tree.file("proc/self/mountinfo", MOUNTS.replace("LOWER", &["/l"; 50].join(":")))
 }
 
-pub fn looked_up(times: &[(&str, Option<u64>)]) -> Measured {
+pub fn with_lookups(times: &[(&str, Option<u64>)]) -> Measured {
     let times = times
         .iter()
         .map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
@@ -36,9 +36,9 @@ pub fn looked_up(times: &[(&str, Option<u64>)]) -> Measured {
 
 #[test]
 fn dead_repeated_relative_and_slow_path_directories_are_reported() {
-    let tree = directories();
+    let tree = tree_with_mounts();
     let dead = tree.machine().with_variable("PATH", "/usr/bin:/gone:/usr/bin");
-    only(
+    expect_finding(
         "search-path",
         &dead,
         &usual(),
@@ -46,7 +46,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &["2 of 3 directories", "missing: /gone", "repeated: /usr/bin"],
     );
     let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
-    only(
+    expect_finding(
         "search-path",
         &tree.machine().with_variable("PATH", many),
         &usual(),
@@ -54,10 +54,10 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &["9 of 10 directories"],
     );
     let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
-    only("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);
+    expect_finding("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
-    let slow = looked_up(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
-    let finding = only(
+    let slow = with_lookups(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
+    let finding = expect_finding(
         "search-path",
         &machine,
         &slow,
@@ -65,41 +65,41 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &["/net/bin: 300 us", "a network file system"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
-    // If every system call is that slow, the directory is not the cause.
+    // If all system calls are slow, the directory is not the cause.
     let slow = Measured {
         system_call: Some(Nanos(16_000)),
         ..slow
     };
-    only("search-path", &machine, &slow, Severity::Note, &["/net/bin: 300 us"]);
-    let quick = looked_up(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
-    only("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
-    let hung = looked_up(&[("/net/bin", None)]);
-    only("search-path", &machine, &hung, Severity::Problem, &["no answer"]);
+    expect_finding("search-path", &machine, &slow, Severity::Note, &["/net/bin: 300 us"]);
+    let quick = with_lookups(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
+    expect_finding("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
+    let hung = with_lookups(&[("/net/bin", None)]);
+    expect_finding("search-path", &machine, &hung, Severity::Problem, &["no answer"]);
 }
 
 #[test]
-fn a_short_and_local_path_is_silent() {
-    let tree = directories();
+fn a_short_and_local_path_has_no_findings() {
+    let tree = tree_with_mounts();
     let machine = tree.machine().with_variable("PATH", "/usr/bin");
-    silent("search-path", &machine, &looked_up(&[("/usr/bin", Some(900))]));
+    expect_nothing("search-path", &machine, &with_lookups(&[("/usr/bin", Some(900))]));
 }
 
 #[test]
-fn remote_layered_and_noexec_places_are_reported() {
-    let tree = directories();
+fn remote_layered_and_noexec_file_systems_are_reported() {
+    let tree = tree_with_mounts();
     let machine = |directory: &str| {
         tree.machine()
             .in_directory(directory)
             .with_variable("TMPDIR", "/var/tmp")
     };
-    only(
+    expect_finding(
         "file-systems",
         &machine("/net/build"),
         &usual(),
         Severity::Problem,
         &["the working directory", "nfs4"],
     );
-    only(
+    expect_finding(
         "file-systems",
         &machine("/layers/x"),
         &usual(),
@@ -108,15 +108,15 @@ fn remote_layered_and_noexec_places_are_reported() {
     );
     let one_by_one = vec!["lowerdir+=/l"; 45].join(",");
     let newer = MOUNTS.replace("lowerdir=LOWER", &one_by_one);
-    let newer = directories().file("proc/self/mountinfo", newer);
+    let newer = tree_with_mounts().file("proc/self/mountinfo", newer);
     let inside = newer
         .machine()
         .in_directory("/layers/x")
         .with_variable("TMPDIR", "/var/tmp");
-    only("file-systems", &inside, &usual(), Severity::Note, &["45 layers"]);
-    silent("file-systems", &machine("/home/me"), &usual());
+    expect_finding("file-systems", &inside, &usual(), Severity::Note, &["45 layers"]);
+    expect_nothing("file-systems", &machine("/home/me"), &usual());
     let temporary = tree.machine().in_directory("/home/me");
-    only(
+    expect_finding(
         "file-systems",
         &temporary,
         &usual(),

@@ -1,13 +1,13 @@
-//! The processor, and the machine's environment.
+//! Tests of the checks `cpuid`, `governor` and `environment`, and of the fork time in `large-parents`.
 
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_doctor::environment::Environment;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, only, silent, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
 
-/// A machine whose CPUID instruction takes this long, and whose programs execute 43 of them.
-fn cpuid(ns: f64) -> Measured {
+/// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43 of them.
+fn with_cpuid_time(ns: f64) -> Measured {
     let constant = |what, ns| Calibration {
         what,
         ns,
@@ -25,22 +25,28 @@ fn cpuid(ns: f64) -> Measured {
 #[test]
 fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
     let machine = Tree::new().machine();
-    let finding = only("cpuid", &machine, &cpuid(5_000.0), Severity::Note, &["5.00 us"]);
-    assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
-    only(
+    let finding = expect_finding(
         "cpuid",
         &machine,
-        &cpuid(60_000.0),
+        &with_cpuid_time(5_000.0),
+        Severity::Note,
+        &["5.00 us"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
+    expect_finding(
+        "cpuid",
+        &machine,
+        &with_cpuid_time(60_000.0),
         Severity::Problem,
         &["runs inside another"],
     );
-    silent("cpuid", &machine, &cpuid(30.0));
+    expect_nothing("cpuid", &machine, &with_cpuid_time(30.0));
 }
 
 #[test]
-fn how_many_cpuid_instructions_a_start_has_is_not_assumed() {
+fn the_number_of_cpuid_instructions_of_a_start_is_measured() {
     let machine = Tree::new().machine();
-    let mut more = cpuid(5_000.0);
+    let mut more = with_cpuid_time(5_000.0);
     more.constants.retain(|constant| constant.what != Constant::Identify);
     let unknown = diagnose("cpuid", &machine, &more);
     assert!(
@@ -53,11 +59,11 @@ fn how_many_cpuid_instructions_a_start_has_is_not_assumed() {
         low_ns: None,
         high_ns: None,
     });
-    let finding = only("cpuid", &machine, &more, Severity::Note, &["68 CPUID instructions"]);
+    let finding = expect_finding("cpuid", &machine, &more, Severity::Note, &["68 CPUID instructions"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(340_000));
 }
 
-fn governed(governor: &str, driver: &str) -> Tree {
+fn with_governor(governor: &str, driver: &str) -> Tree {
     let directory = "sys/devices/system/cpu/cpu0/cpufreq";
     Tree::new()
         .file(&format!("{directory}/scaling_governor"), governor)
@@ -66,16 +72,16 @@ fn governed(governor: &str, driver: &str) -> Tree {
 
 #[test]
 fn governors_that_keep_the_processor_slow_are_reported() {
-    only(
+    expect_finding(
         "governor",
-        &governed("powersave", "acpi-cpufreq").machine(),
+        &with_governor("powersave", "acpi-cpufreq").machine(),
         &usual(),
         Severity::Problem,
         &["lowest frequency"],
     );
-    only(
+    expect_finding(
         "governor",
-        &governed("ondemand", "acpi-cpufreq").machine(),
+        &with_governor("ondemand", "acpi-cpufreq").machine(),
         &usual(),
         Severity::Note,
         &["late"],
@@ -85,21 +91,21 @@ fn governors_that_keep_the_processor_slow_are_reported() {
         ("schedutil", "acpi-cpufreq"),
         ("performance", "acpi-cpufreq"),
     ] {
-        silent("governor", &governed(governor, driver).machine(), &usual());
+        expect_nothing("governor", &with_governor(governor, driver).machine(), &usual());
     }
-    silent("governor", &Tree::new().machine(), &usual());
-    let guest = governed("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
-    silent("governor", &guest.machine(), &usual());
+    expect_nothing("governor", &Tree::new().machine(), &usual());
+    let guest = with_governor("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+    expect_nothing("governor", &guest.machine(), &usual());
 }
 
 #[test]
-fn surroundings_are_recognised_by_their_marks() {
+fn environments_are_recognised_by_their_traces() {
     for version in ["4.4.0", "4.19.0-gvisor"] {
         let version = format!("Linux version {version} #1 SMP Sun Jan 10 15:06:54 PST 2016");
-        // The processor belongs to the host, and so does its hypervisor.
+        // The CPU flags in gVisor are those of the host, so they show the hypervisor below the host, which is not reported.
         let gvisor = Tree::new().file("proc/version", version);
         let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
-        only(
+        expect_finding(
             "environment",
             &gvisor.machine(),
             &usual(),
@@ -108,14 +114,14 @@ fn surroundings_are_recognised_by_their_marks() {
         );
     }
     let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
-    only(
+    expect_finding(
         "environment",
         &wsl("4.4.0-19041-Microsoft").machine(),
         &usual(),
         Severity::Problem,
         &["WSL 1"],
     );
-    only(
+    expect_finding(
         "environment",
         &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
         &usual(),
@@ -123,9 +129,9 @@ fn surroundings_are_recognised_by_their_marks() {
         &["WSL 2", "/mnt/c"],
     );
     let podman = Tree::new().file("run/.containerenv", "");
-    only("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
+    expect_finding("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
     let found = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
-    only(
+    expect_finding(
         "environment",
         &found.machine(),
         &usual(),
@@ -133,11 +139,11 @@ fn surroundings_are_recognised_by_their_marks() {
         &["systemd-nspawn"],
     );
     let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
-    only("environment", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
+    expect_finding("environment", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
     let guest = Tree::new()
         .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
-    only(
+    expect_finding(
         "environment",
         &guest.machine(),
         &usual(),
@@ -146,9 +152,9 @@ fn surroundings_are_recognised_by_their_marks() {
     );
 }
 
-/// /proc/cpuinfo has other lines here, and does not mention hypervisors.
+/// On other architectures than x86, /proc/cpuinfo does not show hypervisors.
 #[test]
-fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
+fn on_arm_hypervisors_are_recognised_by_the_firmware_or_unknown() {
     let arm = || {
         Tree::new().file(
             "proc/cpuinfo",
@@ -169,7 +175,7 @@ fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
         let tree = board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "nested virtualization: unknown"];
-        only("environment", &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding("environment", &tree.machine(), &usual(), Severity::Note, &words);
         assert!(
             diagnose("environment", &tree.machine(), &usual())
                 .not_examined
@@ -188,9 +194,9 @@ fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
     ] {
         let tree = arm().file(file, text);
         let named = format!("virtual machine ({name})");
-        only("environment", &tree.machine(), &usual(), Severity::Note, &[&named]);
+        expect_finding("environment", &tree.machine(), &usual(), Severity::Note, &[&named]);
     }
-    silent("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual());
+    expect_nothing("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual());
     let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
     for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
         let diagnosis = diagnose("environment", &tree.machine(), &usual());
@@ -215,21 +221,21 @@ fn guest(flags: &str, product: &str) -> Tree {
 
 #[test]
 fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
-    let judged = |tree: &Tree, measured: &Measured| {
+    let examine_guest = |tree: &Tree, measured: &Measured| {
         let words = ["virtual machine", "translated twice"];
-        let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
+        let finding = expect_finding("environment", &tree.machine(), measured, Severity::Note, &words);
         (finding.title.contains("inside another one"), finding.evidence.join(" "))
     };
     let plain = guest("lm", "QEMU\n");
     for ns in [8_000.0, 60_000.0] {
-        let (is_nested, evidence) = judged(&plain, &cpuid(ns));
+        let (is_nested, evidence) = examine_guest(&plain, &with_cpuid_time(ns));
         assert!(
             is_nested && evidence.contains("one hypervisor runs inside another, since"),
             "{evidence}"
         );
     }
     for ns in [600.0, 2_500.0] {
-        let (is_nested, evidence) = judged(&plain, &cpuid(ns));
+        let (is_nested, evidence) = examine_guest(&plain, &with_cpuid_time(ns));
         assert!(
             !is_nested && evidence.contains("without another in between"),
             "{evidence}"
@@ -240,33 +246,33 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
         ..usual()
     };
     for (tree, measured, why) in [
-        (&plain, cpuid(4_300.0), "takes 4.30 us; at most 2.50 us"),
-        (&plain, cpuid(60.0), "does not cause a VM exit"),
+        (&plain, with_cpuid_time(4_300.0), "takes 4.30 us; at most 2.50 us"),
+        (&plain, with_cpuid_time(60.0), "does not cause a VM exit"),
         (&plain, untimed, "could not be timed"),
         (
             &guest("tdx_guest", "QEMU\n"),
-            cpuid(20_000.0),
+            with_cpuid_time(20_000.0),
             "encrypted memory (tdx_guest)",
         ),
         (
             &guest("lm", "VirtualBox\n"),
-            cpuid(20_000.0),
+            with_cpuid_time(20_000.0),
             "VirtualBox alone can be that slow",
         ),
     ] {
-        let (is_nested, evidence) = judged(tree, &measured);
+        let (is_nested, evidence) = examine_guest(tree, &measured);
         assert!(
             !is_nested && evidence.contains("nested virtualization: unknown") && evidence.contains(why),
             "{evidence}"
         );
     }
     // A busy machine only adds time.
-    let mut busy = cpuid(60_000.0);
+    let mut busy = with_cpuid_time(60_000.0);
     busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
-    assert!(judged(&plain, &busy).1.contains("without another in between"));
-    // The check for CPUID reports the same.
+    assert!(examine_guest(&plain, &busy).1.contains("without another in between"));
+    // The check `cpuid` reports the same sentences.
     let evidence = |ns| {
-        diagnose("cpuid", &plain.machine(), &cpuid(ns)).findings[0]
+        diagnose("cpuid", &plain.machine(), &with_cpuid_time(ns)).findings[0]
             .evidence
             .join(" ")
     };
@@ -275,11 +281,11 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
 }
 
 #[test]
-fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
+fn all_checks_report_the_same_fork_time_per_mebibyte() {
     let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
     for check in ["environment", "large-parents"] {
         let words = ["a fork takes 30.0 us for each MiB in 4 KiB pages, because it copies their page tables"];
-        only(check, &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding(check, &tree.machine(), &usual(), Severity::Note, &words);
     }
 }
 
@@ -300,19 +306,19 @@ fn sentences_omit_unknown_times() {
 }
 
 #[test]
-fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
+fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
     let bare = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file("proc/version", "Linux version 6.1.0");
-    silent("environment", &bare.machine(), &usual());
-    assert_eq!(Environment::of(&bare.machine()), Environment::default());
+    expect_nothing("environment", &bare.machine(), &usual());
+    assert_eq!(Environment::detect(&bare.machine()), Environment::default());
     let image = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file(".dockerenv", "")
         .link("proc/self/ns/pid", "pid:[4026531836]")
         .link("proc/self/ns/uts", "uts:[4026531838]")
         .link("proc/self/ns/ipc", "ipc:[4026531839]");
-    silent("environment", &image.machine(), &usual());
+    expect_nothing("environment", &image.machine(), &usual());
 }
 
 #[test]

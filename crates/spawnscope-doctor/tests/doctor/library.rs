@@ -1,11 +1,11 @@
-//! Shared libraries and caches of the dynamic loader, byte by byte: only the parts that names are read from.
+//! Builds minimal shared libraries and loader caches, with only the parts from which names are read.
 
-/// A 64-bit library for this processor, with this SONAME, if any.
+/// Returns a 64-bit library for this processor, with an optional SONAME.
 pub fn library(soname: Option<&str>) -> Vec<u8> {
     let machine: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
     let strings = [b"\0", soname.unwrap_or_default().as_bytes(), b"\0"].concat();
     let named: &[(u64, u64)] = if soname.is_some() { &[(14, 1)] } else { &[] };
-    // After the file header of 64 bytes and two program headers of 56 bytes each.
+    // The dynamic section follows the file header of 64 bytes and two program headers of 56 bytes each.
     let (entries, base) = (176_u64, 0x1000_u64);
     let size = 16 * (named.len() as u64 + 2);
     let mut dynamic = named.to_vec();
@@ -21,11 +21,11 @@ pub fn library(soname: Option<&str>) -> Vec<u8> {
     file.extend([0, 64, 0].map(u64::to_ne_bytes).concat());
     file.extend(0_u32.to_ne_bytes());
     file.extend([64, 56, 2, 64, 0, 0].map(u16::to_ne_bytes).concat());
-    // A loaded segment with everything, and the dynamic section.
-    for (kind, place, size) in [(1_u32, 0, end), (2, entries, size)] {
+    // The program headers: a loaded segment with the whole file, and the dynamic section.
+    for (kind, offset, size) in [(1_u32, 0, end), (2, entries, size)] {
         file.extend([kind, 4].map(u32::to_ne_bytes).concat());
         file.extend(
-            [place, base + place, base + place, size, size, 8]
+            [offset, base + offset, base + offset, size, size, 8]
                 .map(u64::to_ne_bytes)
                 .concat(),
         );
@@ -33,7 +33,7 @@ pub fn library(soname: Option<&str>) -> Vec<u8> {
     [file, dynamic, strings].concat()
 }
 
-/// The formats of the cache.
+/// The formats of the cache, see `loader_cache/entries.rs`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Format {
     New,
@@ -41,7 +41,7 @@ pub enum Format {
     Both,
 }
 
-/// A cache with these names, in `/usr/lib`.
+/// Returns a cache with libraries in `/usr/lib`.
 pub fn cache(format: Format, names: &[&str]) -> Vec<u8> {
     let new = || {
         let header = [&b"glibc-ld.so.cache1.1"[..], &count(names), &[0; 24]].concat();
@@ -64,7 +64,7 @@ fn count(names: &[&str]) -> [u8; 4] {
     (names.len() as u32).to_ne_bytes()
 }
 
-/// Strings follow the entries, and one can be the end of another, as written by `ldconfig`.
+/// Adds the entries, and then their strings. As in the caches of `ldconfig`, the key of an entry is the end of the string of its value.
 fn entries(mut file: Vec<u8>, names: &[&str], size: usize, strings_at: usize) -> Vec<u8> {
     let mut strings = Vec::new();
     for name in names {

@@ -1,13 +1,13 @@
-//! Launch cost, limits on files and processes, control groups.
+//! Tests of the checks `launch-cost`, `open-files`, `process-limits` and `cgroups`.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, only, silent, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
 
 const MS: u64 = 1_000_000;
 
-fn launches(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
+fn with_launch_times(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
     let mut measured = usual();
     measured.launch.fork = Some(Nanos(fork * MS));
     measured.launch.exec_static = Some(Nanos(exec_static * MS));
@@ -19,29 +19,29 @@ fn launches(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
 fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
     let machine = Tree::new().machine();
     let id = "launch-cost";
-    let finding = only(
+    let finding = expect_finding(
         id,
         &machine,
-        &launches(1, 2, 100),
+        &with_launch_times(1, 2, 100),
         Severity::Problem,
         &["most of it in the dynamic loader", "98.0 ms"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(100 * MS));
-    only(
+    expect_finding(
         id,
         &machine,
-        &launches(1, 60, 61),
+        &with_launch_times(1, 60, 61),
         Severity::Problem,
         &["most of it in the exec", "scanners"],
     );
-    only(
+    expect_finding(
         id,
         &machine,
-        &launches(70, 71, 72),
+        &with_launch_times(70, 71, 72),
         Severity::Problem,
         &["most of it in the fork"],
     );
-    silent(id, &machine, &launches(1, 2, 49));
+    expect_nothing(id, &machine, &with_launch_times(1, 2, 49));
     let diagnosis = diagnose(id, &machine, &Measured::default());
     assert!(
         diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 3,
@@ -50,15 +50,15 @@ fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
 }
 
 #[test]
-fn a_launch_that_is_sometimes_quick_shows_a_busy_machine() {
+fn slow_launches_are_not_reported_if_some_launches_are_fast() {
     let machine = Tree::new().machine();
-    let mut measured = launches(190, 250, 450);
-    measured.quickest = launches(1, 2, 3).launch;
+    let mut measured = with_launch_times(190, 250, 450);
+    measured.quickest = with_launch_times(1, 2, 3).launch;
     let diagnosis = diagnose("launch-cost", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert!(diagnosis.not_examined[0].what.contains("too busy"), "{diagnosis:?}");
-    measured.quickest = launches(1, 2, 90).launch;
-    only(
+    measured.quickest = with_launch_times(1, 2, 90).launch;
+    expect_finding(
         "launch-cost",
         &machine,
         &measured,
@@ -69,7 +69,7 @@ fn a_launch_that_is_sometimes_quick_shows_a_busy_machine() {
 
 #[test]
 fn a_part_without_a_measured_time_is_omitted() {
-    let mut measured = launches(1, 0, 60);
+    let mut measured = with_launch_times(1, 0, 60);
     measured.launch.exec_static = None;
     measured.launch.fork = Some(Nanos(55 * MS));
     let diagnosis = diagnose("launch-cost", &Tree::new().machine(), &measured);
@@ -79,7 +79,7 @@ fn a_part_without_a_measured_time_is_omitted() {
     assert_eq!(finding.evidence[0], "the fork 55.0 ms");
 }
 
-fn files(limit: &str) -> Tree {
+fn with_file_limit(limit: &str) -> Tree {
     let limits = format!(
         "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {limit}                 1048576              files\n"
     );
@@ -87,10 +87,10 @@ fn files(limit: &str) -> Tree {
 }
 
 #[test]
-fn a_huge_limit_of_open_files_is_reported_with_a_loop_over_it() {
-    let finding = only(
+fn a_huge_limit_on_open_files_is_reported_with_the_time_of_a_loop() {
+    let finding = expect_finding(
         "open-files",
-        &files("1048576").machine(),
+        &with_file_limit("1048576").machine(),
         &usual(),
         Severity::Problem,
         &["1,048,576", "ulimit -S -n 1024"],
@@ -100,24 +100,24 @@ fn a_huge_limit_of_open_files_is_reported_with_a_loop_over_it() {
         system_call: Some(Nanos(50)),
         ..usual()
     };
-    only(
+    expect_finding(
         "open-files",
-        &files("131072").machine(),
+        &with_file_limit("131072").machine(),
         &quick,
         Severity::Note,
         &["131,072"],
     );
-    only(
+    expect_finding(
         "open-files",
-        &files("unlimited").machine(),
+        &with_file_limit("unlimited").machine(),
         &usual(),
         Severity::Problem,
         &["4,294,967,295"],
     );
-    silent("open-files", &files("65536").machine(), &usual());
+    expect_nothing("open-files", &with_file_limit("65536").machine(), &usual());
 }
 
-fn loaded(tasks: u32) -> Tree {
+fn with_tasks(tasks: u32) -> Tree {
     Tree::new()
         .file("proc/loadavg", format!("0.10 0.20 0.30 1/{tasks} 4711\n"))
         .file("proc/sys/kernel/pid_max", "1000\n")
@@ -125,31 +125,31 @@ fn loaded(tasks: u32) -> Tree {
 }
 
 #[test]
-fn limits_of_processes_are_reported_when_they_are_near() {
-    only(
+fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
+    expect_finding(
         "process-limits",
-        &loaded(900).machine(),
+        &with_tasks(900).machine(),
         &usual(),
         Severity::Problem,
         &["kernel.pid_max", "900 of 1,000", "  sysctl kernel.pid_max=2000"],
     );
-    silent("process-limits", &loaded(100).machine(), &usual());
-    // A nested pid namespace has its own limit, and does not number the tasks of other namespaces.
-    let inside = loaded(900).link("proc/self/ns/pid", "pid:[4026532300]");
-    silent(
+    expect_nothing("process-limits", &with_tasks(100).machine(), &usual());
+    // A nested pid namespace has its own limit, and only its own tasks count.
+    let inside = with_tasks(900).link("proc/self/ns/pid", "pid:[4026532300]");
+    expect_nothing(
         "process-limits",
         &inside.process(10, 1, "server", 1).machine(),
         &usual(),
     );
     let group = |current: &str| {
-        loaded(100)
+        with_tasks(100)
             .file("proc/self/cgroup", "0::/user/job\n")
             .file("sys/fs/cgroup/user/job/pids.max", "max\n")
             .file("sys/fs/cgroup/user/job/pids.current", current)
             .file("sys/fs/cgroup/user/pids.max", "50\n")
             .file("sys/fs/cgroup/user/pids.current", current)
     };
-    only(
+    expect_finding(
         "process-limits",
         &group("45\n").machine(),
         &usual(),
@@ -160,12 +160,12 @@ fn limits_of_processes_are_reported_when_they_are_near() {
             "  echo 100 >'/sys/fs/cgroup/user/pids.max'",
         ],
     );
-    silent("process-limits", &group("10\n").machine(), &usual());
-    let old = loaded(100)
+    expect_nothing("process-limits", &group("10\n").machine(), &usual());
+    let old = with_tasks(100)
         .file("proc/self/cgroup", "4:pids:/job\n3:memory:/\n")
         .file("sys/fs/cgroup/pids/job/pids.max", "10\n")
         .file("sys/fs/cgroup/pids/job/pids.current", "9\n");
-    only(
+    expect_finding(
         "process-limits",
         &old.machine(),
         &usual(),
@@ -175,57 +175,57 @@ fn limits_of_processes_are_reported_when_they_are_near() {
 }
 
 #[test]
-fn the_exceeded_limit_is_named_with_the_command_that_raises_it() {
+fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
     let fix = |tree: &Tree| {
-        only("process-limits", &tree.machine(), &usual(), Severity::Problem, &[])
+        expect_finding("process-limits", &tree.machine(), &usual(), Severity::Problem, &[])
             .fix
             .join("\n")
     };
-    let of_group = |group: &str| {
+    let in_group = |group: &str| {
         let directory = format!("sys/fs/cgroup/{group}");
-        loaded(100)
+        with_tasks(100)
             .file("proc/self/cgroup", format!("0::/{group}\n"))
             .file(&format!("{directory}/pids.max"), "50\n")
             .file(&format!("{directory}/pids.current"), "45\n")
     };
-    let service = fix(&of_group("system.slice/build.service"));
+    let service = fix(&in_group("system.slice/build.service"));
     assert!(
         service.contains("  systemctl set-property 'build.service' TasksMax=100"),
         "{service}"
     );
-    let own = fix(&of_group(
+    let user_unit = fix(&in_group(
         "user.slice/user-1000.slice/user@1000.service/app.slice/term.scope",
     ));
     assert!(
-        own.contains("  systemctl --user set-property 'term.scope' TasksMax=100"),
-        "{own}"
+        user_unit.contains("  systemctl --user set-property 'term.scope' TasksMax=100"),
+        "{user_unit}"
     );
-    let manager = fix(&of_group("user.slice/user-1000.slice/user@1000.service"));
+    let manager = fix(&in_group("user.slice/user-1000.slice/user@1000.service"));
     assert!(
         manager.contains("systemctl set-property 'user@1000.service'"),
         "{manager}"
     );
-    let inside = fix(&of_group("").file(".dockerenv", ""));
+    let inside = fix(&in_group("").file(".dockerenv", ""));
     assert!(inside.contains("--pids-limit") && !inside.contains("echo"), "{inside}");
-    let threads = fix(&loaded(900)
+    let threads = fix(&with_tasks(900)
         .file("proc/sys/kernel/pid_max", "4194304\n")
         .file("proc/sys/kernel/threads-max", "1000\n"));
     assert!(
         threads.contains("  sysctl kernel.threads-max=2000") && !threads.contains("pid_max"),
         "{threads}"
     );
-    let full = fix(&loaded(4_000_000)
+    let full = fix(&with_tasks(4_000_000)
         .file("proc/sys/kernel/pid_max", "4194304\n")
         .file("proc/sys/kernel/threads-max", "9999999\n"));
     assert!(full.contains("cannot be raised"), "{full}");
-    let inside = fix(&loaded(900).file(".dockerenv", ""));
+    let inside = fix(&with_tasks(900).file(".dockerenv", ""));
     assert!(inside.contains("on the host"), "{inside}");
 }
 
 #[test]
-fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
-    let of_user_with = |user: u32, limit: &str, hard: &str| {
-        loaded(100)
+fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
+    let with_user_limits = |user: u32, limit: &str, hard: &str| {
+        with_tasks(100)
             .process(10, 1, "server", 1)
             .process(11, 1, "bash", 1)
             .file(
@@ -237,11 +237,11 @@ fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
                 format!("Max processes             {limit}      {hard}     processes\n"),
             )
     };
-    let of_user = |user, limit| of_user_with(user, limit, limit);
+    let with_user_limit = |user, limit| with_user_limits(user, limit, limit);
     let fix = |limit: &str, hard: &str| {
-        let tree = of_user_with(1000, limit, hard);
+        let tree = with_user_limits(1000, limit, hard);
         let machine = tree.machine();
-        only("process-limits", &machine, &usual(), Severity::Problem, &[])
+        expect_finding("process-limits", &machine, &usual(), Severity::Problem, &[])
             .fix
             .join("\n")
     };
@@ -252,35 +252,39 @@ fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
     );
     assert!(fix("9", "12").contains("  ulimit -S -u 12\n"), "{}", fix("9", "12"));
     assert!(!fix("9", "9").contains("ulimit") && fix("9", "9").contains("limits.conf"));
-    only(
+    expect_finding(
         "process-limits",
-        &of_user(1000, "9").machine(),
+        &with_user_limit(1000, "9").machine(),
         &usual(),
         Severity::Problem,
         &["RLIMIT_NPROC of user 1000", "8 of 9"],
     );
-    silent("process-limits", &of_user(1000, "unlimited").machine(), &usual());
-    silent("process-limits", &of_user(0, "9").machine(), &usual());
+    expect_nothing(
+        "process-limits",
+        &with_user_limit(1000, "unlimited").machine(),
+        &usual(),
+    );
+    expect_nothing("process-limits", &with_user_limit(0, "9").machine(), &usual());
 }
 
 #[test]
 fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let new = Tree::new().file("proc/self/cgroup", "0::/\n");
-    silent("cgroups", &new.machine(), &usual());
+    expect_nothing("cgroups", &new.machine(), &usual());
     let slow = Measured {
         migration: Some(Nanos(9 * MS)),
         ..usual()
     };
-    only(
+    expect_finding(
         "cgroups",
         &new.machine(),
         &slow,
         Severity::Problem,
         &["9.00 ms", "CLONE_INTO_CGROUP"],
     );
-    // A hierarchy can have several controllers.
+    // The first hierarchy has two controllers.
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);
     let words = ["4 cgroup controllers use cgroup v1"];
-    only("cgroups", &old.machine(), &usual(), Severity::Note, &words);
+    expect_finding("cgroups", &old.machine(), &usual(), Severity::Note, &words);
 }

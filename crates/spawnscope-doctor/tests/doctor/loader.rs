@@ -1,4 +1,4 @@
-//! The dynamic loader's cache and variables, the C library, other interpreters.
+//! Tests of the checks `loader-cache`, `loader-environment`, `c-library` and `binfmt`.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Machine, Measured, Severity};
 
 use crate::library::{Format, cache, library};
-use crate::tree::{Tree, diagnose, only, silent, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
 
-fn known() -> Vec<u8> {
+fn cache_with_libknown() -> Vec<u8> {
     cache(Format::New, &["libknown.so.1"])
 }
 
-fn cached(cache: &[u8]) -> Tree {
+fn tree_with_cache(cache: &[u8]) -> Tree {
     Tree::new()
         .file("usr/lib/libknown.so.1.2.3", library(Some("libknown.so.1")))
         .file("lib64/ld-linux-x86-64.so.2", "")
@@ -20,14 +20,14 @@ fn cached(cache: &[u8]) -> Tree {
 }
 
 #[test]
-fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
+fn a_missing_or_unusable_cache_is_a_problem() {
     let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
     let timed = |without: u64| Measured {
         without_library_search: Some(Nanos(without)),
         ..usual()
     };
     let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
-    let finding = only(
+    let finding = expect_finding(
         "loader-cache",
         &missing.machine(),
         &timed(640_000),
@@ -35,8 +35,8 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
         &words,
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(60_000));
-    // Less than the noise.
-    let finding = only(
+    // The search is not slower, because its time is within the noise.
+    let finding = expect_finding(
         "loader-cache",
         &missing.machine(),
         &timed(720_000),
@@ -44,16 +44,16 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
         &[],
     );
     assert_eq!(finding.effect, None);
-    let damaged = cached(b"something else");
-    only(
+    let damaged = tree_with_cache(b"something else");
+    expect_finding(
         "loader-cache",
         &damaged.machine(),
         &usual(),
         Severity::Problem,
         &["is not a cache"],
     );
-    let private = cached(&known()).mode("etc/ld.so.cache", 0o600);
-    only(
+    let private = tree_with_cache(&cache_with_libknown()).mode("etc/ld.so.cache", 0o600);
+    expect_finding(
         "loader-cache",
         &private.machine(),
         &usual(),
@@ -63,10 +63,10 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
 }
 
 #[test]
-fn libraries_that_came_later_are_noted() {
-    let old = cached(&known()).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+fn libraries_newer_than_the_cache_are_noted() {
+    let old = tree_with_cache(&cache_with_libknown()).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
     let tree = old.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
-    // File times have a limited resolution.
+    // The cache is dated back, because file times have a limited resolution.
     let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
     let past = made.modified().unwrap() - std::time::Duration::from_secs(100);
     let cache = std::fs::File::options()
@@ -74,14 +74,15 @@ fn libraries_that_came_later_are_noted() {
         .open(tree.root().join("etc/ld.so.cache"))
         .unwrap();
     cache.set_modified(past).unwrap();
-    silent("loader-cache", &tree.machine(), &usual());
-    // A directory added after the cache was made, with older libraries. File times have a limited resolution.
+    expect_nothing("loader-cache", &tree.machine(), &usual());
+    // The configuration names another directory after the cache was made; its libraries are older. The pauses are needed because file times
+    // have a limited resolution.
     let tree = tree.file("opt/old/libold.so.1", library(None));
     std::thread::sleep(std::time::Duration::from_millis(50));
     cache.set_modified(std::time::SystemTime::now()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(50));
     let tree = tree.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/old\n");
-    only(
+    expect_finding(
         "loader-cache",
         &tree.machine(),
         &usual(),
@@ -93,7 +94,7 @@ fn libraries_that_came_later_are_noted() {
     let tree = tree
         .file("opt/lib/libnew.so.2", library(Some("libnew.so.2")))
         .file("opt/lib/plugin.so", library(None));
-    only(
+    expect_finding(
         "loader-cache",
         &tree.machine(),
         &usual(),
@@ -102,24 +103,24 @@ fn libraries_that_came_later_are_noted() {
     );
 }
 
-/// The same machine with a cache that is older than everything else.
-fn aged(tree: Tree) -> Tree {
-    let place = tree.root().join("etc/ld.so.cache");
-    let cache = std::fs::File::options().write(true).open(place).unwrap();
+/// Makes the cache older than everything else.
+fn with_old_cache(tree: Tree) -> Tree {
+    let path = tree.root().join("etc/ld.so.cache");
+    let cache = std::fs::File::options().write(true).open(path).unwrap();
     cache.set_modified(std::time::UNIX_EPOCH).unwrap();
     tree
 }
 
 #[test]
-fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_the_cache() {
+fn libraries_are_looked_up_by_soname_in_each_format_of_the_cache() {
     let names = ["libother.so.0", "libGLX_mesa.so.0", "libXaw.so.7"];
     for format in [Format::New, Format::Old, Format::Both] {
-        let tree = cached(&cache(format, &[&names[..], &["libknown.so.1"]].concat()))
-            // A link whose name is not the library's own, and files whose names are not the libraries' own.
+        let tree = tree_with_cache(&cache(format, &[&names[..], &["libknown.so.1"]].concat()))
+            // Files and a link whose names differ from the SONAMEs of their libraries.
             .file("usr/lib/libGLX_mesa.so.0.0.0", library(Some("libGLX_mesa.so.0")))
             .link("usr/lib/libGLX_indirect.so.0", "libGLX_mesa.so.0.0.0")
             .file("usr/lib/libXaw7.so.7.0.0", library(Some("libXaw.so.7")))
-            // Files that ldconfig skips: programs for a debugger, libraries for other processors, dangling links.
+            // Files that ldconfig skips: Python code for gdb, libraries for other processors, dangling links.
             .file("usr/lib/libstdc++.so.6.0.30-gdb.py", "import gdb\n")
             .file("usr/lib/libs390.so.1", {
                 let mut foreign = library(Some("libs390.so.1"));
@@ -127,25 +128,25 @@ fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_t
                 foreign
             })
             .link("usr/lib/libgone.so.1", "libgone.so.1.0");
-        let tree = aged(tree);
-        silent("loader-cache", &tree.machine(), &usual());
-        // `other.so.0` is the end of a string in the cache, but not a name in it; both files are one library.
+        let tree = with_old_cache(tree);
+        expect_nothing("loader-cache", &tree.machine(), &usual());
+        // `other.so.0` is the end of a string in the cache, but not a name in it. The file and the link are one library.
         let tree = tree
             .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
             .link("usr/lib/libmine.so.1", "libmine.so.1.0");
         let words = ["1 library", "/usr/lib/libmine.so.1"];
-        only("loader-cache", &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding("loader-cache", &tree.machine(), &usual(), Severity::Note, &words);
     }
 }
 
 #[test]
-fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_left_out() {
-    let tree = cached(&known())
+fn directories_of_a_relative_include_are_examined_unless_they_do_not_answer() {
+    let tree = tree_with_cache(&cache_with_libknown())
         .file("etc/ld.so.conf", "include ld.so.conf.d/*.conf\n")
         .file("etc/ld.so.conf.d/own.conf", "/opt/lib\n")
         .file("opt/lib/libnew.so.2", library(None));
-    let tree = aged(tree);
-    only(
+    let tree = with_old_cache(tree);
+    expect_finding(
         "loader-cache",
         &tree.machine(),
         &usual(),
@@ -166,7 +167,7 @@ fn a_truncated_cache_reports_no_libraries() {
     for format in [Format::New, Format::Old] {
         let mut cut = cache(format, &["libknown.so.1", "libother.so.1"]);
         cut.truncate(40);
-        let tree = aged(cached(&cut));
+        let tree = with_old_cache(tree_with_cache(&cut));
         let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains("truncated"), "{diagnosis:?}");
@@ -174,11 +175,15 @@ fn a_truncated_cache_reports_no_libraries() {
 }
 
 #[test]
-fn a_good_cache_and_a_machine_without_glibc_are_silent() {
-    silent("loader-cache", &cached(&known()).machine(), &usual());
+fn a_good_cache_and_a_machine_without_glibc_have_no_findings() {
+    expect_nothing(
+        "loader-cache",
+        &tree_with_cache(&cache_with_libknown()).machine(),
+        &usual(),
+    );
     let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
-    silent("loader-cache", &nix.machine(), &usual());
-    silent(
+    expect_nothing("loader-cache", &nix.machine(), &usual());
+    expect_nothing(
         "loader-cache",
         &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),
         &usual(),
@@ -186,14 +191,14 @@ fn a_good_cache_and_a_machine_without_glibc_are_silent() {
 }
 
 #[test]
-fn variables_of_the_loader_are_reported_with_their_cost() {
+fn loader_variables_are_reported_with_their_cost() {
     let measured = Measured {
         without_loader_variables: Some(Nanos(500_000)),
         ..usual()
     };
     let tree = Tree::new().file("opt/spy.so", "");
     let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
-    let finding = only(
+    let finding = expect_finding(
         "loader-environment",
         &machine,
         &measured,
@@ -205,11 +210,11 @@ fn variables_of_the_loader_are_reported_with_their_cost() {
         without_loader_variables: Some(Nanos(690_000)),
         ..usual()
     };
-    only("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
+    expect_finding("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
     let dead = tree
         .machine()
         .with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
-    only(
+    expect_finding(
         "loader-environment",
         &dead,
         &cheap,
@@ -217,7 +222,7 @@ fn variables_of_the_loader_are_reported_with_their_cost() {
         &["missing: /gone/lib"],
     );
     for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
-        only(
+        expect_finding(
             "loader-environment",
             &tree.machine().with_variable(name, "1"),
             &measured,
@@ -229,13 +234,13 @@ fn variables_of_the_loader_are_reported_with_their_cost() {
 
 #[test]
 fn errors_of_the_loader_are_quoted() {
-    let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
+    let machine = Machine::with_root("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
     let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
-    let finding = only("loader-environment", &preload, &usual(), Severity::Problem, &words);
+    let finding = expect_finding("loader-environment", &preload, &usual(), Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
     let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
-    only(
+    expect_finding(
         "loader-environment",
         &audit,
         &usual(),
@@ -245,12 +250,12 @@ fn errors_of_the_loader_are_quoted() {
 }
 
 #[test]
-fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_shown() {
+fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
     let tree = Tree::new().directory("opt");
     let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
     for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
         let words = ["empty or relative entry"];
-        only(
+        expect_finding(
             "loader-environment",
             &machine(value),
             &usual(),
@@ -258,7 +263,7 @@ fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_show
             &words,
         );
     }
-    only(
+    expect_finding(
         "loader-environment",
         &machine("/opt"),
         &usual(),
@@ -266,7 +271,7 @@ fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_show
         &["LD_LIBRARY_PATH=/opt:"],
     );
     let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
-    let finding = only(
+    let finding = expect_finding(
         "loader-environment",
         &debug,
         &usual(),
@@ -277,9 +282,9 @@ fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_show
 }
 
 #[test]
-fn a_library_for_all_programs_is_a_problem_and_no_variable_is_none() {
+fn a_library_in_ld_so_preload_is_a_problem_and_an_empty_variable_is_not() {
     let tree = Tree::new().file("etc/ld.so.preload", "# ours\n/usr/lib/gone.so # for all\n");
-    only(
+    expect_finding(
         "loader-environment",
         &tree.machine(),
         &usual(),
@@ -291,52 +296,52 @@ fn a_library_for_all_programs_is_a_problem_and_no_variable_is_none() {
         ],
     );
     let empty = Tree::new().file("etc/ld.so.preload", "# nothing here\n");
-    silent(
+    expect_nothing(
         "loader-environment",
         &empty.machine().with_variable("LD_PRELOAD", ""),
         &usual(),
     );
 }
 
-fn glibc(version: &str) -> Tree {
+fn tree_with_glibc(version: &str) -> Tree {
     let banner = format!("\x7fELF...GNU C Library (X GLIBC {version}-1) stable release version {version}.\n");
     Tree::new().file("lib/x86_64-linux-gnu/libc.so.6", banner)
 }
 
 #[test]
-fn each_generation_of_glibc_is_recognised_by_how_it_launches() {
-    only(
+fn each_version_of_glibc_has_the_findings_for_its_way_to_launch() {
+    expect_finding(
         "c-library",
-        &glibc("2.23").machine(),
+        &tree_with_glibc("2.23").machine(),
         &usual(),
         Severity::Problem,
         &["fork", "2.23"],
     );
-    let found = diagnose("c-library", &glibc("2.28").machine(), &usual()).findings;
+    let found = diagnose("c-library", &tree_with_glibc("2.28").machine(), &usual()).findings;
     assert_eq!(found[0].title, "system and popen of this C library fork");
     assert_eq!(found.len(), 2, "{found:?}");
-    let finding = only(
+    let finding = expect_finding(
         "c-library",
-        &glibc("2.31").machine(),
+        &tree_with_glibc("2.31").machine(),
         &usual(),
         Severity::Note,
         &["one at a time"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
-    let found = diagnose("c-library", &glibc("2.36").machine(), &usual()).findings;
+    let found = diagnose("c-library", &tree_with_glibc("2.36").machine(), &usual()).findings;
     assert_eq!(found.len(), 2, "{found:?}");
-    only(
+    expect_finding(
         "c-library",
-        &glibc("2.41").machine(),
+        &tree_with_glibc("2.41").machine(),
         &usual(),
         Severity::Note,
         &["popen"],
     );
-    silent("c-library", &glibc("2.42").machine(), &usual());
-    silent("c-library", &Tree::new().machine(), &usual());
+    expect_nothing("c-library", &tree_with_glibc("2.42").machine(), &usual());
+    expect_nothing("c-library", &Tree::new().machine(), &usual());
 }
 
-fn format_of(text: &str) -> Tree {
+fn with_binfmt_entry(text: &str) -> Tree {
     Tree::new()
         .file("proc/sys/fs/binfmt_misc/status", "enabled")
         .file("usr/bin/qemu-aarch64", "")
@@ -344,25 +349,25 @@ fn format_of(text: &str) -> Tree {
 }
 
 #[test]
-fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_are_reported() {
+fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
     let magic = "7f454c460201010000000000000000000200b700";
     let mask = "ffffffffffffff00fffffffffffffffffeffffff";
     let entry = |interpreter: &str, magic: &str| {
-        format_of(&format!(
+        with_binfmt_entry(&format!(
             "enabled\ninterpreter {interpreter}\nflags: OC\noffset 0\nmagic {magic}\nmask {mask}\n"
         ))
     };
     let emulated = entry("/usr/bin/qemu-aarch64", magic);
     if cfg!(target_arch = "x86_64") {
-        only(
+        expect_finding(
             "binfmt",
             &emulated.machine(),
             &usual(),
             Severity::Note,
             &["emulated", "qemu-aarch64"],
         );
-        let own = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
-        let found = diagnose("binfmt", &own.machine(), &usual()).findings;
+        let native = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
+        let found = diagnose("binfmt", &native.machine(), &usual()).findings;
         assert!(found[0].title.contains("native programs"), "{found:?}");
     }
     let gone = entry("/usr/bin/gone", magic);
@@ -398,10 +403,10 @@ fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_a
     );
     let inside = fix(&entry("/usr/bin/gone", magic).file(".dockerenv", ""));
     assert!(inside.contains("on the host"), "{inside}");
-    silent(
+    expect_nothing(
         "binfmt",
-        &format_of("disabled\ninterpreter /usr/bin/gone\n").machine(),
+        &with_binfmt_entry("disabled\ninterpreter /usr/bin/gone\n").machine(),
         &usual(),
     );
-    silent("binfmt", &Tree::new().machine(), &usual());
+    expect_nothing("binfmt", &Tree::new().machine(), &usual());
 }

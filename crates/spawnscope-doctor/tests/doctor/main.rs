@@ -1,5 +1,6 @@
-//! The doctor's checks on fake machines: directories with the files of /proc, /sys and /etc that show a condition. Each check is tried with its
-//! condition and without. Programs that must be started are started for real, in an environment of the test. Needs no privilege.
+//! Tests of the doctor's checks on fake machines: directories with the files of /proc, /sys and /etc that show a condition. Each check runs
+//! with its condition and without. Checks that start programs do so on the real machine, in an environment of the test. The tests need no
+//! privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,6 +14,6 @@ mod library;
 mod limits;
 mod loader;
 mod memory;
-mod places;
 mod security;
+mod slow_directories;
 mod tree;

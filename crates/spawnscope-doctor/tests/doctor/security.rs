@@ -1,12 +1,12 @@
-//! Scanners, audit rules, seccomp filters, security modules.
+//! Tests of the checks `scanners`, `audit`, `seccomp` and `security-modules`.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::measure::{Scan, Stuck};
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, only, scan, silent, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual};
 
-fn scanner(name: &str, mask: &str) -> Tree {
+fn tree_with_marks(name: &str, mask: &str) -> Tree {
     Tree::new()
         .process(7, 1, name, 1)
         .link("proc/7/fd/3", "anon_inode:[fanotify]")
@@ -18,7 +18,7 @@ fn scanner(name: &str, mask: &str) -> Tree {
         )
 }
 
-fn scanned() -> Measured {
+fn with_slow_first_launches() -> Measured {
     Measured {
         scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
         ..usual()
@@ -27,9 +27,15 @@ fn scanned() -> Measured {
 
 #[test]
 fn holders_of_permission_marks_are_named_with_cost_and_queue() {
-    let tree = scanner("guard", "10000");
+    let tree = tree_with_marks("guard", "10000");
     let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
-    let finding = only("scanners", &tree.machine(), &scanned(), Severity::Problem, &words);
+    let finding = expect_finding(
+        "scanners",
+        &tree.machine(),
+        &with_slow_first_launches(),
+        Severity::Problem,
+        &words,
+    );
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
     assert!(
         finding.title.contains("guard delays the first launch"),
@@ -47,8 +53,8 @@ fn a_scanner_with_many_threads_is_not_a_queue() {
         scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])),
         ..usual()
     };
-    let tree = scanner("clamonacc", "40000");
-    only(
+    let tree = tree_with_marks("clamonacc", "40000");
+    expect_finding(
         "scanners",
         &tree.machine(),
         &measured,
@@ -63,8 +69,8 @@ fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
         scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
         ..usual()
     };
-    let tree = scanner("guard", "10000");
-    let finding = only(
+    let tree = tree_with_marks("guard", "10000");
+    let finding = expect_finding(
         "scanners",
         &tree.machine(),
         &measured,
@@ -75,7 +81,7 @@ fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
 }
 
 #[test]
-fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
+fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() {
     let measured = Measured {
         scan: Some(Scan {
             stuck: Some(Stuck::Launch(Nanos(800_000_000))),
@@ -84,7 +90,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
         ..usual()
     };
     let machine = Tree::new().machine();
-    let finding = only(
+    let finding = expect_finding(
         "scanners",
         &machine,
         &measured,
@@ -92,9 +98,9 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
         &["did not finish within"],
     );
     assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound));
-    only(
+    expect_finding(
         "scanners",
-        &scanner("guard", "10000").machine(),
+        &tree_with_marks("guard", "10000").machine(),
         &measured,
         Severity::Problem,
         &["guard", "did not finish within"],
@@ -103,24 +109,24 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
 
 #[test]
 fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note() {
-    let nobody = Tree::new().process(7, 1, "bash", 1);
-    only(
+    let unknown = Tree::new().process(7, 1, "bash", 1);
+    expect_finding(
         "scanners",
-        &nobody.machine(),
-        &scanned(),
+        &unknown.machine(),
+        &with_slow_first_launches(),
         Severity::Problem,
         &["an unknown program scans it"],
     );
-    // The kernel truncates `falcon-sensor-bpf` to the second name.
+    // The kernel truncates the name `falcon-sensor-bpf` to the second one.
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
         let words = ["CrowdStrike", "no delay was seen"];
-        only("scanners", &known.machine(), &usual(), Severity::Note, &words);
+        expect_finding("scanners", &known.machine(), &usual(), Severity::Note, &words);
     }
 }
 
 #[test]
-fn on_a_busy_machine_it_takes_a_longer_delay_to_blame_somebody_unseen_or_a_queue() {
+fn on_a_busy_machine_only_longer_delays_count_as_a_scan_or_a_queue() {
     let measured = |first: u64, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[40, 40, 40, 40, 40, 40]);
         scan.is_disturbed = is_disturbed;
@@ -142,7 +148,7 @@ fn on_a_busy_machine_it_takes_a_longer_delay_to_blame_somebody_unseen_or_a_queue
 }
 
 #[test]
-fn too_few_launches_show_no_scanner_and_a_message_says_so() {
+fn too_few_launches_are_reported_as_not_examined() {
     let machine = Tree::new().machine();
     let few = |first: u64, count: usize, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[]);
@@ -174,8 +180,8 @@ fn too_few_launches_show_no_scanner_and_a_message_says_so() {
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
-    // There is no time for more launches that are delayed that long.
-    only(
+    // For delays this long, two launches are enough, because there is no time for more.
+    expect_finding(
         "scanners",
         &machine,
         &few(200, 2, false),
@@ -183,7 +189,7 @@ fn too_few_launches_show_no_scanner_and_a_message_says_so() {
         &["200 ms to 200 ms"],
     );
     let none = few(21, 0, true);
-    let tree = scanner("guard", "10000");
+    let tree = tree_with_marks("guard", "10000");
     let diagnosis = diagnose("scanners", &tree.machine(), &none);
     assert!(
         !diagnosis.findings[0].evidence.join(" ").contains(" - "),
@@ -192,33 +198,33 @@ fn too_few_launches_show_no_scanner_and_a_message_says_so() {
 }
 
 #[test]
-fn a_first_launch_that_can_be_as_quick_as_a_later_one_is_not_scanned() {
+fn first_launches_of_which_one_is_fast_are_not_scanned() {
     let mut scan = scan(21, 1, &[]);
     scan.first[3] = scan.later[0];
     let measured = Measured {
         scan: Some(scan),
         ..usual()
     };
-    silent("scanners", &Tree::new().machine(), &measured);
+    expect_nothing("scanners", &Tree::new().machine(), &measured);
 }
 
 #[test]
 fn notification_marks_delay_no_opens() {
-    // FAN_OPEN, FAN_CLOSE and FAN_ONDIR: an indexer.
-    silent("scanners", &scanner("indexer", "40000038").machine(), &usual());
+    // FAN_OPEN, FAN_CLOSE and FAN_ONDIR, as an indexer uses them.
+    expect_nothing("scanners", &tree_with_marks("indexer", "40000038").machine(), &usual());
     let blind = Measured { scan: None, ..usual() };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &blind);
     assert_eq!(diagnosis.not_examined.len(), 1, "{diagnosis:?}");
 }
 
 #[test]
-fn a_process_that_has_ended_meanwhile_hides_nothing() {
+fn a_process_that_has_just_ended_does_not_count_as_hidden() {
     let tree = Tree::new().file("proc/9/status", "Name:\tother\nPPid:\t1\n");
-    silent("scanners", &tree.machine(), &usual());
+    expect_nothing("scanners", &tree.machine(), &usual());
 }
 
 #[test]
-fn hidden_processes_and_the_host_of_a_container_are_unseen() {
+fn hidden_processes_and_the_host_of_a_container_are_not_examined() {
     let hidden = Tree::new().file(
         "proc/self/mountinfo",
         "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
@@ -230,29 +236,30 @@ fn hidden_processes_and_the_host_of_a_container_are_unseen() {
     assert!(not_examined[0].what.contains("the host"), "{not_examined:?}");
 }
 
-fn audited(rules: &str) -> Tree {
+fn tree_with_rules(rules: &str) -> Tree {
     Tree::new().file("etc/audit/audit.rules", rules)
 }
 
 #[test]
 fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
-    let every = audited("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
+    let every = tree_with_rules("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
     let words = ["every system call", "-S all", "responsible"];
-    let finding = only("audit", &every.machine(), &usual(), Severity::Note, &words);
+    let finding = expect_finding("audit", &every.machine(), &usual(), Severity::Note, &words);
     assert!(
         finding.effect.is_none() && finding.title.ends_with("once loaded"),
         "{finding:?}"
     );
-    let execs = audited("-a always,exit -F arch=b64 -S execve,execveat -k run\n-a exit,always -F arch=b32 -S execve\n");
-    only(
+    let execs =
+        tree_with_rules("-a always,exit -F arch=b64 -S execve,execveat -k run\n-a exit,always -F arch=b32 -S execve\n");
+    expect_finding(
         "audit",
         &execs.machine(),
         &usual(),
         Severity::Note,
         &["2 audit rules record each exec"],
     );
-    let opens = audited("-a always,exit -F arch=b64 -S openat -k files\n");
-    only(
+    let opens = tree_with_rules("-a always,exit -F arch=b64 -S openat -k files\n");
+    expect_finding(
         "audit",
         &opens.machine(),
         &usual(),
@@ -262,20 +269,20 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
 }
 
 #[test]
-fn watches_and_exclusions_cost_launches_nothing() {
+fn watches_and_exclusions_are_not_reported() {
     let rules = "-D\n-w /etc/passwd -p wa\n-a never,exit -S all\n-a always,exclude -F msgtype=CWD\n-a always,exit -F path=/bin/su -F perm=x\n";
-    for tree in [audited(rules), Tree::new()] {
+    for tree in [tree_with_rules(rules), Tree::new()] {
         let diagnosis = diagnose("audit", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        // Loaded rules need not be in a file.
+        // The loaded rules may differ from those in the files.
         assert!(diagnosis.not_examined[0].what.contains("only root"), "{diagnosis:?}");
     }
 }
 
 #[test]
-fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
+fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
     let tree = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\n");
-    only(
+    expect_finding(
         "seccomp",
         &tree.machine(),
         &usual(),
@@ -287,29 +294,29 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
         ..usual()
     };
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
-    let finding = only("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
+    let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
-    // Who decides depends on the environment.
+    // Who decides about the filters depends on the environment.
     let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
     assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
     let inside = tree.file(".dockerenv", "");
     assert!(fix(&inside).contains("the operator of this container"));
     let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
-    silent("seccomp", &bare.machine(), &slow);
+    expect_nothing("seccomp", &bare.machine(), &slow);
 }
 
 #[test]
-fn modules_that_judge_execs_are_noted_and_imas_checksums_are_a_problem() {
+fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
     let modules = |names: &str| Tree::new().file("sys/kernel/security/lsm", names);
     let usual_ones = modules("lockdown,capability,landlock,yama,apparmor,bpf");
-    only(
+    expect_finding(
         "security-modules",
         &usual_ones.machine(),
         &usual(),
         Severity::Note,
         &["apparmor, bpf", "leave them on"],
     );
-    silent(
+    expect_nothing(
         "security-modules",
         &modules("capability,landlock,yama").machine(),
         &usual(),
@@ -318,7 +325,7 @@ fn modules_that_judge_execs_are_noted_and_imas_checksums_are_a_problem() {
         "sys/kernel/security/ima/policy",
         "dont_measure fsmagic=0x9fa0\nmeasure func=BPRM_CHECK mask=MAY_EXEC\n",
     );
-    only(
+    expect_finding(
         "security-modules",
         &ima.machine(),
         &usual(),

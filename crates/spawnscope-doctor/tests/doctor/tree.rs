@@ -9,7 +9,7 @@ use spawnscope_doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks,
 
 use crate::attempts::ok_if;
 
-/// A directory that represents a machine.
+/// A directory with the files of a fake machine.
 pub struct Tree {
     directory: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Tree {
         self
     }
 
-    /// Adds a process as /proc shows it, with its memory in MiB.
+    /// Adds a process to /proc; its memory is given in MiB.
     pub fn process(self, pid: u32, parent: u32, name: &str, mebibytes: u64) -> Tree {
         let kibibytes = mebibytes * 1024;
         self.directory(&format!("proc/{pid}/fd")).file(
@@ -68,7 +68,7 @@ impl Tree {
     }
 
     pub fn machine(&self) -> Machine {
-        Machine::at(self.root())
+        Machine::with_root(self.root())
     }
 
     fn path_with_parents(&self, path: &str) -> std::path::PathBuf {
@@ -78,7 +78,7 @@ impl Tree {
     }
 }
 
-/// The findings of one check, and what it could not examine.
+/// Runs one check.
 pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
     let check = checks::named(id).unwrap_or_else(|| panic!("no check {id}"));
     let diagnosis = examine(machine, measured, &[check]);
@@ -86,34 +86,34 @@ pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
         assert_eq!(finding.check, id);
         assert!(!finding.title.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
         assert!(!finding.fix.is_empty() && !finding.fix_cost.is_empty(), "{finding:?}");
-        // Each is a separate sentence: JSON joins them with full stops.
+        // Each line must be a sentence of its own, because JSON joins the lines with full stops.
         let is_sentence = |text: &String| !text.starts_with("and ") && !text.ends_with(['.', ',', ':', ';']);
         assert!(finding.evidence.iter().all(is_sentence), "{finding:?}");
     }
     diagnosis
 }
 
-/// Checks that nothing is found, and that nothing could not be examined.
+/// Checks that a check finds nothing, and could examine everything.
 #[track_caller]
-pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
+pub fn expect_nothing(id: &str, machine: &Machine, measured: &Measured) {
     let diagnosis = diagnose(id, machine, measured);
     assert!(diagnosis.findings.is_empty(), "{:#?}", diagnosis.findings);
     assert!(diagnosis.not_examined.is_empty(), "{:#?}", diagnosis.not_examined);
 }
 
-/// The only finding, which must have this severity and contain all these words.
+/// Returns the only finding, which must have this severity and contain all these words.
 #[track_caller]
-pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
-    find(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
+pub fn expect_finding(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
+    find_one(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// An error with `seen` unless the condition holds.
+/// Returns an error with the value `seen` unless the condition holds.
 pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     ok_if(holds, || format!("{seen:#?}"))
 }
 
-/// As `only`, but returns the findings as an error instead of failing.
-pub fn find(
+/// Like `expect_finding`, but returns the findings as an error instead of panicking.
+pub fn find_one(
     id: &str,
     machine: &Machine,
     measured: &Measured,
@@ -124,19 +124,19 @@ pub fn find(
     expect(diagnosis.findings.len() == 1, &diagnosis)?;
     let finding = diagnosis.findings.into_iter().next().unwrap();
     expect(finding.severity == severity, &finding)?;
-    let said = format!(
+    let text = format!(
         "{} {} {}",
         finding.title,
         finding.evidence.join(" "),
         finding.fix.join(" ")
     );
     for word in words {
-        expect(said.contains(word), (word, &finding))?;
+        expect(text.contains(word), (word, &finding))?;
     }
     Ok(finding)
 }
 
-/// Measurements without anything slow.
+/// Returns measurements of a machine on which nothing is slow.
 pub fn usual() -> Measured {
     let constant = |what, ns| Calibration {
         what,
@@ -162,14 +162,14 @@ pub fn usual() -> Measured {
     measured
 }
 
-/// First and later launches of this many milliseconds each.
-pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope_doctor::measure::Scan {
+/// Returns five first launches and five later ones with these times in milliseconds, and the ends of concurrent launches.
+pub fn scan(first: u64, later: u64, concurrent: &[u64]) -> spawnscope_doctor::measure::Scan {
     let ms = |ms: u64| Nanos(ms * 1_000_000);
     spawnscope_doctor::measure::Scan {
         first: vec![ms(first); 5],
         later: vec![ms(later); 5],
         unscanned: vec![ms(1); 5],
-        at_once: at_once.iter().map(|time| ms(*time)).collect(),
+        concurrent: concurrent.iter().map(|time| ms(*time)).collect(),
         ..Default::default()
     }
 }

@@ -1,4 +1,4 @@
-//! The cost of the child's kind: no library, static, position-independent, dynamic.
+//! The launch cost by kind of child: without a library, static, position-independent, dynamic.
 
 use std::rc::Rc;
 
@@ -7,13 +7,13 @@ use crate::LabError;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Unit, Value, key};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Environment, Mechanism, Worker};
 
 const SOURCE: &str = "int main(void) { return 42; }";
 const STATUS: i32 = 42;
-/// Name, compiler, options.
+/// The name, the compiler and the compiler options of each kind.
 const KINDS: [(&str, &str, &[&str]); 5] = [
     ("C, static", "cc", &["-static"]),
     ("C, static-pie", "cc", &["-static-pie"]),
@@ -32,12 +32,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             continue;
         };
         match compiler.compile(SOURCE, &context.directory().join(format!("kind{number}")), options) {
-            Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).ends_with(STATUS))),
+            Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).with_status(STATUS))),
             Err(error) => outcome.note(format!("{kind}: {error}")),
         }
     }
-    programs.extend(installed(&mut outcome));
-    // Preloaded or substituted libraries would change the kind of child.
+    programs.extend(installed_programs(&mut outcome));
+    // Variables of the loader could add or replace libraries, and thus change the kind of child.
     let environment = Environment::without_loader_variables();
     if let Some(note) = environment.note() {
         outcome.note(note);
@@ -54,23 +54,23 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Installed programs, by name; a note lists the missing ones.
-fn installed(outcome: &mut Outcome) -> Vec<(String, Program)> {
+/// Returns the installed programs with their names, and adds a note on missing ones.
+fn installed_programs(outcome: &mut Outcome) -> Vec<(String, Program)> {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for (name, arguments) in [
         ("true", [].as_slice()),
         ("dash", &["-c", "true"]),
         ("bash", &["-c", "true"]),
     ] {
-        let Some(path) = find(name) else {
+        let Some(path) = find_program(name) else {
             absent.push(name);
             continue;
         };
         let argv = [super::text(&path)]
             .into_iter()
             .chain(arguments.iter().map(|&text: &&str| text.to_owned()));
-        let shown = format!("{name} {}", arguments.join(" "));
-        found.push((shown.trim().to_owned(), Program::new(argv)));
+        let label = format!("{name} {}", arguments.join(" "));
+        found.push((label.trim().to_owned(), Program::new(argv)));
     }
     if !absent.is_empty() {
         outcome.note(format!("not installed: {}", absent.join(", ")));

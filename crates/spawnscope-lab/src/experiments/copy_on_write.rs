@@ -1,4 +1,4 @@
-//! What a child costs the parent: the time to write to its memory before, during and after the child's life.
+//! What a child costs the parent: the time to write to the parent's memory before, during and after the child's life.
 
 use std::rc::Rc;
 
@@ -7,16 +7,16 @@ use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::harness::Measured;
 use crate::outcome::{Outcome, Unit, Value, key, measure};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::worker::{Mechanism, Worker};
 
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
-/// The measured columns: before, during and after.
-const MEASURES: usize = 3;
-/// One with small pages, one with huge ones, and the copy that a child keeps of one of them.
-const PARENTS_AND_COPY: u64 = 3;
+/// The number of measured columns: before, during and after.
+const MEASURED_COLUMNS: usize = 3;
+/// How many copies of the memory exist at the same time: a parent with small pages, one with huge pages, and a child's copy of one of them.
+const CONCURRENT_COPIES: u64 = 3;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -28,13 +28,13 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("after_ns", "after", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("", columns);
-    let bytes = context.size_of_each(context.pick(BYTES, QUICK_BYTES), PARENTS_AND_COPY, &mut outcome);
+    let bytes = context.size_of_each(context.pick(BYTES, QUICK_BYTES), CONCURRENT_COPIES, &mut outcome);
     outcome.title = format!(
         "Writing to each page of {} in the parent, before, during and after a child's life",
         spawnscope_data::units::bytes(bytes)
     );
     outcome.draw_bars(&["before_ns", "during_ns", "after_ns"]);
-    let program = find("cat").map(|cat| Program::new([cat]));
+    let program = find_program("cat").map(|cat| Program::new([cat]));
     if program.is_none() {
         outcome.note("cat not found: children that exec are skipped");
     }
@@ -48,7 +48,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// The cases by kind of memory, and those whose parent could not be started.
+/// Returns the cases for each kind of memory, and the cases whose parent could not be started.
 fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (kind, pages) in [("small pages", Pages::Small), ("huge pages", Pages::Huge)] {
@@ -58,21 +58,21 @@ fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measu
             ..Setting::default()
         };
         match Worker::start(&setting).map(Rc::new) {
-            Ok(worker) => cases.extend(ways(&worker, (kind, bytes), program)),
+            Ok(worker) => cases.extend(mechanism_cases(&worker, (kind, bytes), program)),
             Err(error) => failed.push(Measured::failed(vec![Value::from(kind), Value::from(bytes)], error)),
         }
     }
     (cases, failed)
 }
 
-fn ways<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Program>) -> Vec<Case<'a>> {
+fn mechanism_cases<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Program>) -> Vec<Case<'a>> {
     let executing = |mechanism| {
         program.map(|program| Companion::Program {
             mechanism,
             program: program.clone(),
         })
     };
-    let ways = [
+    let children = [
         ("fork, no exec", Some(Companion::Copy)),
         ("fork + exec", executing(Mechanism::ForkExec)),
         ("posix_spawn", executing(Mechanism::PosixSpawn)),
@@ -81,8 +81,8 @@ fn ways<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Pr
     let case = |(name, child): (&str, Option<Companion>)| {
         let (worker, child) = (Rc::clone(worker), child?);
         let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
-        let run = move || worker.ask(&Request::Rewrite { child: child.clone() });
-        Some(Case::whole(keys, run).promises(MEASURES))
+        let run = move || worker.request(&Request::Rewrite { child: child.clone() });
+        Some(Case::with_own_work(keys, run).quiet_columns(MEASURED_COLUMNS))
     };
-    ways.into_iter().filter_map(case).collect()
+    children.into_iter().filter_map(case).collect()
 }

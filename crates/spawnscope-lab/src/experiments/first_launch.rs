@@ -1,6 +1,6 @@
-//! Story 4: the first launch of a file against the second, alone and several at once. If each new executable is scanned, first launches
-//! take longer; if it is scanned one by one, they queue. A scanner that scans every launch shows by comparison with a program in memory,
-//! which no scanner watches.
+//! Compares the first launch of a file with the second, of one file alone and of several at once. If new executables are scanned, first
+//! launches take longer; if they are scanned one by one, the launches queue. A scanner that scans every launch is found by comparison with
+//! a program in memory, which no scanner watches.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,27 @@ use super::scanners;
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::copies::{InMemory, forget, fresh};
+use crate::copies::{InMemory, evict, write_fresh_copies};
 use crate::outcome::{Outcome, Unit, Value, key, measure};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::Worker;
 use crate::worker::protocol::{Request, Setting};
 use spawnscope_data::statistics::median;
 
-const CONCURRENT: [usize; 5] = [1, 2, 4, 8, 16];
-const QUICK_CONCURRENT: [usize; 2] = [1, 4];
-/// How often a single copy is launched in each round: one launch alone is too easily disturbed.
-const ALONE: usize = 5;
-/// The indexes of the measurements.
+const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
+const QUICK_COUNTS: [usize; 2] = [1, 4];
+/// How many single copies are launched in each round, because one launch alone is too easily disturbed.
+const SINGLE_REPETITIONS: usize = 5;
+/// The index of the median of first launches.
 pub(super) const FIRST: usize = 0;
+/// The index of the last end of first launches.
 pub(super) const FIRST_LAST: usize = 1;
+/// The index of the median of second launches.
 pub(super) const SECOND: usize = 2;
+/// The index of the last end of second launches.
 pub(super) const SECOND_LAST: usize = 3;
-/// The offset from each measurement to its minimum, which is not shown, but used to judge.
-pub(super) const UNDISTURBED: usize = 4;
+/// The offset from the index of a measurement to that of its minimum. Minima are not shown, but used to detect scanners.
+pub(super) const MINIMUM_OFFSET: usize = 4;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -40,50 +43,53 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.draw_bars(&["first_ns", "first_last_ns", "second_ns", "second_last_ns"]);
     let mut programs = vec![("tiny", context.tiny_path(), context.tiny().status)];
     programs.extend(
-        find("true")
+        find_program("true")
             .and_then(|path| path.canonicalize().ok())
             .map(|path| ("true", path, 0)),
     );
     if programs.len() == 1 {
         outcome.note("true not found: only the tiny program is launched");
     }
-    let counts: &[usize] = context.pick(&CONCURRENT, &QUICK_CONCURRENT);
+    let counts: &[usize] = context.pick(&COUNTS, &QUICK_COUNTS);
     let worker = Worker::start(&Setting::default())?;
-    let in_memory = InMemory::of(&context.tiny_path())?;
-    let mut cases = of_files(context, &worker, &programs, counts);
+    let in_memory = InMemory::copy_of(&context.tiny_path())?;
+    let mut cases = file_cases(context, &worker, &programs, counts);
     let files = cases.len();
-    for count in ends_of(counts) {
+    for count in smallest_and_largest(counts) {
         let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
-        let (paths, status) = (vec![in_memory.path(); count * times(count)], context.tiny().status);
-        let asked = &worker;
-        let run = move || first_and_second(asked, paths.chunks(count), status);
-        cases.push(Case::whole(keys, run).promises(UNDISTURBED));
+        let (paths, status) = (
+            vec![in_memory.path(); count * repetitions(count)],
+            context.tiny().status,
+        );
+        let worker = &worker;
+        let run = move || first_and_second(worker, paths.chunks(count), status);
+        cases.push(Case::with_own_work(keys, run).quiet_columns(MINIMUM_OFFSET));
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
     outcome.note_equal_columns("first_ns", &["second_ns"]);
-    let (of_files, in_memory) = measured.split_at(files);
-    let of_tiny = of_files.get(..counts.len()).unwrap_or_default();
-    if let Some(note) = scanners::of_all(of_tiny, in_memory) {
+    let (file_results, in_memory) = measured.split_at(files);
+    let tiny_cases = file_results.get(..counts.len()).unwrap_or_default();
+    if let Some(note) = scanners::every_launch_note(tiny_cases, in_memory) {
         outcome.note(note);
     }
-    for ((name, ..), of_it) in programs.iter().zip(of_files.chunks(counts.len())) {
-        if let Some(note) = scanners::of_new(name, of_it) {
+    for ((name, ..), cases) in programs.iter().zip(file_results.chunks(counts.len())) {
+        if let Some(note) = scanners::new_file_note(name, cases) {
             outcome.note(note);
         }
     }
-    outcome.note("out of the cache: the file's content, not its metadata, which only root could drop, and only for the whole machine");
+    outcome.note("out of the cache: the file's content is evicted, but not its metadata: only root could do that, and only for the whole machine");
     Ok(outcome)
 }
 
-/// A name, its file and its exit status.
-type Named = (&'static str, PathBuf, i32);
+/// A program's name, its file and its exit status.
+type InstalledProgram = (&'static str, PathBuf, i32);
 
-/// Each program in `counts` fresh copies at once, and the last program also evicted from the page cache.
-fn of_files<'a>(
+/// Returns cases for each program and each of `counts` fresh copies at once, and a case for the last program evicted from the page cache.
+fn file_cases<'a>(
     context: &ExperimentContext<'_>,
     worker: &'a Worker,
-    programs: &'a [Named],
+    programs: &'a [InstalledProgram],
     counts: &[usize],
 ) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
@@ -91,7 +97,7 @@ fn of_files<'a>(
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
             let directory = context.directory().join(format!("fresh-{name}-{count}"));
-            let copies = (count, Cache::AsWritten);
+            let copies = (count, Cache::Warm);
             cases.push(case(keys, worker, (program, *status), directory, copies));
         }
     }
@@ -106,13 +112,13 @@ fn of_files<'a>(
 /// How much of a fresh copy is in the page cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cache {
-    /// All of its content.
-    AsWritten,
-    /// None of its content.
+    /// All of the content is in the page cache.
+    Warm,
+    /// None of the content is in the page cache.
     Cold,
 }
 
-/// A program with its exit status, in `count` fresh copies for each round.
+/// Returns a case that writes fresh copies of a program in each round, and launches `count` of them at once.
 fn case<'a>(
     keys: [Value; 2],
     worker: &'a Worker,
@@ -121,30 +127,30 @@ fn case<'a>(
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
     let run = move || {
-        let copies = fresh(program, &directory, count * times(count))?;
+        let copies = write_fresh_copies(program, &directory, count * repetitions(count))?;
         if cache == Cache::Cold {
-            copies.iter().try_for_each(|copy| forget(copy))?;
+            copies.iter().try_for_each(|copy| evict(copy))?;
         }
         let measured = first_and_second(worker, copies.chunks(count), status);
         std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured
     };
-    Case::whole(keys, run).promises(UNDISTURBED)
+    Case::with_own_work(keys, run).quiet_columns(MINIMUM_OFFSET)
 }
 
-/// How often such a group is launched in a round.
-fn times(at_once: usize) -> usize {
-    if at_once == 1 { ALONE } else { 1 }
+/// Returns how many groups of `count` copies are launched in a round.
+fn repetitions(count: usize) -> usize {
+    if count == 1 { SINGLE_REPETITIONS } else { 1 }
 }
 
-/// For each group of copies at once: the median and the last end of the first launches, and of the second. Returns the median over the
-/// groups of each, and then the minimum of each.
+/// Launches each group of copies twice. A group has four values: the median and the last end of the first launches, and those of the second
+/// launches. Returns the median of each value over the groups, and then the minimum of each.
 fn first_and_second<'a>(
     worker: &Worker,
     groups: impl Iterator<Item = &'a [PathBuf]>,
     status: i32,
 ) -> Result<Vec<f64>, LabError> {
-    let mut of_groups = Vec::new();
+    let mut group_values = Vec::new();
     for copies in groups {
         let request = Request::AllAtOnce {
             paths: copies.iter().map(|path| super::text(path)).collect(),
@@ -152,20 +158,24 @@ fn first_and_second<'a>(
         };
         let mut values = Vec::new();
         for _ in 0..2 {
-            let walls = worker.ask(&request)?;
+            let walls = worker.request(&request)?;
             values.extend(median(walls.iter().copied()));
             values.extend(walls.iter().copied().reduce(f64::max));
         }
-        of_groups.push(values);
+        group_values.push(values);
     }
-    let column = |column: usize| of_groups.iter().filter_map(move |values| values.get(column).copied());
-    let medians = (0..UNDISTURBED).filter_map(|number| median(column(number)));
-    let least = (0..UNDISTURBED).filter_map(|number| column(number).reduce(f64::min));
+    let column = |column: usize| {
+        group_values
+            .iter()
+            .filter_map(move |values| values.get(column).copied())
+    };
+    let medians = (0..MINIMUM_OFFSET).filter_map(|number| median(column(number)));
+    let least = (0..MINIMUM_OFFSET).filter_map(|number| column(number).reduce(f64::min));
     Ok(medians.chain(least).collect())
 }
 
-/// The smallest and the largest count.
-fn ends_of(counts: &[usize]) -> impl Iterator<Item = usize> {
+/// Returns the smallest and the largest count.
+fn smallest_and_largest(counts: &[usize]) -> impl Iterator<Item = usize> {
     let ends = [counts.first(), counts.last()];
     ends.into_iter().flatten().copied()
 }

@@ -1,5 +1,5 @@
-//! Story 3: a parent that grows by a step between launches, and the time of these launches. Repeats the sweep with new parents, so that
-//! disturbances of the machine do not look like a slope.
+//! Measures the launches of a parent that grows by a step before each. Repeats this sweep with new parents, so that disturbances of the
+//! machine do not look like a slope.
 
 use std::time::Instant;
 
@@ -32,12 +32,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
     let steps = context.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
     let mut measured: Vec<Measured> = (0..=steps)
-        .flat_map(|step| MECHANISMS.map(|one| unmeasured(one, step)))
+        .flat_map(|step| MECHANISMS.map(|mechanism| empty_case(mechanism, step)))
         .collect();
     let began = Instant::now();
     for sweep in 0..MAX_SWEEPS {
         let is_over = began.elapsed() >= context.effort.time && sweep >= MIN_ROUNDS;
-        if is_over || !grow(context, sweep, &mut measured)? {
+        if is_over || !run_sweep(context, sweep, &mut measured)? {
             break;
         }
     }
@@ -48,7 +48,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
+fn empty_case(mechanism: Mechanism, step: u64) -> Measured {
     Measured {
         keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
         rounds: Vec::new(),
@@ -57,8 +57,9 @@ fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
     }
 }
 
-/// One sweep over all steps, with a parent for each mechanism, so that no mechanism pays for another's forks. False: stop.
-fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
+/// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
+/// run must stop.
+fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
     let launch = |mechanism| Request::Launch {
         mechanism,
         program: context.tiny(),
@@ -67,8 +68,8 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
     let mut parents = Vec::new();
     for mechanism in MECHANISMS {
         let parent = Worker::start(&Setting::default())?;
-        // The first launch has cold caches.
-        parent.ask(&launch(mechanism))?;
+        // An uncounted launch, because the first one finds cold caches.
+        parent.request(&launch(mechanism))?;
         parents.push((mechanism, parent));
     }
     let count = measured.len() / MECHANISMS.len();
@@ -77,16 +78,16 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
         if !context.may_continue("", share.min(1.0)) {
             return Ok(false);
         }
-        let mut batches: Vec<_> = parents.iter().zip(cases).collect();
+        let mut order: Vec<_> = parents.iter().zip(cases).collect();
         // The second mechanism finds the caches warmed by the first, so the order alternates.
         if (sweep + step) % 2 == 1 {
-            batches.reverse();
+            order.reverse();
         }
-        for ((mechanism, parent), case) in batches {
+        for ((mechanism, parent), case) in order {
             if step > 0 {
-                parent.ask(&Request::Grow { bytes: STEP_BYTES })?;
+                parent.request(&Request::Grow { bytes: STEP_BYTES })?;
             }
-            case.rounds.push(vec![parent.ask(&launch(*mechanism))?[WALL]]);
+            case.rounds.push(vec![parent.request(&launch(*mechanism))?[WALL]]);
         }
     }
     Ok(true)

@@ -1,5 +1,5 @@
-//! The cost of the dynamic loader: libraries, immediate or lazy binding, unsuccessful searches, and names that need no search.
-//! Measured from outside, as launches of a program that does nothing.
+//! The cost of the dynamic loader: for libraries, for immediate or lazy binding, for unsuccessful searches, and for names that need no
+//! search. Launches a program that does nothing, so that the loader causes the differences between cases.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,17 +12,18 @@ use crate::batches::Case;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Row, Scale, Unit, Value, key};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Environment, Mechanism, Worker};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
-/// Enough for a slope, even in a quick run, because empty directories are cheap to create.
+/// Numbers of empty directories.
 const DIRECTORIES: [usize; 5] = [0, 10, 30, 60, 100];
+/// Even a quick run has enough points for a slope, because empty directories are fast to create.
 const QUICK_DIRECTORIES: [usize; 4] = [0, 10, 20, 40];
-/// A library of a typical size: relocations of data and calls into the C library.
-const LIBRARY: &str = r"#include <stdlib.h>
+/// The source of a library with a typical number of data relocations and calls into the C library.
+const LIBRARY_SOURCE: &str = r"#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,14 +38,14 @@ int call(char *text) {
 ";
 /// Without -fno-builtin, the compiler would optimize some of the calls away.
 const LIBRARY_OPTIONS: [&str; 4] = ["-shared", "-fPIC", "-fno-builtin", "-Wl,-z,lazy"];
-const MAIN: &str = "int main(void) { return 42; }";
+const MAIN_SOURCE: &str = "int main(void) { return 42; }";
 const STATUS: i32 = 42;
 
-/// The series, the kind of linking, and whether functions are bound at start.
+/// The name of each series, its kind of linking, and whether functions are bound at start.
 const KINDS: [(&str, Linking, bool); 4] = [
     ("run path, lazy", Linking::RunPath, false),
     ("run path, now", Linking::RunPath, true),
-    ("a folder each, lazy", Linking::RunPathEach, false),
+    ("a folder each, lazy", Linking::RunPathPerLibrary, false),
     ("absolute names, lazy", Linking::Absolute, false),
 ];
 
@@ -52,9 +53,9 @@ const KINDS: [(&str, Linking, bool); 4] = [
 enum Linking {
     /// All libraries are in one directory of the run path.
     RunPath,
-    /// Each library has its own directory, so that the loader first searches the directories of others without success.
-    RunPathEach,
-    /// The names contain a slash, so that nothing is searched, as shrinkwrap does it.
+    /// Each library has its own directory, so that the loader searches the directories of other libraries first.
+    RunPathPerLibrary,
+    /// The names of the libraries are absolute paths, so that the loader searches nothing. The tool shrinkwrap does this, too.
     Absolute,
 }
 
@@ -69,16 +70,16 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         columns,
     );
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
-    // The cases define the search and the binding, not the user's environment.
+    // The cases themselves, not the user's environment, must determine the search and the binding.
     let plain = Environment::without_loader_variables();
     let mut cases = Vec::new();
-    match find("true") {
-        Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,
+    match find_program("true") {
+        Some(program) => add_search_cases(context, &plain, &Program::new([program]), &mut cases)?,
         None => outcome.note("true not found: the search of empty directories is skipped"),
     }
     match Compiler::find() {
         Some(compiler) => {
-            if let Err(error) = libraries(context, &plain, &compiler, &mut cases) {
+            if let Err(error) = add_library_cases(context, &plain, &compiler, &mut cases) {
                 outcome.note(format!("libraries: {error}"));
             }
         }
@@ -90,15 +91,15 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if let Some(note) = plain.note() {
         outcome.note(note);
     }
-    let is_of_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
-    if outcome.rows.iter().any(is_of_libraries) {
+    let has_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
+    if outcome.rows.iter().any(has_libraries) {
         outcome.note("each library has 18 data relocations and 12 calls into the C library; none of them is executed");
     }
     Ok(outcome)
 }
 
-/// `true`, with empty directories in `LD_LIBRARY_PATH`.
-fn searches(
+/// Adds cases that launch `true` with empty directories in `LD_LIBRARY_PATH`.
+fn add_search_cases(
     context: &ExperimentContext<'_>,
     plain: &Environment,
     program: &Program,
@@ -124,29 +125,32 @@ fn searches(
     Ok(())
 }
 
-fn libraries(
+/// Adds cases that launch a program with libraries.
+fn add_library_cases(
     context: &ExperimentContext<'_>,
     plain: &Environment,
     compiler: &Compiler,
     cases: &mut Vec<Case<'_>>,
 ) -> Result<(), LabError> {
     let counts: &[usize] = context.pick(&LIBRARIES, &QUICK_LIBRARIES);
-    let most = counts.last().copied().unwrap_or_default();
-    let started = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
-    let lazy = started(plain.clone())?;
-    let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
+    let max_count = counts.last().copied().unwrap_or_default();
+    let start = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
+    let lazy = start(plain.clone())?;
+    let now = start(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = context.directory().join("libraries");
     let _ = context.may_continue("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
-    let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
-    let one_directory = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
-    let directory_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
+    let library = compiler.compile(LIBRARY_SOURCE, &root.join("library.so"), &LIBRARY_OPTIONS)?;
+    let one_directory = copy_library(&library, max_count, |number| root.join(format!("lib{number}.so")))?;
+    let directory_each = copy_library(&library, max_count, |number| {
+        root.join(format!("f{number}/lib{number}.so"))
+    })?;
     for &count in counts {
         let _ = context.may_continue(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
         for (kind, linking, binds_now) in KINDS {
             let files = match linking {
-                Linking::RunPathEach => &directory_each,
+                Linking::RunPathPerLibrary => &directory_each,
                 Linking::RunPath | Linking::Absolute => &one_directory,
             };
             let program = match linked.iter().find(|(other, _)| *other == linking) {
@@ -161,15 +165,15 @@ fn libraries(
             linked.push((linking, program.clone()));
             let keys = [Value::from(kind), Value::from(count as u64)];
             let worker = if binds_now { &now } else { &lazy };
-            let program = Program::new([program]).ends_with(STATUS);
+            let program = Program::new([program]).with_status(STATUS);
             cases.push(launches(keys, worker, Mechanism::VforkExec, &program));
         }
     }
     Ok(())
 }
 
-/// The loader treats copies as different files; links to one file would be loaded once.
-fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
+/// Makes `count` copies of a library. Links would not do, because the loader loads the same file only once.
+fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
     let copy = |number| {
         let copy = name(number);
         let doing = || LabError::doing(format!("copy a library to {}", copy.display()));
@@ -182,7 +186,8 @@ fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Resu
     (0..count).map(copy).collect()
 }
 
-/// A library without a SONAME is recorded under the name it was linked by: by its path if that has a slash, or by its file name with `-l`.
+/// Links a program with libraries. These have no SONAME, so the linker records the name that it gets: the path, or with `-l:` the file
+/// name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec![
         "-Wl,--no-as-needed,-z,lazy".to_owned(),
@@ -202,5 +207,5 @@ fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf])
         options.push(format!("-l:{name}"));
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    compiler.compile(MAIN, output, &options)
+    compiler.compile(MAIN_SOURCE, output, &options)
 }

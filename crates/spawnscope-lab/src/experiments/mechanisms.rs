@@ -1,4 +1,4 @@
-//! Story 5's table: every launch mechanism, from a small parent, with a tiny static child.
+//! Compares all launch mechanisms, with a small parent and a tiny static child.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// The mechanisms that differ for a parent with little memory and few open files.
+/// The mechanisms that are compared. Mechanisms that differ from these only for parents with many open files are missing.
 pub(super) const ALL: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,
@@ -30,8 +30,8 @@ pub(super) const ALL: [Mechanism; 14] = [
 /// The base of the CPU time ratios.
 const BASE: Mechanism = Mechanism::VforkExec;
 
-/// CPU time relative to vfork + exec, as published by the author of popen_noshell.
-fn published(mechanism: Mechanism) -> Option<f64> {
+/// Returns the CPU time relative to vfork + exec that the author of popen_noshell has published.
+fn published_ratio(mechanism: Mechanism) -> Option<f64> {
     match mechanism {
         Mechanism::VforkExec => Some(1.0),
         Mechanism::PosixSpawn => Some(1.27),
@@ -58,17 +58,18 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     );
     let mut cases = Vec::new();
     for mechanism in ALL {
-        // One worker each: after a fork the parent pays for each page it writes, which would slow down the other mechanisms.
+        // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other
+        // mechanisms.
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
-        cases.push(case.promises(CPU + 1));
+        cases.push(case.quiet_columns(CPU + 1));
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
     let base = measured.iter().zip(ALL).find(|(_, mechanism)| *mechanism == BASE);
-    if !leave_out_ticks(&mut outcome) {
-        leave_out_split(&mut outcome, &measured);
+    if !clear_tick_columns(&mut outcome) {
+        clear_split_columns(&mut outcome, &measured);
         if let Some((base, _)) = base {
             outcome.compare("cpu ratio", &measured, base, CPU);
         }
@@ -80,22 +81,23 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// If CPU time is counted in whole ticks, most launches appear to take none; it is unknown then. Returns whether that is the case.
-fn leave_out_ticks(outcome: &mut Outcome) -> bool {
-    let is_none = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
-    let is_by_ticks = outcome.rows.iter().any(|row| is_none(row.get("cpu_ns")));
-    if is_by_ticks {
-        leave_out(outcome, &["cpu_ns", "user_ns", "system_ns"]);
+/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether it does
+/// so.
+fn clear_tick_columns(outcome: &mut Outcome) -> bool {
+    let is_zero = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
+    let counts_ticks = outcome.rows.iter().any(|row| is_zero(row.get("cpu_ns")));
+    if counts_ticks {
+        clear_columns(outcome, &["cpu_ns", "user_ns", "system_ns"]);
         outcome.note("CPU time is unknown: the kernel counts it in ticks longer than a launch");
     }
-    is_by_ticks
+    counts_ticks
 }
 
-/// If the kernel splits CPU time by clock ticks, user and system time are unknown for all cases, because the split depends on how many
-/// ticks a case met. Their sum is exact.
-fn leave_out_split(outcome: &mut Outcome, measured: &[Measured]) {
+/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks, because the split then depends on how
+/// many ticks happened to occur in a case. Their sum is exact.
+fn clear_split_columns(outcome: &mut Outcome, measured: &[Measured]) {
     if is_split_by_ticks(measured) {
-        leave_out(outcome, &["user_ns", "system_ns"]);
+        clear_columns(outcome, &["user_ns", "system_ns"]);
         outcome.note(
             "user and system are unknown: the kernel splits CPU time by clock ticks, which counts all of a short process as \
              user time; cpu, their sum, is exact",
@@ -103,7 +105,8 @@ fn leave_out_split(outcome: &mut Outcome, measured: &[Measured]) {
     }
 }
 
-/// Every launch makes system calls, so a round without system time met no tick.
+/// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a round can only lack system time if no
+/// tick occurred during one.
 fn is_split_by_ticks(measured: &[Measured]) -> bool {
     let mut rounds = measured.iter().flat_map(|case| &case.rounds);
     rounds.any(|round| {
@@ -112,10 +115,10 @@ fn is_split_by_ticks(measured: &[Measured]) -> bool {
     })
 }
 
-fn leave_out(outcome: &mut Outcome, columns: &[&str]) {
+fn clear_columns(outcome: &mut Outcome, columns: &[&str]) {
     let values = outcome.rows.iter_mut().flat_map(|row| row.0.iter_mut());
-    let left_out = values.filter(|(name, _)| columns.contains(&name.as_str()));
-    left_out.for_each(|(_, value)| *value = Value::Unknown);
+    let cleared = values.filter(|(name, _)| columns.contains(&name.as_str()));
+    cleared.for_each(|(_, value)| *value = Value::Unknown);
 }
 
 fn add_published(outcome: &mut Outcome) {
@@ -124,8 +127,12 @@ fn add_published(outcome: &mut Outcome) {
         ..measure("published_ratio", "published", Unit::Ratio)
     });
     for row in &mut outcome.rows {
-        let mechanism = ALL.into_iter().find(|one| Value::from(one.name()) == row.0[0].1);
-        let ratio = mechanism.and_then(published).map_or(Value::Unknown, Value::Number);
+        let mechanism = ALL
+            .into_iter()
+            .find(|mechanism| Value::from(mechanism.name()) == row.0[0].1);
+        let ratio = mechanism
+            .and_then(published_ratio)
+            .map_or(Value::Unknown, Value::Number);
         row.0.push(("published_ratio".to_owned(), ratio));
     }
     // Narrow terminals omit the last columns.
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_round_without_system_time_shows_that_the_kernel_counts_ticks() {
+    fn one_round_without_system_time_shows_that_the_kernel_splits_by_ticks() {
         let case = |systems: [f64; 3]| Measured {
             keys: Vec::new(),
             rounds: systems.map(|system| vec![9.0, 9.0, 7.0, 7.0 - system, system]).into(),

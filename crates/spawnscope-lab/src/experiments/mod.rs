@@ -31,25 +31,26 @@ use super::worker::{Mechanism, Worker};
 
 /// An experiment.
 pub struct Experiment {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it measures.
+    /// What the experiment measures, in a few words.
     pub about: &'static str,
-    /// The minimum run time in seconds, whole and quick: time to fill parents, to compile programs, and for the required rounds.
-    least: [f64; 2],
+    /// The minimum run time of a full and of a quick run, in seconds. It is the time to fill parents, to compile programs, and for the
+    /// minimum of rounds.
+    min_seconds: [f64; 2],
     run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }
 
 impl Experiment {
-    /// An estimate of its run time. Part of the time for its rounds is already included in the minimum.
+    /// Returns an estimate of the run time. The minimum already includes part of the time for rounds.
     #[must_use]
     pub fn takes(&self, effort: Effort) -> Duration {
-        let [whole, quick] = self.least;
-        let least = Duration::from_secs_f64(if effort.quick { quick } else { whole });
-        least.max(effort.time + least / 2)
+        let [full, quick] = self.min_seconds;
+        let minimum = Duration::from_secs_f64(if effort.quick { quick } else { full });
+        minimum.max(effort.time + minimum / 2)
     }
 
-    /// Runs it. Failures are reported in the outcome's notes; an experiment that failed has no rows.
+    /// Runs the experiment. If it fails, the outcome has no rows, and a note with the reason.
     #[must_use]
     pub fn run(&self, context: &ExperimentContext<'_>) -> Outcome {
         let failed = |error: LabError| {
@@ -67,9 +68,9 @@ impl Experiment {
 }
 
 macro_rules! experiments {
-    ($($name:literal $module:ident $about:literal $least:expr)*) => {
+    ($($name:literal $module:ident $about:literal $min_seconds:expr)*) => {
         /// All experiments.
-        pub const ALL: &[Experiment] = &[$(Experiment { name: $name, about: $about, least: $least, run: $module::run }),*];
+        pub const ALL: &[Experiment] = &[$(Experiment { name: $name, about: $about, min_seconds: $min_seconds, run: $module::run }),*];
     };
 }
 
@@ -90,7 +91,7 @@ experiments! {
     "copy-on-write" copy_on_write "the parent's page copies after a fork" [9.0, 1.5]
 }
 
-/// The columns of launch times from a worker: wall, and time inside the call.
+/// Returns the columns of launch times from a worker: the wall, and the time inside the call.
 fn wall_and_call() -> [Column; 2] {
     [
         measure("wall_ns", "wall", Unit::Nanos),
@@ -98,7 +99,7 @@ fn wall_and_call() -> [Column; 2] {
     ]
 }
 
-/// A case of launches whose promised columns are wall and time inside the call.
+/// Returns a case of launches. The wall and the time inside the call must be within the wanted noise.
 fn launches<'a>(
     keys: impl IntoIterator<Item = Value>,
     worker: &Rc<Worker>,
@@ -107,16 +108,16 @@ fn launches<'a>(
 ) -> Case<'a> {
     let (worker, program) = (Rc::clone(worker), program.clone());
     let run = move |count| {
-        worker.ask(&Request::Launch {
+        worker.request(&Request::Launch {
             mechanism,
             program: program.clone(),
             count,
         })
     };
-    Case::new(keys, run).promises(wall_and_call().len())
+    Case::new(keys, run).quiet_columns(wall_and_call().len())
 }
 
-/// The path as text, for requests to workers.
+/// Returns the path as text, for requests to workers.
 fn text(path: &std::path::Path) -> String {
     path.display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Launch cost by the parent's open files, which a fork copies, and the cost of ways to close them.
+//! Launch cost by the number of the parent's open files, whose descriptors a fork copies, and by the way in which the child closes them.
 
 use std::rc::Rc;
 
@@ -59,7 +59,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Every mechanism with each number of open files, and the numbers that could not be opened.
+/// Returns a case for every mechanism and number of open files, and the cases whose files could not be opened.
 fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {

@@ -1,4 +1,4 @@
-//! Stories 2 and 3: launch cost by the parent's memory, by mechanism and kind of page, and the same for bash.
+//! Launch cost by the parent's memory, for each mechanism and kind of pages, and for bash as the parent.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -10,59 +10,61 @@ use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::disk;
 use crate::harness::Measured;
-use crate::memory::Room;
+use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
-use crate::shell::{ShellParent, TAKEN_TO_FILL, find};
+use crate::shell::{FILL_MEMORY_FACTOR, ShellParent, find_program};
 use crate::worker::protocol::{Pages, Setting};
 use crate::worker::{Environment, Mechanism, Worker};
 
 const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
-/// The smallest sizes that show that fork depends on the size.
+/// Even these small sizes show that the cost of fork depends on the size.
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
-/// Sizes for other kinds of memory, enough for a linear fit. Transparent huge pages have 2 MiB, so smaller parents have none.
-const HUGE_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
-const FILE_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
-const MAX_MB_OF_BASH: u64 = 1000;
+/// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny parents have none.
+const HUGE_SIZES_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
+/// Sizes of parents with a mapped file, enough for a linear fit.
+const FILE_SIZES_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
+/// The maximum size of bash, which takes long to fill.
+const MAX_BASH_MB: u64 = 1000;
 
-/// The mechanisms that copy page tables, and one that does not. The kind of page does not affect the others.
-const BY_PAGES: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
+/// The mechanisms that copy page tables, and one that does not. The kind of pages does not affect other mechanisms.
+const PAGE_KIND_MECHANISMS: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
 
 /// Parents of one kind, in several sizes.
 struct Series<'p> {
-    /// The description of the kind.
+    /// The description of the kind of memory; empty for small pages and for bash.
     memory: &'static str,
     launcher: Launcher<'p>,
     sizes_mb: Vec<u64>,
 }
 
-/// The process that launches.
+/// The kind of process that launches.
 enum Launcher<'p> {
     Worker(Pages, &'static [Mechanism]),
-    /// The paths of bash and of the program it runs.
+    /// The path of bash, and the path of the program that it launches.
     Bash(&'p Path, &'p Path),
 }
 
 impl Launcher<'_> {
-    /// The number of cases per size.
-    fn cases(&self) -> usize {
+    /// Returns the number of cases per size.
+    fn cases_per_size(&self) -> usize {
         match self {
             Launcher::Worker(_, mechanisms) => mechanisms.len(),
             Launcher::Bash(..) => 1,
         }
     }
 
-    /// The peak memory while a parent is filled, as a multiple of its size.
-    fn to_fill(&self) -> u64 {
+    /// Returns the peak memory while a parent is filled, as a multiple of its size.
+    fn fill_factor(&self) -> u64 {
         match self {
             Launcher::Worker(..) => 1,
-            Launcher::Bash(..) => TAKEN_TO_FILL,
+            Launcher::Bash(..) => FILL_MEMORY_FACTOR,
         }
     }
 }
 
-/// Story 2: seconds for 1000 runs of /bin/true from bash, by MB of memory in bash.
-const STORY: [(u64, f64); 7] = [
+/// Published times: seconds for 1000 runs of /bin/true from bash, by the MB of memory in bash.
+const PUBLISHED_SECONDS: [(u64, f64); 7] = [
     (0, 0.57),
     (1, 0.65),
     (10, 1.1),
@@ -86,82 +88,84 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         &["mechanism", "memory"],
         [Scale::Logarithmic, Scale::Logarithmic],
     );
-    outcome.published(
+    outcome.add_published(
         "bash, published",
-        STORY.iter().map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
+        PUBLISHED_SECONDS
+            .iter()
+            .map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
     );
-    let (bash, program) = (find("bash"), find("true"));
-    let in_bash = bash.as_deref().zip(program.as_deref());
-    if in_bash.is_none() {
+    let (bash, program) = (find_program("bash"), find_program("true"));
+    let bash_and_program = bash.as_deref().zip(program.as_deref());
+    if bash_and_program.is_none() {
         outcome.note("bash or true not found: bash's curve is skipped");
     }
-    let mut series = series(context, in_bash);
-    for of in &mut series {
-        of.leave_room_on_the_disk(context.directory(), &mut outcome);
+    let mut series = series(context, bash_and_program);
+    for one in &mut series {
+        one.drop_sizes_beyond_disk_space(context.directory(), &mut outcome);
     }
-    let measured = in_passes(context, &series, &mut outcome);
+    let measured = measure_in_passes(context, &series, &mut outcome);
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
     outcome.note(format!(
         "huge pages and file pages: only forks, which copy page tables, and vspawn for comparison; the other mechanisms share the \
          parent's memory of any kind. Files have at most {}, since they take as much disk space",
-        spawnscope_data::units::bytes(FILE_MB[FILE_MB.len() - 1] * MB)
+        spawnscope_data::units::bytes(FILE_SIZES_MB[FILE_SIZES_MB.len() - 1] * MB)
     ));
     Ok(outcome)
 }
 
-/// All series, the most important first: if memory is short, series that come first are measured together first.
-fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
+/// Returns all series, the most important one first. If memory is short, earlier series are measured in earlier passes.
+fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
     let largest = context.max_memory / MB;
     let mut sizes: Vec<u64> = listed.iter().copied().filter(|size| *size <= largest).collect();
     if !context.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
         sizes.push(largest);
     }
-    let those = |is_wanted: &dyn Fn(u64) -> bool| sizes.iter().copied().filter(|size| is_wanted(*size)).collect();
-    let of_workers = |memory, pages, mechanisms, sizes_mb| Series {
+    let select = |is_wanted: &dyn Fn(u64) -> bool| sizes.iter().copied().filter(|size| is_wanted(*size)).collect();
+    let worker_series = |memory, pages, mechanisms, sizes_mb| Series {
         memory,
         launcher: Launcher::Worker(pages, mechanisms),
         sizes_mb,
     };
-    let is_huge = |size| HUGE_MB.contains(&size) || !SIZES_MB.contains(&size);
-    let of_bash = in_bash.map(|(bash, program)| Series {
+    let is_huge_size = |size| HUGE_SIZES_MB.contains(&size) || !SIZES_MB.contains(&size);
+    let bash_series = bash_and_program.map(|(bash, program)| Series {
         memory: "",
         launcher: Launcher::Bash(bash, program),
-        sizes_mb: those(&|size| size <= MAX_MB_OF_BASH),
+        sizes_mb: select(&|size| size <= MAX_BASH_MB),
     });
-    [of_workers("", Pages::Small, &mechanisms::ALL, sizes.clone())]
+    [worker_series("", Pages::Small, &mechanisms::ALL, sizes.clone())]
         .into_iter()
-        .chain(of_bash)
+        .chain(bash_series)
         .chain([
-            of_workers("huge pages", Pages::Huge, &BY_PAGES, those(&is_huge)),
-            of_workers(
+            worker_series("huge pages", Pages::Huge, &PAGE_KIND_MECHANISMS, select(&is_huge_size)),
+            worker_series(
                 "a file's",
                 Pages::File,
-                &BY_PAGES,
-                those(&|size| FILE_MB.contains(&size)),
+                &PAGE_KIND_MECHANISMS,
+                select(&|size| FILE_SIZES_MB.contains(&size)),
             ),
         ])
         .collect()
 }
 
 /// Measures all series, in as many passes as memory requires.
-fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
-    let sizes = |of: &Series<'_>| of.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-    let waiting = series.iter().map(|of| (sizes(of), of.launcher.to_fill()));
-    let mut passes = Passes::of(waiting.collect());
+fn measure_in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
+    let sizes = |one: &Series<'_>| one.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
+    let parents = series.iter().map(|one| (sizes(one), one.launcher.fill_factor()));
+    let mut passes = Passes::new(parents.collect());
     let weight = |sizes: &[Vec<u64>]| {
-        let of_each = sizes
+        let cases = sizes
             .iter()
             .zip(series)
-            .map(|(sizes, of)| sizes.len() * of.launcher.cases());
-        of_each.sum::<usize>() as f64
+            .map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size());
+        cases.sum::<usize>() as f64
     };
     let all = weight(&series.iter().map(sizes).collect::<Vec<_>>());
     let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
     // The parents of the previous pass have ended, so their memory is free again.
-    while let Some(pass) = passes.next(Room::here()) {
-        let Some((cases, failed)) = filled(context, series, &pass, done) else {
+    while let Some(pass) = passes.next(AvailableMemory::now()) {
+        let Some((cases, failed)) = start_pass(context, series, &pass, done) else {
             break;
         };
         let share = weight(&pass) / all;
@@ -187,35 +191,40 @@ fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &m
     measured
 }
 
-/// The cases of a pass, and those that could not be started; `None`: stop. `done` is the share of earlier passes.
-fn filled<'a>(
+/// Starts the parents of a pass. Returns their cases, and the cases whose parent could not be started; `None` if the run must stop. `done`
+/// is the share of earlier passes.
+fn start_pass<'a>(
     context: &ExperimentContext<'_>,
     series: &'a [Series<'_>],
     pass: &[Vec<u64>],
     done: f64,
 ) -> Option<(Vec<Case<'a>>, Vec<Measured>)> {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
-    for (of, sizes) in series.iter().zip(pass) {
+    for (one, sizes) in series.iter().zip(pass) {
         for &bytes in sizes {
-            let doing = format!("filling {} with {}", of.who(), spawnscope_data::units::bytes(bytes));
+            let doing = format!(
+                "filling {} with {}",
+                one.parent_name(),
+                spawnscope_data::units::bytes(bytes)
+            );
             let may_continue = || context.may_continue(&doing, done);
             if !may_continue() {
                 return None;
             }
-            of.add(context, bytes, &may_continue, (&mut cases, &mut failed));
+            one.add_cases(context, bytes, &may_continue, (&mut cases, &mut failed));
         }
     }
     Some((cases, failed))
 }
 
 impl Series<'_> {
-    /// The files of all sizes exist at the same time. Drops the sizes that would exceed a share of the free space, with a note.
-    fn leave_room_on_the_disk(&mut self, directory: &Path, outcome: &mut Outcome) {
+    /// Drops sizes whose files would take too much of the free space, and adds a note. The files of all sizes exist at the same time.
+    fn drop_sizes_beyond_disk_space(&mut self, directory: &Path, outcome: &mut Outcome) {
         if !matches!(self.launcher, Launcher::Worker(Pages::File, _)) {
             return;
         }
         let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-        let left_out = sizes[disk::fitting(&sizes, disk::room(directory))..].iter();
+        let left_out = sizes[disk::count_fitting(&sizes, disk::usable_bytes(directory))..].iter();
         let left_out: Vec<String> = left_out.copied().map(spawnscope_data::units::bytes).collect();
         self.sizes_mb.truncate(sizes.len() - left_out.len());
         if !left_out.is_empty() {
@@ -227,8 +236,8 @@ impl Series<'_> {
         }
     }
 
-    /// What is being filled, in words.
-    fn who(&self) -> &'static str {
+    /// Returns what is filled with memory, in words.
+    fn parent_name(&self) -> &'static str {
         match self.launcher {
             Launcher::Worker(..) => "a parent",
             Launcher::Bash(..) => "bash",
@@ -236,7 +245,7 @@ impl Series<'_> {
     }
 
     /// Starts a parent of this size and adds its cases, or its failure.
-    fn add(
+    fn add_cases(
         &self,
         context: &ExperimentContext<'_>,
         bytes: u64,
@@ -245,14 +254,14 @@ impl Series<'_> {
     ) {
         let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
         match self.launcher {
-            Launcher::Worker(pages, mechanisms) => match worker(context, bytes, pages) {
+            Launcher::Worker(pages, mechanisms) => match start_worker(context, bytes, pages) {
                 Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
                     let program = context.tiny_for(*mechanism);
                     launches(keys(mechanism.name()), &worker, *mechanism, &program)
                 })),
                 Err(error) => failed.push(Measured::failed(keys(""), error)),
             },
-            // As in the story: a variable of this many bytes.
+            // As in the published measurement, bash has a variable of this many bytes.
             Launcher::Bash(bash, program) => {
                 let keys = keys("bash runs true");
                 match ShellParent::start(bash, bytes, program, may_continue) {
@@ -265,13 +274,13 @@ impl Series<'_> {
     }
 }
 
-fn worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
+fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
     let setting = Setting {
         memory_bytes,
         pages,
         ..Setting::default()
     };
-    // Puts the file on the file system of the lab's directory.
+    // With this TMPDIR, the file is on the file system of the lab's directory.
     let environment = match pages {
         Pages::File => Environment::default().with("TMPDIR", context.directory()),
         Pages::Small | Pages::Huge => Environment::default(),

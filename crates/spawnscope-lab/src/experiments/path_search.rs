@@ -42,19 +42,19 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Each kind of search, with empty or missing directories before the program.
+/// Returns the cases: each kind of search, with empty or missing directories before the directory of the program.
 fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError> {
     let root = context.directory().join("path");
     let tiny = context.tiny();
     let name = context.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();
-    let named = Program::new([&name]).ends_with(tiny.status);
-    let shell = Program::new([PathBuf::from("/bin/sh"), PathBuf::from("-c"), name]).ends_with(tiny.status);
+    let named = Program::new([&name]).with_status(tiny.status);
+    let shell = Program::new([PathBuf::from("/bin/sh"), PathBuf::from("-c"), name]).with_status(tiny.status);
     let misses: &[usize] = context.pick(&MISSES, &QUICK_MISSES);
     let mut cases = Vec::new();
-    for (kind, exist) in [("empty", true), ("missing", false)] {
+    for (kind, exists) in [("empty", true), ("missing", false)] {
         for &count in misses {
             let directories: Vec<PathBuf> = (0..count).map(|number| root.join(format!("{kind}{number}"))).collect();
-            if exist {
+            if exists {
                 let made: Result<(), _> = directories.iter().try_for_each(fs::create_dir_all);
                 made.map_err(LabError::doing("create directories"))?;
             }

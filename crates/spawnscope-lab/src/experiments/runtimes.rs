@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use super::phases::{NoPhases, PHASES, recorded};
+use super::phases::{NoPhases, PHASES, record_phases};
 use crate::LabError;
 use crate::batches::Case;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
 use crate::harness::MIN_ROUNDS;
 use crate::outcome::{Outcome, Row, Unit, Value, key, measure};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 
-/// Programs with arguments that make them do nothing: the arguments shown in the case's name, and the others.
+/// Programs with arguments with which they do nothing. The first list of arguments is part of the case's name, the second is not.
 const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
     (SH, &[], &["-c", ":"]),
     ("dash", &[], &["-c", ":"]),
@@ -45,14 +45,15 @@ const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
 ];
 /// The system shell, which is often the same file as another one.
 const SH: &str = "sh";
-/// Commands that print the interpreter's own file. These interpreters are often started by a version manager's script.
-const QUESTIONS: [(&str, [&str; 2]); 4] = [
+/// Arguments with which an interpreter prints the path of its own file. Only interpreters that are often behind a version manager's script
+/// are listed.
+const EXECUTABLE_QUERIES: [(&str, [&str; 2]); 4] = [
     ("python3", ["-c", "import sys; print(sys.executable)"]),
     ("ruby", ["-e", "puts RbConfig.ruby"]),
     ("node", ["-p", "process.execPath"]),
     ("perl", ["-e", "print $^X"]),
 ];
-/// Marks a script that starts the program.
+/// Marks the case of a script that starts the program.
 const SHIM: &str = "(shim)";
 /// The columns of the recorded phases.
 const PHASE_COLUMNS: [&str; 3] = ["exec_ns", "load_ns", "run_ns"];
@@ -68,7 +69,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if let Some(note) = remove_duplicate_sh(&mut found) {
         outcome.note(note);
     }
-    found.extend(compiled(context, &mut outcome));
+    found.extend(compile_programs(context, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, program): &(String, Program)| {
         let (worker, program) = (Rc::clone(&worker), program.clone());
@@ -78,12 +79,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
                 program: program.clone(),
                 count,
             };
-            worker.ask(&request).map(|values| vec![values[WALL], values[CPU]])
+            worker.request(&request).map(|values| vec![values[WALL], values[CPU]])
         })
     };
     let measured = context.interleave(found.iter().map(case).collect());
     outcome.add(&measured);
-    outcome.files = files(context.directory(), &found);
+    outcome.files = program_files(context.directory(), &found);
     add_phases(context, &mut outcome, &found);
     if !absent.is_empty() {
         outcome.note(format!("not installed: {}", absent.join(", ")));
@@ -91,28 +92,28 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Installed interpreters with their names, and the names of missing ones.
+/// Returns the installed interpreters with their names, and the names of missing ones.
 fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static str>) {
     let mut found: Vec<(String, Program)> = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
     for (name, visible, hidden) in COMMANDS {
-        let Some(path) = find(name) else {
+        let Some(path) = find_program(name) else {
             if !absent.contains(&name) {
                 absent.push(name);
             }
             continue;
         };
-        let shown = format!("{name} {}", visible.join(" "));
+        let label = format!("{name} {}", visible.join(" "));
         let arguments = [visible, hidden].concat();
-        for (mark, path) in behind_shims(name, path, outcome) {
+        for (mark, path) in resolve_shim(name, path, outcome) {
             // The script takes the same time for all arguments.
             if mark == SHIM && !visible.is_empty() {
                 continue;
             }
             let argv = [super::text(&path)]
                 .into_iter()
-                .chain(arguments.iter().map(|&one| one.to_owned()));
-            found.push((format!("{} {mark}", shown.trim()).trim().to_owned(), Program::new(argv)));
+                .chain(arguments.iter().map(|&argument| argument.to_owned()));
+            found.push((format!("{} {mark}", label.trim()).trim().to_owned(), Program::new(argv)));
         }
     }
     (found, absent)
@@ -125,28 +126,29 @@ fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
         Some((metadata.dev(), metadata.ino()))
     };
     let position = found.iter().position(|(name, _)| name == SH)?;
-    let is = file(&found[position].1)?;
+    let sh = file(&found[position].1)?;
     let (same, _) = found
         .iter()
-        .find(|(name, program)| name != SH && file(program) == Some(is))?;
+        .find(|(name, program)| name != SH && file(program) == Some(sh))?;
     let note = format!("{SH} is {same}");
     found.remove(position);
     Some(note)
 }
 
-/// The program, and the real one behind it if it is a version manager's script.
-fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
-    let begins = |path: &Path, with: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(with));
-    if !begins(&path, b"#!") {
+/// Returns a program with an empty mark. If it is a version manager's script, returns the script with the mark `SHIM`, and the program that
+/// the script starts.
+fn resolve_shim(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
+    let starts_with = |path: &Path, prefix: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(prefix));
+    if !starts_with(&path, b"#!") {
         return vec![("", path)];
     }
-    let real = behind(name, &path).filter(|real| begins(real, b"\x7fELF"));
-    let leads = match &real {
+    let real = shim_target(name, &path).filter(|real| starts_with(real, b"\x7fELF"));
+    let target = match &real {
         Some(real) => format!("starts {}", without_home(real)),
         None => "does not show what it starts".to_owned(),
     };
     outcome.note(format!(
-        "{name} {SHIM}: {} is a script, which {leads}",
+        "{name} {SHIM}: {} is a script, which {target}",
         without_home(&path)
     ));
     [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
@@ -161,8 +163,8 @@ fn without_home(path: &Path) -> String {
     }
 }
 
-/// The files behind the names, except for those created by this run.
-fn files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
+/// Returns the file of each program, except for programs that this run has created.
+fn program_files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
     let file = |(name, program): &(String, Program)| {
         let path = Path::new(program.argv.first()?).canonicalize().ok()?;
         (!path.starts_with(directory.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
@@ -170,21 +172,21 @@ fn files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<String, Stri
     found.iter().filter_map(file).collect()
 }
 
-/// The interpreter that a script starts, as the interpreter itself reports it.
-fn behind(name: &str, script: &Path) -> Option<PathBuf> {
-    let (_, question) = QUESTIONS.iter().find(|(other, _)| *other == name)?;
+/// Returns the interpreter that a script starts, as the interpreter itself reports it.
+fn shim_target(name: &str, script: &Path) -> Option<PathBuf> {
+    let (_, query) = EXECUTABLE_QUERIES.iter().find(|(other, _)| *other == name)?;
     let output = Command::new(script)
-        .args(question)
+        .args(query)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    Some(PathBuf::from(said.trim()))
+    let path = String::from_utf8(output.stdout).ok()?;
+    Some(PathBuf::from(path.trim()))
 }
 
-/// Programs that do nothing, made by the installed compilers; with `quick`, only C.
-fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
+/// Compiles programs that do nothing with the installed compilers; in a quick run, only with that for C.
+fn compile_programs(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
     let directory = context.directory();
     let mut programs = Vec::new();
     let c = Compiler::find().map(|cc| cc.compile("int main(void) { return 0; }", &directory.join("c-hello"), &[]));
@@ -214,10 +216,10 @@ struct Language {
     name: &'static str,
     compiler: &'static str,
     options: &'static [&'static str],
-    /// The source file's name and its content.
+    /// The name of the source file, and its content.
     source: (&'static str, &'static str),
-    /// The command that is launched, in the directory.
-    launched: &'static [&'static str],
+    /// The command that is launched: the compiled file, or a virtual machine and its class.
+    command: &'static [&'static str],
 }
 
 const LANGUAGES: [Language; 3] = [
@@ -226,14 +228,14 @@ const LANGUAGES: [Language; 3] = [
         compiler: "rustc",
         options: &["-O", "-o", "rust-hello"],
         source: ("rust-hello.rs", "fn main() {}"),
-        launched: &["rust-hello"],
+        command: &["rust-hello"],
     },
     Language {
         name: "Go",
         compiler: "go",
         options: &["build", "-o", "go-hello"],
         source: ("go-hello.go", "package main\nfunc main() {}\n"),
-        launched: &["go-hello"],
+        command: &["go-hello"],
     },
     Language {
         name: "java, a class",
@@ -243,14 +245,14 @@ const LANGUAGES: [Language; 3] = [
             "Hello.java",
             "class Hello { public static void main(String[] arguments) {} }\n",
         ),
-        launched: &["java", "Hello"],
+        command: &["java", "Hello"],
     },
 ];
 
 impl Language {
     fn compile(&self, directory: &Path) -> Result<Program, String> {
         let absent = |program: &str| format!("skipped, no {program} found");
-        let compiler = find(self.compiler).ok_or_else(|| absent(self.compiler))?;
+        let compiler = find_program(self.compiler).ok_or_else(|| absent(self.compiler))?;
         let (source, text) = self.source;
         std::fs::write(directory.join(source), text)
             .map_err(|error| format!("its source cannot be written: {error}"))?;
@@ -263,9 +265,9 @@ impl Language {
         if !status.is_ok_and(|status| status.success()) {
             return Err("its compiler failed".to_owned());
         }
-        match *self.launched {
+        match *self.command {
             [machine, class] => {
-                let machine = find(machine).ok_or_else(|| absent(machine))?;
+                let machine = find_program(machine).ok_or_else(|| absent(machine))?;
                 Ok(Program::new([&machine, Path::new("-cp"), directory, Path::new(class)]))
             }
             [file] => Ok(Program::new([directory.join(file)])),
@@ -280,20 +282,20 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     outcome
         .columns
         .extend(columns.map(|(name, title)| measure(name, title, Unit::Nanos)));
-    let mut none_at_all = false;
+    let mut recording_fails = false;
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
-        let doing = |runtime: &String| context.may_continue(&format!("following {runtime}"), 1.0);
-        let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
-        let phases = match program.map(|(runtime, program)| (runtime, recorded(context.directory(), program))) {
+        let may_record = |runtime: &String| context.may_continue(&format!("following {runtime}"), 1.0);
+        let program = program.filter(|(runtime, _)| !recording_fails && may_record(runtime));
+        let phases = match program.map(|(runtime, program)| (runtime, record_phases(context.directory(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),
-            Some((runtime, Err(NoPhases::OfThis(reason)))) => {
+            Some((runtime, Err(NoPhases::ThisCommand(reason)))) => {
                 outcome.note(format!("{runtime}: exec, load and run are unknown ({reason})"));
                 UNKNOWN
             }
-            Some((_, Err(NoPhases::OfAny(reason)))) => {
-                none_at_all = true;
+            Some((_, Err(NoPhases::AnyCommand(reason)))) => {
+                recording_fails = true;
                 let root = if rustix::process::geteuid().is_root() {
                     ""
                 } else {
@@ -325,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sh_is_measured_unless_it_is_another() {
+    fn sh_is_removed_if_it_is_the_same_file_as_another_shell() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for shell in ["dash", "busybox"] {
@@ -334,17 +336,17 @@ mod tests {
         symlink("dash", path("linked")).unwrap();
         std::fs::hard_link(path("dash"), path("hard")).unwrap();
         symlink("busybox", path("other")).unwrap();
-        let described = |sh: &str| {
+        let result = |sh: &str| {
             let mut found = vec![
                 (SH.to_owned(), Program::new([path(sh)])),
                 ("dash".to_owned(), Program::new([path("dash")])),
             ];
             (remove_duplicate_sh(&mut found), found.len())
         };
-        assert_eq!(described("linked"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(described("hard"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(described("other"), (None, 2));
-        assert_eq!(described("missing"), (None, 2));
+        assert_eq!(result("linked"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(result("hard"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(result("other"), (None, 2));
+        assert_eq!(result("missing"), (None, 2));
         assert_eq!(remove_duplicate_sh(&mut Vec::new()), None);
     }
 }

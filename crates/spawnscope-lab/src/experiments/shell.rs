@@ -7,11 +7,11 @@ use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Unit, Value, key};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// Shells, with the arguments that make them one.
+/// Shells, with arguments that precede `-c`. `busybox` needs the name of its shell.
 const SHELLS: [(&str, &[&str]); 8] = [
     ("sh", &[]),
     ("dash", &[]),
@@ -39,13 +39,13 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if !absent.is_empty() {
         outcome.note(format!("not installed: {}", absent.join(", ")));
     }
-    if let Some(sh) = find("sh").and_then(|path| path.canonicalize().ok()) {
+    if let Some(sh) = find_program("sh").and_then(|path| path.canonicalize().ok()) {
         outcome.note(format!("sh is {}", sh.display()));
     }
     Ok(outcome)
 }
 
-/// The command alone and through each shell, and the missing shells.
+/// Returns cases for the command alone and through each shell, and the names of missing shells.
 fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), LabError> {
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let command = shlex::try_quote(&super::text(&context.tiny_path()))
@@ -55,7 +55,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'st
     let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &context.tiny())];
     let mut absent = Vec::new();
     for (name, arguments) in SHELLS {
-        let Some(path) = find(name).map(|path| super::text(&path)) else {
+        let Some(path) = find_program(name).map(|path| super::text(&path)) else {
             absent.push(name);
             continue;
         };
@@ -65,7 +65,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'st
             ("COMMAND; exit $?", format!("{command}; exit $?")),
         ] {
             let argv = [&[path.as_str()], arguments, &["-c", text.as_str()]].concat();
-            let program = Program::new(argv).ends_with(context.tiny().status);
+            let program = Program::new(argv).with_status(context.tiny().status);
             let keys = [Value::from(name), Value::from(shown)];
             cases.push(launches(keys, &worker, Mechanism::VforkExec, &program));
         }

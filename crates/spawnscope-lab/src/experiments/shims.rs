@@ -1,4 +1,4 @@
-//! Wrappers around a program: env, scripts that execute it, a version manager's chain of scripts, a proxy.
+//! The cost of wrappers around a program: env, scripts that execute it, a version manager's chain of scripts, and a compiled proxy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,11 @@ use crate::LabError;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Unit, Value, key};
-use crate::shell::find;
+use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// Imitates version managers like pyenv: at each call, a script calls other scripts, which call programs.
+/// A script that imitates version managers like pyenv: at each call, it calls itself, and programs, several times.
 const MANAGER: &str = r#"#!/bin/bash
 set -e
 case "$1" in
@@ -24,7 +24,7 @@ which) version=$("$0" version-name); name=$(basename "$2"); echo "$ROOT/$version
 exec) program=$("$0" which "$2"); shift 2; exec "$program" "$@" ;;
 esac
 "#;
-/// Imitates proxies like rustup's: a program that reads its settings and executes another.
+/// The source of a program that imitates proxies like rustup's: it reads its settings and executes another program.
 const PROXY: &str = r#"#include <stdio.h>
 #include <unistd.h>
 int main(int count, char **arguments) {
@@ -52,12 +52,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
         None => outcome.note("no C compiler (cc) found: the compiled proxy is skipped"),
     }
-    if find("env").is_none() {
+    if find_program("env").is_none() {
         outcome.note("env not found: skipped");
     }
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, argv): &(&str, Vec<String>)| {
-        let program = Program::new(argv).ends_with(tiny.status);
+        let program = Program::new(argv).with_status(tiny.status);
         launches([Value::from(*name)], &worker, Mechanism::VforkExec, &program)
     };
     let measured = context.interleave(chains.iter().map(case).collect());
@@ -72,11 +72,11 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// The wrappers that need no compiler, by name.
+/// Returns the wrappers that need no compiler, with their names.
 fn chains(directory: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
     let target = super::text(target_path);
     let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
-    if let Some(env) = find("env").map(|path| super::text(&path)) {
+    if let Some(env) = find_program("env").map(|path| super::text(&path)) {
         chains.push(("env", vec![env.clone(), target.clone()]));
         chains.push(("env env env", vec![env.clone(), env.clone(), env, target.clone()]));
     }
@@ -101,7 +101,7 @@ fn script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> 
     Ok(super::text(&path))
 }
 
-/// A shim and its manager. The only version is `current`.
+/// Writes a shim and its manager, whose only version is `current`. Returns the path of the shim.
 fn manager(directory: &Path, target: &Path) -> Result<String, LabError> {
     let version = directory.join("current");
     let doing = || LabError::doing("create a version");

@@ -1,4 +1,4 @@
-//! Launch cost by the parent's threads, and how long another thread that needs the memory's lock stalls.
+//! Launch cost by the number of the parent's threads, and how long a launch stalls another thread that needs the memory lock.
 
 use std::rc::Rc;
 
@@ -15,8 +15,8 @@ const QUICK_COUNTS: [u64; 2] = [0, 10];
 const LARGE_BYTES: u64 = 250_000_000;
 const QUICK_LARGE_BYTES: u64 = 16_000_000;
 /// The number of measured columns: wall and stall.
-const MEASURES: usize = 2;
-/// The minimum number of launches with the neighbour in each batch.
+const MEASURED_COLUMNS: usize = 2;
+/// The minimum number of launches in each batch with the neighbour, the thread of `worker/stall.rs`.
 const MIN_STALLS: u32 = 5;
 /// Baselines without a launch: pauses as long as launches by these mechanisms.
 const PAUSES: [(&str, Mechanism); 2] = [
@@ -42,8 +42,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.draw_bars(&["wall_ns", "stall_ns"]);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
     let large = context.size_of_each(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
-    let alone = (large > 0).then_some((0, large));
-    let settings = counts.iter().map(|threads| (*threads, 0)).chain(alone);
+    let large_parent = (large > 0).then_some((0, large));
+    let settings = counts.iter().map(|threads| (*threads, 0)).chain(large_parent);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (threads, memory_bytes) in settings {
         let setting = Setting {
@@ -55,10 +55,11 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         match Worker::start(&setting) {
             Ok(worker) => {
                 let worker = Rc::new(worker);
-                let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, context.tiny());
-                cases.extend(MECHANISMS.map(cased));
-                let paused = |(name, mechanism)| pause(keys(name), &worker, mechanism, context.tiny());
-                cases.extend(PAUSES.map(paused));
+                let launch_case =
+                    |mechanism: Mechanism| stall_case(keys(mechanism.name()), &worker, mechanism, context.tiny());
+                cases.extend(MECHANISMS.map(launch_case));
+                let pause_case = |(name, mechanism)| baseline_case(keys(name), &worker, mechanism, context.tiny());
+                cases.extend(PAUSES.map(pause_case));
             }
             Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
         }
@@ -77,17 +78,17 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Launches alone, and launches with the neighbour.
-fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+/// Returns a case of launches alone for the wall, and launches with the neighbour for the stall.
+fn stall_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
         let program = || program.clone();
-        let alone = worker.ask(&Request::Launch {
+        let alone = worker.request(&Request::Launch {
             mechanism,
             program: program(),
             count,
         })?;
-        let with_neighbour = worker.ask(&Request::Stall {
+        let with_neighbour = worker.request(&Request::Stall {
             mechanism,
             program: program(),
             // The maximum over a single launch depends too much on chance.
@@ -95,23 +96,23 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
         })?;
         Ok(vec![alone[WALL], with_neighbour[STALL]])
     };
-    Case::new(keys, run).promises(MEASURES)
+    Case::new(keys, run).quiet_columns(MEASURED_COLUMNS)
 }
 
-/// Pauses with the neighbour, each as long as a launch currently takes.
-fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+/// Returns a case of pauses with the neighbour. Each pause is as long as a launch currently takes.
+fn baseline_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
-        let launched = worker.ask(&Request::Launch {
+        let launched = worker.request(&Request::Launch {
             mechanism,
             program: program.clone(),
             count,
         })?;
-        let with_neighbour = worker.ask(&Request::Idle {
+        let with_neighbour = worker.request(&Request::Idle {
             pause_ns: launched[WALL],
             count: count.max(MIN_STALLS),
         })?;
         Ok(vec![with_neighbour[WALL], with_neighbour[STALL]])
     };
-    Case::new(keys, run).promises(MEASURES)
+    Case::new(keys, run).quiet_columns(MEASURED_COLUMNS)
 }

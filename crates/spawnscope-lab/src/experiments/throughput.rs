@@ -10,15 +10,16 @@ use crate::outcome::{Outcome, Scale, Unit, Value, key, measure};
 use crate::worker::protocol::{Request, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// Threads, and children in flight per thread.
+/// Numbers of threads, and of children in flight per thread.
 const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
 const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
 /// The minimum number of launches per thread.
 const MIN_LAUNCHES: u32 = 40;
-/// How many times the children in flight are replaced at least. More would leave fewer rounds, and wider intervals.
-const FILLS: u32 = 3;
-/// Mechanisms with a shell are ten times slower; with as many of them as of others, all cases would get few rounds.
-const MAX_SHELLS: u32 = 8;
+/// How many times all children in flight are replaced, at least. With more replacements, there would be fewer rounds and wider intervals.
+const MIN_REPLACEMENTS: u32 = 3;
+/// The maximum number of children in flight for mechanisms with a shell. They are ten times slower; with more children, all cases would get
+/// fewer rounds.
+const MAX_SHELLS_IN_FLIGHT: u32 = 8;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -49,9 +50,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     outcome.note(format!("{cpus} CPUs are available; in flight: per thread"));
     outcome.note("counting starts when all are in flight; system() waits for its child, so it never has more than one");
-    if shapes.iter().any(|(_, in_flight)| *in_flight > MAX_SHELLS) {
+    if shapes.iter().any(|(_, in_flight)| *in_flight > MAX_SHELLS_IN_FLIGHT) {
         outcome.note(format!(
-            "popen: at most {MAX_SHELLS} in flight, since each is a shell that starts another process, and more of them would slow down \
+            "popen: at most {MAX_SHELLS_IN_FLIGHT} in flight, since each is a shell that starts another process, and more of them would slow down \
              the other cases"
         ));
     }
@@ -61,7 +62,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 fn max_in_flight(mechanism: Mechanism) -> u32 {
     match mechanism {
         Mechanism::System => 1,
-        Mechanism::Popen => MAX_SHELLS,
+        Mechanism::Popen => MAX_SHELLS_IN_FLIGHT,
         _ => u32::MAX,
     }
 }
@@ -79,13 +80,13 @@ fn case<'a>(
     ];
     let program = context.tiny_for(mechanism);
     let worker = Rc::clone(worker);
-    Case::whole(keys, move || {
-        worker.ask(&Request::Throughput {
+    Case::with_own_work(keys, move || {
+        worker.request(&Request::Throughput {
             mechanism,
             program: program.clone(),
             threads,
             in_flight,
-            count: threads * MIN_LAUNCHES.max(FILLS * in_flight),
+            count: threads * MIN_LAUNCHES.max(MIN_REPLACEMENTS * in_flight),
         })
     })
 }

@@ -1,4 +1,4 @@
-//! How an outcome is drawn: the chart with its scales, and the lines fitted to its series.
+//! The chart of an outcome: its axes, its series, and the lines fitted to them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::linearity::Linearity;
 /// A straight line through the points of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The name of the series, as in the chart.
+    /// The name of the series in the chart.
     pub series: String,
     /// The line's value at x = 0, in nanoseconds.
     pub at_zero_ns: f64,
-    /// The slope in nanoseconds per 1,000,000 bytes, or per unit of the x axis.
+    /// The slope in nanoseconds per `per`.
     pub slope_ns: f64,
-    /// The interval of the slope that the noise of the points allows.
+    /// The interval of the slope, according to the noise of the points.
     #[serde(default)]
     pub slope_interval_ns: Option<[f64; 2]>,
-    /// The unit of the x axis for the slope: `MB`, `file`.
+    /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column, such as `open file`.
     pub per: String,
     /// The share of the variance that the line explains; unknown if nothing varies.
     pub r_squared: Option<f64>,
@@ -25,7 +25,7 @@ pub struct Fit {
     pub linearity: Linearity,
 }
 
-/// How an experiment is drawn, and laid out on a terminal: one row per series, one column per x.
+/// How an experiment is drawn, and how it is shown in a terminal: one row per series, one column per x.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
     /// The column along the x axis.
@@ -38,7 +38,7 @@ pub struct Chart {
     pub x_scale: Scale,
     /// The scale of the y axis.
     pub y_scale: Scale,
-    /// Curves published by others.
+    /// Curves that others have published.
     pub published: Vec<Published>,
 }
 
@@ -46,16 +46,16 @@ pub struct Chart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Linear.
+    /// A linear scale.
     Linear,
-    /// Logarithmic.
+    /// A logarithmic scale.
     Logarithmic,
 }
 
-/// A curve published by others.
+/// A curve that others have published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Its label.
+    /// The label of the curve.
     pub label: String,
     /// The points, in the units of the axes.
     pub points: Vec<(f64, f64)>,

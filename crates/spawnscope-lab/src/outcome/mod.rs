@@ -1,5 +1,5 @@
-//! The result of an experiment: columns, rows of keys and estimates, fits, and the preferred chart. This is the JSON contract of `bench
-//! --json`, which `--compare` reads.
+//! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These types define the JSON that `bench --json`
+//! writes and `--compare` reads.
 
 mod chart;
 mod rows;
@@ -13,8 +13,8 @@ pub use self::rows::{Column, Row, Unit, Value, key, measure};
 use super::harness::{Estimate, MIN_ROUNDS, Measured};
 use super::machine::Machine;
 
-/// A value that rows have in addition to their columns: the number of launches per round. Missing if the case determines its own amount of
-/// work.
+/// The name of a value that rows have in addition to their columns: the number of launches per round. It is missing if the case determines
+/// its own amount of work.
 pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -26,12 +26,12 @@ pub struct Report {
     pub schema_version: u32,
     /// The machine that was measured.
     pub machine: Machine,
-    /// Whether it is a quick run, with wider intervals and smaller sizes.
+    /// Whether the run was quick, with wider intervals and smaller sizes.
     pub quick: bool,
     /// The time for each experiment, in seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
-    /// Whether it was interrupted before all experiments were finished.
+    /// Whether the run was interrupted before all experiments were finished.
     pub interrupted: bool,
     /// The experiments that were not run because of the interruption.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report without experiments so far.
+    /// Returns a report without experiments.
     #[must_use]
     pub fn new(machine: Machine, quick: bool) -> Report {
         Report {
@@ -61,7 +61,7 @@ impl Report {
 pub struct Outcome {
     /// The name on the command line.
     pub name: String,
-    /// A sentence that says what was measured.
+    /// The title, which says what was measured.
     pub title: String,
     /// The columns of the rows, in order.
     pub columns: Vec<Column>,
@@ -69,19 +69,19 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// Straight lines through the points of the chart's series.
     pub fits: Vec<Fit>,
-    /// How to draw the points.
+    /// How to draw the rows as curves.
     pub chart: Option<Chart>,
     /// If there is no chart, the columns to draw as bars, one group of bars per row.
     #[serde(default)]
     pub bars: Vec<String>,
-    /// The executables of cases that launch installed programs. Programs of the same name may differ between machines.
+    /// The file of each installed program that cases launch, by the name of the program. The file may differ between machines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Notes for the reader: what was skipped, what is untrusted, what requires root.
+    /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and measurements that need root.
     pub notes: Vec<String>,
 }
 impl Outcome {
-    /// An outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
+    /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
     #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
         let first = columns.iter().find(|column| !column.is_key);
@@ -98,12 +98,12 @@ impl Outcome {
         }
     }
 
-    /// Draws these columns as bars, rather than only the first measurement.
+    /// Selects the columns to draw as bars. The default is the first measurement.
     pub fn draw_bars(&mut self, columns: &[&str]) {
         self.bars = columns.iter().map(|&name| name.to_owned()).collect();
     }
 
-    /// Draws a line for each series: the column `y` over the column `x`.
+    /// Sets the chart, which has a curve for each series: the column `y` over the column `x`.
     pub fn draw(&mut self, x: &str, y: &str, series: &[&str], [x_scale, y_scale]: [Scale; 2]) {
         self.chart = Some(Chart {
             x: x.to_owned(),
@@ -116,7 +116,7 @@ impl Outcome {
     }
 
     /// Adds a published curve to the chart.
-    pub fn published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
+    pub fn add_published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         if let Some(chart) = &mut self.chart {
             chart.published.push(Published {
                 label: label.to_owned(),
@@ -125,7 +125,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a note for the reader.
+    /// Adds a note for the reader, unless it is a duplicate.
     pub fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -133,7 +133,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a row for each trusted case, and a note for each failed one.
+    /// Adds a row for each case with results, and a note for each failed case.
     pub fn add(&mut self, measured: &[Measured]) {
         for case in measured {
             if let Some(failure) = &case.failure {
@@ -161,7 +161,7 @@ impl Outcome {
     }
 
     /// Adds a column with the ratio of each case to a base, computed round by round; `column` is the index among the measurements. Adds
-    /// notes that explain it, and that name the cases where the noise is larger than the difference.
+    /// a note that explains the ratio, and one with the cases whose noise is larger than their difference from the base.
     pub fn compare(&mut self, title: &str, measured: &[Measured], base: &Measured, column: usize) {
         let name = "ratio";
         let compared = self.columns.iter().filter(|column| !column.is_key).nth(column);
@@ -172,7 +172,7 @@ impl Outcome {
         ));
         self.columns.push(measure(name, title, Unit::Ratio));
         let with_results = measured.iter().filter(|case| case.has_results());
-        let mut lost = Vec::new();
+        let mut within_noise = Vec::new();
         for (row, case) in self.rows.iter_mut().zip(with_results) {
             let ratio = (base.failure.is_none()).then(|| case.ratio(base, column)).flatten();
             if !std::ptr::eq(case, base)
@@ -180,15 +180,15 @@ impl Outcome {
                     .as_ref()
                     .is_some_and(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
             {
-                lost.push(case.label());
+                within_noise.push(case.label());
             }
             row.0.push((name.to_owned(), ratio.into()));
         }
         let others = self.rows.len().saturating_sub(1);
-        self.note_noise(&format!("from {}", base.label()), &lost, others, "cases");
+        self.note_noise(&format!("from {}", base.label()), &within_noise, others, "cases");
     }
 
-    /// Whether a numeric key has the same value in all rows.
+    /// Returns whether a column is a numeric key with the same value in all of several rows.
     #[must_use]
     pub fn is_the_same_in_all(&self, column: &Column) -> bool {
         let value = self.rows.first().map(|row| row.get(&column.name));
@@ -199,7 +199,7 @@ impl Outcome {
             && others.all(|row| Some(row.get(&column.name)) == value)
     }
 
-    /// The name of the series that a row belongs to.
+    /// Returns the name of the series that a row belongs to.
     #[must_use]
     pub fn series_of(&self, row: &Row) -> String {
         let parts = self.chart.iter().flat_map(|chart| &chart.series);
@@ -214,7 +214,7 @@ impl Outcome {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// The points of each series of the chart, in the order of measurement.
+    /// Returns the points of each series of the chart, in the order of the rows.
     #[must_use]
     pub fn series(&self) -> Vec<(String, Vec<(f64, &Estimate)>)> {
         let Some(chart) = &self.chart else { return Vec::new() };

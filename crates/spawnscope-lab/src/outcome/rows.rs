@@ -1,4 +1,4 @@
-//! The rows of an outcome: columns with units, and a value for each column.
+//! The columns of an outcome with their units, and its rows, which have a value for each column.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -11,11 +11,11 @@ pub struct Column {
     pub name: String,
     /// The heading in tables.
     pub title: String,
-    /// The unit of its values.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Whether it identifies the case, rather than being measured.
+    /// Whether the column identifies the case, instead of being measured.
     pub is_key: bool,
-    /// Whether its numbers were published by others: without intervals, and from another machine.
+    /// Whether others have published the numbers: these have no intervals, and are from another machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_published: bool,
 }
@@ -24,7 +24,7 @@ pub struct Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Text.
+    /// Text, without a unit.
     Text,
     /// Nanoseconds.
     Nanos,
@@ -49,17 +49,17 @@ pub enum Value {
     /// The text of a key.
     Text(String),
     /// The number of a key.
-    Number(#[serde(serialize_with = "whole_if_it_is")] f64),
+    Number(#[serde(serialize_with = "integer_if_exact")] f64),
     /// A measurement.
     Estimate(Estimate),
-    /// Not measured, or untrusted.
+    /// A value that was not measured, or cannot be trusted.
     Unknown,
 }
 
 /// Writes whole numbers as `16`, not `16.0`.
-fn whole_if_it_is<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
+fn integer_if_exact<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT {
         serializer.serialize_i64(*number as i64)
     } else {
         serializer.serialize_f64(*number)
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for Row {
 }
 
 impl Row {
-    /// The value in a column.
+    /// Returns the value in a column; `Unknown` if the row lacks the column.
     #[must_use]
     pub fn get(&self, column: &str) -> &Value {
         let found = self.0.iter().find(|(name, _)| name == column);
@@ -91,7 +91,7 @@ impl Row {
 }
 
 impl Value {
-    /// The number: of a key, or the median of a measurement.
+    /// Returns the number of a key, or the median of a measurement.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The estimate, if it is one.
+    /// Returns the estimate, if the value is one.
     #[must_use]
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
@@ -135,7 +135,7 @@ impl From<Option<Estimate>> for Value {
     }
 }
 
-/// A key column.
+/// Returns a key column.
 #[must_use]
 pub fn key(name: &str, title: &str, unit: Unit) -> Column {
     Column {
@@ -147,7 +147,7 @@ pub fn key(name: &str, title: &str, unit: Unit) -> Column {
     }
 }
 
-/// A column of measurements.
+/// Returns a column of measurements.
 #[must_use]
 pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
     Column {

@@ -1,5 +1,5 @@
-//! Allocates memory, descriptors and threads, which make launches slow. Populates the memory and checks huge pages, because memory that is
-//! not populated costs nothing.
+//! Allocates memory, descriptors and threads, which make launches slow. Memory affects launches only if its pages exist, so all of it is
+//! populated. If huge pages are requested, checks that the kernel provides them.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,12 @@ use super::protocol::{Pages, Setting};
 use crate::LabError;
 use spawnscope_system::launch_timing::memory::Memory;
 
-/// The size of a huge page, which must be aligned to it.
+/// The size of a huge page in bytes, and its alignment.
 const HUGE_PAGE: usize = 2 << 20;
-/// The stack size of threads, which only sleep.
+/// The stack size of the threads, which only sleep.
 const STACK_BYTES: usize = 64 << 10;
-/// The minimum share of the memory that must be in huge pages, if they are requested.
-const HUGE_ENOUGH: f64 = 0.9;
+/// The minimum share of the memory that must be in huge pages, if these are requested.
+const MIN_HUGE_SHARE: f64 = 0.9;
 
 /// The allocated resources. Dropping them releases the memory and the files.
 pub struct Ballast {
@@ -30,7 +30,7 @@ pub struct Ballast {
 
 impl Ballast {
     /// Allocates everything in the setting.
-    pub fn take(setting: &Setting) -> Result<Ballast, LabError> {
+    pub fn allocate(setting: &Setting) -> Result<Ballast, LabError> {
         setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
         for _ in 0..setting.threads {
@@ -48,18 +48,18 @@ impl Ballast {
             memory: Vec::new(),
             _files: files,
         };
-        ballast.renew()?;
+        ballast.replace_memory()?;
         Ok(ballast)
     }
 
-    /// Replaces the memory, because a fork leaves shared pages, or split huge pages.
-    pub fn renew(&mut self) -> Result<(), LabError> {
+    /// Replaces the memory. This is necessary because a fork leaves shared pages, or split huge pages.
+    pub fn replace_memory(&mut self) -> Result<(), LabError> {
         self.memory.clear();
         let Setting {
             memory_bytes, pages, ..
         } = self.setting;
         if memory_bytes > 0 {
-            self.memory.push(populated(memory_bytes as usize, pages)?);
+            self.memory.push(map_populated(memory_bytes as usize, pages)?);
             if pages == Pages::Huge {
                 check_huge(memory_bytes)?;
             }
@@ -69,7 +69,7 @@ impl Ballast {
 
     /// Allocates additional memory.
     pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
-        self.memory.push(populated(bytes, Pages::Small)?);
+        self.memory.push(map_populated(bytes, Pages::Small)?);
         Ok(())
     }
 
@@ -84,13 +84,13 @@ fn open_files(count: u64) -> Result<Vec<File>, LabError> {
     (0..count).map(open).collect()
 }
 
-/// Sets the soft limit, as far as the hard limit allows.
+/// Sets the soft limit on open files, at most to the hard limit.
 fn limit_files(wanted: u64) -> Result<(), LabError> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("read a limit", errno))?;
-    setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map_err(|errno| failed("set a limit", errno))
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| system_error("read a limit", errno))?;
+    setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map_err(|errno| system_error("set a limit", errno))
 }
 
-fn failed(doing: &str, errno: nix::errno::Errno) -> LabError {
+fn system_error(doing: &str, errno: nix::errno::Errno) -> LabError {
     LabError::System {
         doing: doing.to_owned(),
         source: errno.into(),
@@ -102,7 +102,7 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
     let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
     let kilobytes: Option<u64> = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
     match kilobytes {
-        Some(kilobytes) if (kilobytes * 1024) as f64 >= HUGE_ENOUGH * bytes as f64 => Ok(()),
+        Some(kilobytes) if (kilobytes * 1024) as f64 >= MIN_HUGE_SHARE * bytes as f64 => Ok(()),
         Some(kilobytes) => Err(LabError::Unavailable(format!(
             "the kernel put only {} of {} into huge pages",
             spawnscope_data::units::bytes(kilobytes * 1024),
@@ -114,13 +114,13 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
     }
 }
 
-/// Maps memory of this kind and populates all its pages.
-fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
+/// Maps memory with this kind of pages, and populates it.
+fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     let map = || -> io::Result<Memory> {
         match pages {
             Pages::Small => {
                 let memory = Memory::map(bytes)?;
-                // Fails on kernels without huge pages, where nothing needs to be done.
+                // Ignore failure: a kernel without huge pages rejects the advice, but needs none.
                 let _ = memory.advise(libc::MADV_NOHUGEPAGE);
                 memory.populate();
                 Ok(memory)
@@ -132,7 +132,7 @@ fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
                 Ok(memory)
             }
             Pages::File => {
-                let memory = Memory::map_file(file_of(bytes as u64)?.as_fd(), bytes)?;
+                let memory = Memory::map_file(allocated_file(bytes as u64)?.as_fd(), bytes)?;
                 memory.read();
                 Ok(memory)
             }
@@ -142,12 +142,12 @@ fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     map().map_err(LabError::doing(doing))
 }
 
-/// Creates an anonymous file with all its blocks allocated. Otherwise, if the file system runs out of space while the mapping is read, the
-/// kernel kills the reader.
-fn file_of(bytes: u64) -> io::Result<File> {
+/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping is read, the kernel would
+/// kill the reader.
+fn allocated_file(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // A file system that cannot preallocate supports holes, or has no storage.
+        // A file system that cannot preallocate needs no blocks for reading: it supports holes, or has no storage.
         Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
         done => done?,
     }

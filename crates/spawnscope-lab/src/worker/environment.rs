@@ -1,4 +1,4 @@
-//! The environment of a worker and its children: that of bench, except for variables that an experiment sets or removes.
+//! The environment of a worker and its children, which is that of bench except for variables that an experiment sets or removes.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 /// The prefix of the dynamic loader's variables.
 const LOADER: &[u8] = b"LD_";
 
-/// The differences between a worker's environment and that of bench.
+/// The differences of a worker's environment from that of bench.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
     removed: Vec<OsString>,
@@ -14,8 +14,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Removes the variables that control the loader's search path, preloaded libraries and binding, for experiments whose cases define
-    /// these themselves.
+    /// Returns an environment without the loader's variables, for experiments whose cases define the search path, preloaded libraries and
+    /// binding themselves.
     #[must_use]
     pub fn without_loader_variables() -> Environment {
         Environment::without_loader_variables_among(std::env::vars_os().map(|(name, _)| name))
@@ -32,14 +32,14 @@ impl Environment {
         }
     }
 
-    /// Sets this variable.
+    /// Adds a variable, or replaces its value.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Environment {
         self.set.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
-    /// A note for the reader about variables that were removed for the children.
+    /// Returns a note for the reader about variables that children lack; `None` if no variable is removed.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let names: Vec<_> = self.removed.iter().map(|name| name.to_string_lossy()).collect();
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_variables_go_and_others_stay() {
+    fn only_loader_variables_are_removed() {
         let names = ["LD_PRELOAD", "LDFLAGS", "PATH", "LD_BIND_NOW"].map(OsString::from);
         let environment = Environment::without_loader_variables_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
         let note = environment.note().unwrap();

@@ -1,4 +1,4 @@
-//! Starts a program by any mechanism, waits for it, and verifies that it ran.
+//! Starts a program by any mechanism, waits for it, and checks that it ran.
 
 use std::ffi::{CString, c_char};
 use std::fs::File;
@@ -10,41 +10,46 @@ use nix::unistd::pipe2;
 use vspawn::{Command, Prepared, Stdio};
 
 use super::Mechanism;
-use super::ending::ending;
 use super::protocol::Program;
 use super::raw::{Closing, Raw};
+use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_system::ExecStrings;
 use spawnscope_system::launch_timing::clone::CloneCall;
 use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
-/// A limit of a billion, as in some containers, would keep a close loop busy for minutes.
-const MAX_LOOP: usize = 1 << 20;
+/// The maximum number of descriptors that a close loop may have to close. A limit on open files of a billion, as in some containers, would
+/// keep it busy for minutes.
+const MAX_CLOSED_DESCRIPTORS: usize = 1 << 20;
 
-/// Everything that launches of one program need, prepared before the first.
+/// Everything that launches of one program need, prepared before the first launch.
 pub struct Launcher<'p> {
     program: &'p Program,
     path: CString,
     argv: ExecStrings,
-    /// The command line for a shell.
-    line: CString,
+    /// The program and its arguments, quoted for a shell.
+    shell_command: CString,
     prepared: Prepared,
+    /// The limit on open files.
     max_files: usize,
-    /// Raw children that are currently not running.
+    /// `Raw` values without a running child, for further launches.
     idle: Vec<(Closing, Box<Raw>)>,
 }
 
-/// A child that has not been waited for.
+/// A child that has not yet been waited for.
 pub enum Running {
+    /// A child without further resources.
     Pid(i32),
     /// A child that runs on the stack of its `Raw`.
     Raw(i32, Closing, Box<Raw>),
     Vspawn(vspawn::Child),
+    /// A child with the pipe of its output.
     Piped(i32, File),
     VspawnPiped(vspawn::Child, File),
+    /// A child of popen.
     Stream(*mut libc::FILE),
-    /// A child that had ended when the call returned, with this wait status.
+    /// The wait status of a child that had ended when the call returned.
     Ended(i32),
 }
 
@@ -59,7 +64,7 @@ impl<'p> Launcher<'p> {
         // SAFETY: a plain query.
         let max_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
         let max_files = usize::try_from(max_files).unwrap_or(usize::MAX);
-        if mechanism == Mechanism::CloseLoop && max_files > MAX_LOOP {
+        if mechanism == Mechanism::CloseLoop && max_files > MAX_CLOSED_DESCRIPTORS {
             return Err(LabError::Unavailable(format!(
                 "a close loop up to the limit of {max_files} open files would take minutes"
             )));
@@ -68,7 +73,7 @@ impl<'p> Launcher<'p> {
             program,
             path,
             argv: ExecStrings::new(strings),
-            line: line.unwrap_or_default(),
+            shell_command: line.unwrap_or_default(),
             prepared: command(mechanism, program)
                 .prepare()
                 .map_err(|error| LabError::Unavailable(error.to_string()))?,
@@ -97,25 +102,25 @@ impl<'p> Launcher<'p> {
             }
             Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
-            // SAFETY: passes a valid string.
-            Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.line.as_ptr()) })),
+            // SAFETY: the string is valid.
+            Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
             Mechanism::Popen => self.popen(),
-            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(other),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(to_io_error),
             Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
                 let child = command(mechanism, self.program).spawn();
-                child.map(Running::Vspawn).map_err(other)
+                child.map(Running::Vspawn).map_err(to_io_error)
             }
             Mechanism::VspawnDetached => {
                 let child = command(mechanism, self.program).spawn_nowait();
-                child.map(Running::Vspawn).map_err(other)
+                child.map(Running::Vspawn).map_err(to_io_error)
             }
             Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
         };
         started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
     }
 
-    /// Makes an uncounted launch before counted ones, because a launch after other work finds cold caches. A single launch has none before
-    /// it.
+    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds cold caches. Does nothing before a
+    /// single launch.
     pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
         if count < 2 {
             return Ok(());
@@ -143,24 +148,24 @@ impl<'p> Launcher<'p> {
                 status.map(|status| (status, None))
             }
             Running::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
-            Running::Piped(pid, output) => read(output).and_then(|said| Ok((wait(pid)?, Some(said)))),
-            Running::VspawnPiped(mut child, output) => {
-                read(output).and_then(|said| Ok((wait_for(&mut child)?, Some(said))))
+            Running::Piped(pid, pipe) => read(pipe).and_then(|output| Ok((wait(pid)?, Some(output)))),
+            Running::VspawnPiped(mut child, pipe) => {
+                read(pipe).and_then(|output| Ok((wait_for(&mut child)?, Some(output))))
             }
             Running::Stream(stream) => Ok(read_stream(stream)),
             Running::Ended(status) => Ok((status, None)),
         };
-        let (status, said) = ended.map_err(LabError::doing("wait for a child"))?;
-        let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
-        match said {
-            _ if !right_end => Err(LabError::Invalid(format!(
+        let (status, output) = ended.map_err(LabError::doing("wait for a child"))?;
+        let is_expected_status = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
+        match output {
+            _ if !is_expected_status => Err(LabError::Invalid(format!(
                 "a child of {} ended with {} instead of exit status {}",
                 mechanism.name(),
-                ending(status),
+                describe(status),
                 self.program.status
             ))),
-            Some(said) if said != self.program.says => Err(LabError::Invalid(format!(
-                "a child of {} wrote {said:?} instead of {:?}",
+            Some(output) if output != self.program.says => Err(LabError::Invalid(format!(
+                "a child of {} wrote {output:?} instead of {:?}",
                 mechanism.name(),
                 self.program.says
             ))),
@@ -169,7 +174,7 @@ impl<'p> Launcher<'p> {
     }
 
     fn fork(&self, exec: bool) -> io::Result<i32> {
-        // SAFETY: the child only makes system calls, and exits.
+        // SAFETY: the child only makes system calls and exits.
         match unsafe { libc::fork() } {
             // SAFETY: see above.
             0 => unsafe {
@@ -185,8 +190,8 @@ impl<'p> Launcher<'p> {
     }
 
     fn raw(&mut self, call: CloneCall, closing: Closing) -> io::Result<Running> {
-        let fits = self.idle.iter().position(|(other, _)| *other == closing);
-        let raw = match fits {
+        let idle = self.idle.iter().position(|(other, _)| *other == closing);
+        let raw = match idle {
             Some(position) => self.idle.swap_remove(position).1,
             None => Raw::new(&self.path, &self.argv, closing, self.max_files)?,
         };
@@ -228,8 +233,8 @@ impl<'p> Launcher<'p> {
     }
 
     fn popen(&self) -> io::Result<Running> {
-        // SAFETY: passes valid strings.
-        let stream = unsafe { libc::popen(self.line.as_ptr(), c"r".as_ptr()) };
+        // SAFETY: both strings are valid.
+        let stream = unsafe { libc::popen(self.shell_command.as_ptr(), c"r".as_ptr()) };
         if stream.is_null() {
             return Err(io::Error::last_os_error());
         }
@@ -238,7 +243,7 @@ impl<'p> Launcher<'p> {
 }
 
 fn vspawn_with_pipe(program: &Program) -> io::Result<Running> {
-    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(other)?;
+    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(to_io_error)?;
     let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
     Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
 }
@@ -253,7 +258,7 @@ fn command(mechanism: Mechanism, program: &Program) -> Command {
     command
 }
 
-fn other(error: vspawn::Error) -> io::Error {
+fn to_io_error(error: vspawn::Error) -> io::Error {
     io::Error::other(error)
 }
 
@@ -268,28 +273,28 @@ fn wait(pid: i32) -> io::Result<i32> {
 
 fn wait_for(child: &mut vspawn::Child) -> io::Result<i32> {
     use std::os::unix::process::ExitStatusExt;
-    child.wait().map(ExitStatusExt::into_raw).map_err(other)
+    child.wait().map(ExitStatusExt::into_raw).map_err(to_io_error)
 }
 
-fn read(mut output: File) -> io::Result<String> {
-    let mut said = String::new();
-    output.read_to_string(&mut said)?;
-    Ok(said)
+fn read(mut pipe: File) -> io::Result<String> {
+    let mut output = String::new();
+    pipe.read_to_string(&mut output)?;
+    Ok(output)
 }
 
-/// The wait status and the output.
+/// Reads the output of a child of popen, and waits for the child. Returns the wait status and the output.
 fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut buffer = [0u8; 256];
-    // SAFETY: passes the real length of the buffer; the stream is read to its end and closed once.
+    // SAFETY: the length is that of the buffer; the stream is read to its end and closed once.
     let status = unsafe {
         loop {
             match libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) {
                 0 => break,
-                length => said.extend_from_slice(&buffer[..length]),
+                length => output.extend_from_slice(&buffer[..length]),
             }
         }
         libc::pclose(stream)
     };
-    (status, Some(String::from_utf8_lossy(&said).into_owned()))
+    (status, Some(String::from_utf8_lossy(&output).into_owned()))
 }

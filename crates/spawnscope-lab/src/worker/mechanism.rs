@@ -2,53 +2,53 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A way to create a process.
+/// A launch mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mechanism {
-    /// fork; the child exits at once.
+    /// fork; the child exits immediately.
     ForkExit,
     /// fork and exec.
     ForkExec,
-    /// vfork and exec: the parent's thread waits until the child has called exec.
+    /// vfork and exec. The thread of the parent waits until the child has called exec.
     VforkExec,
     /// clone with CLONE_VM and CLONE_VFORK, with a separate stack.
     Clone,
     /// clone3 with CLONE_VM, CLONE_VFORK, CLONE_PIDFD and CLONE_CLEAR_SIGHAND.
     Clone3,
-    /// clone with CLONE_VM: the parent continues at once.
+    /// clone with CLONE_VM. The parent continues immediately.
     CloneDetached,
     /// posix_spawn of the C library.
     PosixSpawn,
     /// posix_spawnp of the C library, which searches PATH.
     PosixSpawnp,
-    /// `PosixSpawn`, with the child's output read from a pipe.
+    /// Like `PosixSpawn`, but reads the child's output from a pipe.
     PosixSpawnPipe,
-    /// system of the C library, with a shell.
+    /// system of the C library, which starts a shell.
     System,
-    /// popen of the C library, with a shell, reading its output.
+    /// popen of the C library, which starts a shell and reads its output.
     Popen,
     /// The vspawn library of this workspace, with a new command for each launch.
     Vspawn,
-    /// vspawn, with one prepared command for all launches.
+    /// Like `Vspawn`, but with one prepared command for all launches.
     VspawnPrepared,
-    /// `Vspawn`, with the child's output read from a pipe.
+    /// Like `Vspawn`, but reads the child's output from a pipe.
     VspawnPipe,
-    /// `Vspawn`, without waiting for the exec.
+    /// Like `Vspawn`, but does not wait for the exec.
     VspawnDetached,
-    /// `Vspawn`, with all other descriptors closed in the child.
+    /// Like `Vspawn`, but the child closes all descriptors except standard input, output and error.
     VspawnCloseOthers,
-    /// vfork; the child closes each number up to the limit.
+    /// vfork; the child closes every possible descriptor up to the limit, one by one.
     CloseLoop,
-    /// vfork; the child closes each number that it finds in /proc/self/fd.
+    /// vfork; the child closes each descriptor that it finds in /proc/self/fd.
     CloseProc,
-    /// vfork; the child closes all with one close_range.
+    /// vfork; the child closes all descriptors with one close_range.
     CloseRange,
-    /// clone with additional CLONE_FILES; the child gets its own descriptor table from close_range with CLOSE_RANGE_UNSHARE.
+    /// clone with CLONE_VM, CLONE_VFORK and CLONE_FILES; the child gets its own descriptor table by close_range with CLOSE_RANGE_UNSHARE.
     CloseUnshare,
 }
 
 impl Mechanism {
-    /// The name in tables.
+    /// Returns the name that tables show.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,9 +75,9 @@ impl Mechanism {
         }
     }
 
-    /// Whether the child's output is read from a pipe.
+    /// Returns whether the mechanism reads the child's output from a pipe.
     #[must_use]
-    pub fn reads(self) -> bool {
+    pub fn reads_output(self) -> bool {
         matches!(
             self,
             Mechanism::PosixSpawnPipe | Mechanism::VspawnPipe | Mechanism::Popen

@@ -1,11 +1,10 @@
-//! The launching processes. The cost of a launch depends on the parent's memory, descriptors and threads, so each parent is a separate
-//! process: spawnscope again, with a hidden verb. `protocol` defines the messages.
+//! The workers: processes that launch. The cost of a launch depends on the parent's memory, descriptors and threads, so each parent is a
+//! separate process. It executes spawnscope with a hidden verb. `protocol` defines the messages.
 
 pub mod protocol;
 pub mod serve;
 
 mod ballast;
-mod ending;
 mod environment;
 mod launcher;
 mod mechanism;
@@ -14,6 +13,7 @@ mod raw;
 mod rewrite;
 mod stall;
 mod throughput;
+mod wait_status;
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -23,15 +23,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 pub use environment::Environment;
 pub use mechanism::Mechanism;
 
-use self::ending::ending;
 use self::protocol::{Reply, Request, Setting};
+use self::wait_status::describe;
 use super::LabError;
 
 /// The hidden verb that runs spawnscope as a worker.
 pub const VERB: &str = "lab-worker";
 
-/// A process that launches on request; dropping this ends it. If it died, it is started again for the next request, so that one case cannot
-/// affect the others.
+/// A process that launches on request. Dropping the `Worker` ends the process. If the process dies, it is started again for the next
+/// request, so that one case cannot affect the others.
 pub struct Worker {
     setting: String,
     environment: Environment,
@@ -42,15 +42,15 @@ impl Worker {
     /// Starts a worker with this setting.
     ///
     /// # Errors
-    /// If it cannot be started, or cannot take on the setting.
+    /// If the worker cannot be started, or cannot allocate what the setting requires.
     pub fn start(setting: &Setting) -> Result<Worker, LabError> {
         Worker::start_with(setting, Environment::default())
     }
 
-    /// Starts a worker with another environment than that of bench.
+    /// Starts a worker with an environment that differs from that of bench.
     ///
     /// # Errors
-    /// As `start`.
+    /// The same as for `start`.
     pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
         let worker = Worker {
             setting: serde_json::to_string(setting).map_err(|error| LabError::Invalid(error.to_string()))?,
@@ -65,7 +65,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the request failed, or if its result cannot be trusted.
-    pub fn ask(&self, request: &Request) -> Result<Vec<f64>, LabError> {
+    pub fn request(&self, request: &Request) -> Result<Vec<f64>, LabError> {
         let mut line = serde_json::to_string(request).map_err(|error| LabError::Invalid(error.to_string()))?;
         line.push('\n');
         let mut process = match self.process.take() {
@@ -74,22 +74,22 @@ impl Worker {
         };
         // If writing fails, there is no reply either, which is handled below.
         let _ = process.input.write_all(line.as_bytes());
-        match process.answer() {
-            Some(answer) => {
+        match process.read_reply() {
+            Some(reply) => {
                 self.process.replace(Some(process));
-                answer
+                reply
             }
             None => Err(process.end()),
         }
     }
 
-    /// Starts a process, which has reported that it is ready.
+    /// Starts a process, and waits until it reports that it is ready.
     fn start_process(&self) -> Result<Process, LabError> {
         loop {
             let mut process = self.spawn()?;
-            match process.answer() {
-                Some(answer) => return answer.map(|_| process),
-                // Ctrl-C may arrive before the worker is in its own process group; try again.
+            match process.read_reply() {
+                Some(reply) => return reply.map(|_| process),
+                // Ctrl-C arrived before the worker was in its own process group; try again.
                 None if process
                     .child
                     .wait()
@@ -136,8 +136,8 @@ struct Process {
 }
 
 impl Process {
-    /// Its reply; `None` if it has ended.
-    fn answer(&mut self) -> Option<Result<Vec<f64>, LabError>> {
+    /// Reads a reply; returns `None` if the process has ended.
+    fn read_reply(&mut self) -> Option<Result<Vec<f64>, LabError>> {
         let mut line = String::new();
         self.output.read_line(&mut line).ok()?;
         Some(match serde_json::from_str(&line).ok()? {
@@ -147,14 +147,14 @@ impl Process {
         })
     }
 
-    /// Ends it by closing its input, and returns an error with its status, in case its end was unexpected.
+    /// Ends the process by closing its input. Returns an error with its exit status, for callers that did not expect the end.
     fn end(self) -> LabError {
         let Process { mut child, input, .. } = self;
         drop(input);
         let how = match child.wait() {
             Ok(status) => match status.signal() {
                 Some(libc::SIGKILL) => "the launching process was killed, possibly out of memory".to_owned(),
-                _ => format!("the launching process ended with {}", ending(status.into_raw())),
+                _ => format!("the launching process ended with {}", describe(status.into_raw())),
             },
             Err(error) => format!("failed to wait for the launching process: {error}"),
         };

@@ -1,15 +1,15 @@
-//! What a worker can do, one function per request: timed launches here, the others in their own files.
+//! Performs the requests to a worker. Larger operations have files of their own.
 
 use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::ballast::Ballast;
-use super::ending::ending;
 use super::launcher::{Launcher, Running};
 use super::protocol::{Program, Request};
 use super::rewrite::rewrite;
 use super::stall::{idle, stall};
 use super::throughput::throughput;
+use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_data::statistics::median;
 use spawnscope_system::process::reap;
@@ -36,7 +36,7 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
             in_flight,
             count,
         } => throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count),
-        Request::AllAtOnce { paths, status } => all_at_once(paths, *status),
+        Request::AllAtOnce { paths, status } => launch_concurrently(paths, *status),
         Request::Rewrite { child } => rewrite(child, ballast),
     }
 }
@@ -52,9 +52,9 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
         calls.push(times.call.0 as f64);
     }
     let after = cpu_time();
-    let of_one = |spent: Duration| nanos(spent) / f64::from(count.max(1));
-    let user = of_one(after.0.saturating_sub(before.0));
-    let system = of_one(after.1.saturating_sub(before.1));
+    let per_launch = |spent: Duration| nanos(spent) / f64::from(count.max(1));
+    let user = per_launch(after.0.saturating_sub(before.0));
+    let system = per_launch(after.1.saturating_sub(before.1));
     Ok(vec![
         median(walls).unwrap_or_default(),
         median(calls).unwrap_or_default(),
@@ -68,7 +68,7 @@ fn nanos(span: Duration) -> f64 {
     span.as_nanos() as f64
 }
 
-/// User and system time of this process and of its reaped children.
+/// Returns the user and the system time of this process and of its reaped children.
 fn cpu_time() -> (Duration, Duration) {
     let mut sum = (Duration::ZERO, Duration::ZERO);
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
@@ -85,11 +85,12 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// Starts detached children, so that an exec that is delayed does not delay the others.
-fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
+/// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec
+/// of one does not delay the start of the others.
+fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let programs: Vec<Program> = paths
         .iter()
-        .map(|path| Program::new([path]).ends_with(status))
+        .map(|path| Program::new([path]).with_status(status))
         .collect();
     let mechanism = Mechanism::VspawnDetached;
     let mut launchers = programs
@@ -107,7 +108,7 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         }
     }
     let mut walls = Vec::new();
-    // Wait for all of them even after a failure; otherwise the next wait would return one of them.
+    // Wait for all children even after a failure. Otherwise a later wait would return one of them.
     while !running.is_empty() {
         let (pid, ended) = reap(-1).map_err(LabError::doing("wait for a child"))?;
         let Some(position) = running.iter().position(|(_, child)| child.id() == pid as u32) else {
@@ -117,7 +118,7 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
             failure = Some(LabError::Invalid(format!(
                 "a child ended with {} instead of exit status {status}",
-                ending(ended)
+                describe(ended)
             )));
         }
     }

@@ -1,4 +1,4 @@
-//! The requests to a worker, one line of JSON each, and its replies.
+//! The requests to a worker, and its replies. Each is one line of JSON.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use super::Mechanism;
 /// The properties of the launching process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Memory to populate, in addition to its own.
+    /// The number of bytes of memory to populate, in addition to the process's own.
     pub memory_bytes: u64,
-    /// The kind of pages of that memory.
+    /// The kind of pages of the populated memory.
     pub pages: Pages,
-    /// Descriptors to open, in addition to its own.
+    /// The number of files to open, in addition to the process's own.
     pub open_files: u64,
-    /// The limit on open files, which children inherit; `None`: unchanged.
+    /// The limit on open files, which children inherit; `None` leaves it unchanged.
     pub files_limit: Option<u64>,
-    /// Sleeping threads, in addition to the launching one.
+    /// The number of sleeping threads, in addition to the launching one.
     pub threads: u64,
 }
 
@@ -29,7 +29,7 @@ pub enum Pages {
     Small,
     /// Anonymous memory in huge pages.
     Huge,
-    /// A mapped file that has been read.
+    /// The pages of a mapped file, all of which have been read.
     File,
 }
 
@@ -45,7 +45,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program that exits with status 0 and writes nothing.
+    /// Returns a program that is expected to exit with status 0 and to write nothing.
     #[must_use]
     pub fn new<A: AsRef<Path>>(argv: impl IntoIterator<Item = A>) -> Program {
         let text = |argument: A| argument.as_ref().display().to_string();
@@ -58,24 +58,24 @@ impl Program {
 
     /// Sets the expected exit status.
     #[must_use]
-    pub fn ends_with(mut self, status: i32) -> Program {
+    pub fn with_status(mut self, status: i32) -> Program {
         self.status = status;
         self
     }
 
     /// Sets the expected output.
     #[must_use]
-    pub fn says(mut self, word: &str) -> Program {
-        word.clone_into(&mut self.says);
+    pub fn with_output(mut self, output: &str) -> Program {
+        output.clone_into(&mut self.says);
         self
     }
 }
 
 /// The index of the wall time in the reply to `Request::Launch`.
 pub const WALL: usize = 0;
-/// The index of the CPU time, user and system together.
+/// The index of the total CPU time in the reply to `Request::Launch`.
 pub const CPU: usize = 2;
-/// The index of the system time.
+/// The index of the system CPU time in the reply to `Request::Launch`.
 pub const SYSTEM: usize = 4;
 /// The index of the stall in the reply to `Request::Stall`.
 pub const STALL: usize = 1;
@@ -83,8 +83,8 @@ pub const STALL: usize = 1;
 /// A request. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Launch and wait `count` times. If that is more than once, an uncounted launch precedes them. Replies with the medians of wall and of
-    /// the time inside the call, and the means of total, user and system CPU time, including children.
+    /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first. The reply has the medians of the wall
+    /// and of the time inside the call, and the means of total, user and system CPU time, including children.
     Launch {
         /// The mechanism.
         mechanism: Mechanism,
@@ -93,13 +93,13 @@ pub enum Request {
         /// The number of launches.
         count: u32,
     },
-    /// Populate more memory. Replies without values.
+    /// Populate more memory. The reply has no values.
     Grow {
         /// The number of bytes.
         bytes: u64,
     },
-    /// Launch as for `Launch` while another thread maps and unmaps memory. Replies with medians over launches: wall, the other thread's
-    /// longest pause, time inside the call.
+    /// Launch like `Launch` while another thread maps and unmaps memory. The reply has medians over launches of the wall, of the other
+    /// thread's longest pause, and of the time inside the call.
     Stall {
         /// The mechanism.
         mechanism: Mechanism,
@@ -108,14 +108,16 @@ pub enum Request {
         /// The number of launches.
         count: u32,
     },
-    /// As `Stall`, but pause instead of launching. Replies with medians over pauses: their length, and the other thread's longest pause.
+    /// Like `Stall`, but pause instead of launching. The reply has medians over pauses of their real length, of the other thread's longest
+    /// pause, and of the requested length.
     Idle {
-        /// The length of each pause, during which the launching thread sleeps.
+        /// The length of each pause in nanoseconds. The launching thread sleeps.
         pause_ns: f64,
         /// The number of pauses.
         count: u32,
     },
-    /// Keep `in_flight` children of each thread running. Replies with the launches per second, from the time when all are in flight.
+    /// Keep `in_flight` children of each thread running. The reply has the launches per second, counted from the moment when all are in
+    /// flight.
     Throughput {
         /// The mechanism.
         mechanism: Mechanism,
@@ -128,31 +130,31 @@ pub enum Request {
         /// The total number of launches.
         count: u32,
     },
-    /// Launch all of these files at once. Replies with the time of each until it was reaped, in order of their ends.
+    /// Launch all of these files concurrently. The reply has the time of each until it was reaped, in the order in which they were reaped.
     AllAtOnce {
         /// The files.
         paths: Vec<String>,
         /// The expected exit status of each.
         status: i32,
     },
-    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child, during whose life
-    /// nothing was written. Replies with the three times.
+    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child during whose life
+    /// nothing was written. The reply has the three times.
     Rewrite {
         /// The child.
         child: Companion,
     },
 }
 
-/// A child that lives as long as its parent wants.
+/// A child that lives until its parent ends it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Companion {
-    /// A fork without exec: a snapshot.
+    /// A fork of the parent, without exec.
     Copy,
     /// Another program.
     Program {
         /// The mechanism.
         mechanism: Mechanism,
-        /// A program that exits with status 0 at the end of the file that it gets as an argument.
+        /// A program that reads the file that it gets as an argument, and then exits with status 0.
         program: Program,
     },
 }
@@ -160,10 +162,10 @@ pub enum Companion {
 /// A worker's reply.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// The request was performed, with these values.
+    /// The request was performed, and has these values.
     Done(Vec<f64>),
     /// The request cannot be performed here.
     Unavailable(String),
-    /// The request was performed incorrectly.
+    /// The request was performed incorrectly, so it has no valid values.
     Invalid(String),
 }

@@ -1,5 +1,5 @@
-//! Launches by bare system calls, without what a library adds: blocking signals, reporting errors, placing descriptors. The child runs in
-//! the parent's memory; it only makes system calls, and never returns.
+//! Launches by bare system calls. A library also blocks signals, reports errors and sets up descriptors, which these launches do not. The
+//! child runs in the parent's memory; it only makes system calls, and never returns.
 
 use std::ffi::{CStr, c_char};
 use std::io;
@@ -8,7 +8,7 @@ use spawnscope_system::ExecStrings;
 use spawnscope_system::arch::call;
 use spawnscope_system::launch_timing::clone::{ChildStack, CloneCall};
 
-/// The program of a raw child, and its stack. Boxed, because the child receives its address.
+/// The program of a child, and the child's stack. The value is boxed, because the child receives its address.
 pub struct Raw {
     path: *const c_char,
     argv: *const *const c_char,
@@ -21,22 +21,23 @@ pub struct Raw {
 /// How the child closes descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// By close-on-exec only.
+    /// The exec closes descriptors that are close-on-exec; the child closes none.
     Exec,
-    /// close(3), close(4), ... up to the limit.
+    /// The child calls close(3), close(4), ... up to the limit on open files.
     Loop,
-    /// Each number in /proc/self/fd.
+    /// The child closes each descriptor that it finds in /proc/self/fd.
     Proc,
-    /// One close_range.
+    /// The child calls close_range once.
     Range,
-    /// One close_range that also unshares the descriptor table.
+    /// The child calls close_range once, with CLOSE_RANGE_UNSHARE.
     Unshare,
 }
 
-const NAMES_BYTES: usize = 4096;
+/// The size of the buffer for directory entries.
+const LISTING_BYTES: usize = 4096;
 
 impl Raw {
-    /// `path` and `argv` must outlive all children.
+    /// Prepares launches of a program. `path` and `argv` must outlive all children.
     pub fn new(path: &CStr, argv: &ExecStrings, closing: Closing, max_files: usize) -> io::Result<Box<Raw>> {
         unsafe extern "C" {
             static environ: *const *const c_char;
@@ -54,14 +55,14 @@ impl Raw {
 
     /// Starts a child and returns its pid. The `Raw` of a detached child must not be used again before the child has ended.
     pub fn start(&self, call: CloneCall) -> io::Result<i32> {
-        // SAFETY: the child only makes system calls, on what the parent keeps. The caller waits before the stack is used again.
+        // SAFETY: the child only makes system calls, with memory that the parent keeps. The caller waits before it uses the stack again.
         unsafe { self.stack.start(call, child, std::ptr::from_ref(self).cast()) }
     }
 }
 
 unsafe extern "C" fn child(raw: *const u8) -> ! {
     const UNSHARE: usize = 2;
-    // SAFETY: the parent keeps everything that the pointers lead to.
+    // SAFETY: the parent keeps everything that the pointers point to.
     unsafe {
         let raw = &*raw.cast::<Raw>();
         match raw.closing {
@@ -89,21 +90,22 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
 
 /// Closes the descriptors listed in /proc/self/fd, except for the first three.
 unsafe fn close_listed() {
-    let mut names = [0u8; NAMES_BYTES];
+    let mut listing_buffer = [0u8; LISTING_BYTES];
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as usize;
-    // SAFETY: the path ends with NUL; passes the real length of the buffer; records are within it.
+    // SAFETY: the path ends with NUL, the length is that of the buffer, and all records are within it.
     unsafe {
         let directory = c"/proc/self/fd".as_ptr() as usize;
         let listing = call(libc::SYS_openat, [libc::AT_FDCWD as usize, directory, flags]);
         loop {
-            let arguments = [listing as usize, names.as_mut_ptr() as usize, NAMES_BYTES];
+            let arguments = [listing as usize, listing_buffer.as_mut_ptr() as usize, LISTING_BYTES];
             let length = call(libc::SYS_getdents64, arguments);
             if length <= 0 {
                 break;
             }
-            let mut at = 0;
-            while at < length as usize {
-                let record = names.as_ptr().add(at);
+            let mut offset = 0;
+            // The fields of `linux_dirent64`: `d_reclen` at offset 16, `d_name` at offset 19.
+            while offset < length as usize {
+                let record = listing_buffer.as_ptr().add(offset);
                 let mut digit = record.add(19);
                 let mut number = 0usize;
                 while (*digit).is_ascii_digit() {
@@ -113,7 +115,7 @@ unsafe fn close_listed() {
                 if number > 2 && number != listing as usize {
                     call(libc::SYS_close, [number, 0, 0]);
                 }
-                at += usize::from(record.add(16).cast::<u16>().read_unaligned());
+                offset += usize::from(record.add(16).cast::<u16>().read_unaligned());
             }
         }
         call(libc::SYS_close, [listing as usize, 0, 0]);

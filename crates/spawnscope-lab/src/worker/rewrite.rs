@@ -1,4 +1,4 @@
-//! What a child costs a parent that writes to its memory, while the child lives and after its end.
+//! Measures what a child costs a parent that writes to its memory, while the child lives and after its end.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,22 +9,23 @@ use nix::unistd::pipe2;
 
 use super::Mechanism;
 use super::ballast::Ballast;
-use super::ending::ending;
 use super::launcher::Launcher;
 use super::protocol::{Companion, Program};
+use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_system::launch_timing::clone::LivingCopy;
 use spawnscope_system::launch_timing::timing::timed;
 
-/// The time to write to all memory before any child, while one lives, and after one has ended. The last measurement uses new memory and
-/// another child, during whose life nothing is written: pages written then would already belong to the parent alone.
+/// Returns the times to write to all memory before a child is launched, while it lives, and after another child has ended. For the last
+/// time, the memory is new and nothing is written while the child lives, because pages written then would already belong to the parent
+/// alone.
 pub fn rewrite(child: &Companion, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
-    ballast.renew()?;
+    ballast.replace_memory()?;
     ballast.rewrite();
     let before = write_time(ballast);
     let mut during = 0.0;
     while_child_lives(child, || during = write_time(ballast))?;
-    ballast.renew()?;
+    ballast.replace_memory()?;
     ballast.rewrite();
     while_child_lives(child, || ())?;
     Ok(vec![before, during, write_time(ballast)])
@@ -34,7 +35,8 @@ fn write_time(ballast: &Ballast) -> f64 {
     timed(|| ballast.rewrite()).0 as f64
 }
 
-/// Keeps the child alive until the pipe is closed. A copy of the parent reads the pipe itself; a program gets its path.
+/// Calls `act` while a child lives. The child lives until a pipe is closed: a copy of the parent reads the pipe itself; a program gets its
+/// path.
 fn while_child_lives(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
     match child {
         Companion::Copy => {
@@ -44,7 +46,7 @@ fn while_child_lives(child: &Companion, act: impl FnOnce()) -> Result<(), LabErr
                 0 => Ok(()),
                 status => Err(LabError::Invalid(format!(
                     "the child ended with {} instead of exit status 0",
-                    ending(status)
+                    describe(status)
                 ))),
             }
         }
@@ -58,7 +60,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), LabError> {
 
 fn while_program_lives(mechanism: Mechanism, program: &Program, act: impl FnOnce()) -> Result<(), LabError> {
     let (reader, writer) = pipe()?;
-    // SAFETY: clears close-on-exec of our own descriptor.
+    // SAFETY: clears the flag close-on-exec of our own descriptor.
     unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFD, 0) };
     let mut program = program.clone();
     program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
@@ -72,8 +74,8 @@ fn while_program_lives(mechanism: Mechanism, program: &Program, act: impl FnOnce
     launcher.finish(mechanism, running)
 }
 
-/// Waits for the child's exec. fork returns before it, and until then the child shares pages with the parent. The exec closes the pipe
-/// after it has released that memory.
+/// Waits for the child's exec. fork returns earlier, when the child still shares pages with the parent. The exec closes the pipe after it
+/// has released the shared memory.
 fn await_exec(executed: OwnedFd) -> Result<(), LabError> {
     let ended = File::from(executed).read_to_end(&mut Vec::new());
     ended.map(drop).map_err(LabError::doing("wait for an exec"))
@@ -83,8 +85,8 @@ fn await_exec(executed: OwnedFd) -> Result<(), LabError> {
 mod tests {
     use super::*;
 
-    /// The name of this thread's only child.
-    fn name_of_the_child() -> String {
+    /// Returns the process name of this thread's only child.
+    fn child_name() -> String {
         let thread = nix::unistd::gettid();
         let children = std::fs::read_to_string(format!("/proc/self/task/{thread}/children")).unwrap();
         std::fs::read_to_string(format!("/proc/{}/comm", children.trim())).unwrap()
@@ -98,13 +100,13 @@ mod tests {
         };
         for round in 0..20 {
             let mut found = String::new();
-            while_child_lives(&cat, || found = name_of_the_child()).unwrap();
+            while_child_lives(&cat, || found = child_name()).unwrap();
             assert_eq!(found, "cat\n", "round {round}");
         }
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_not_waited_for() {
+    fn a_program_that_cannot_be_executed_is_an_error() {
         let missing = Companion::Program {
             mechanism: Mechanism::ForkExec,
             program: Program::new(["/nonexistent/program"]),

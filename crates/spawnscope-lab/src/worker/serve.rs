@@ -1,4 +1,5 @@
-//! The main loop of a worker: takes on its setting, reports that it is ready, and performs each request in its input until the end.
+//! The main loop of a worker: allocates what its setting requires, reports that it is ready, and performs each request until the end of its
+//! input.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,31 +19,31 @@ use spawnscope_system::process::die_with_parent;
 /// If the setting is invalid, or if the replies cannot be written.
 pub fn serve(setting: &str) -> io::Result<()> {
     end_group_with_parent();
-    let mut pipes = Pipes::take()?;
+    let mut pipes = Pipes::take_over()?;
     let setting: Setting = serde_json::from_str(setting)?;
-    let mut ballast = match Ballast::take(&setting) {
+    let mut ballast = match Ballast::allocate(&setting) {
         Ok(ballast) => ballast,
-        Err(error) => return pipes.answer(Err(error)),
+        Err(error) => return pipes.reply(Err(error)),
     };
-    pipes.answer(Ok(Vec::new()))?;
+    pipes.reply(Ok(Vec::new()))?;
     let mut line = String::new();
     while pipes.input.read_line(&mut line)? > 0 {
         let request: Request = serde_json::from_str(&line)?;
-        pipes.answer(operations::perform(&request, &mut ballast))?;
+        pipes.reply(operations::perform(&request, &mut ballast))?;
         line.clear();
     }
     Ok(())
 }
 
-/// When the parent dies, neither a process with gigabytes of memory nor its children must remain. The worker leads its own process group,
-/// which it kills, because the parent-death signal does not reach grandchildren.
+/// Ends the worker and its children when the parent dies, because a worker may have gigabytes of memory. The parent-death signal does not
+/// reach grandchildren of the parent, so the worker leads its own process group and kills that.
 fn end_group_with_parent() {
-    extern "C" fn end_all(_: i32) {
+    extern "C" fn kill_group(_: i32) {
         // SAFETY: a plain system call; the group belongs to this process.
         unsafe { libc::kill(0, libc::SIGKILL) };
     }
-    let handler: extern "C" fn(i32) = end_all;
-    // SAFETY: plain system calls. setpgid fails if this process already leads a group, which is fine.
+    let handler: extern "C" fn(i32) = kill_group;
+    // SAFETY: plain system calls. setpgid fails only for a session leader, which leads a group anyway.
     unsafe {
         libc::setpgid(0, 0);
         libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
@@ -50,14 +51,15 @@ fn end_group_with_parent() {
     die_with_parent(libc::SIGTERM);
 }
 
-/// The former standard input and output. Both are replaced by /dev/null, so that output of children is not mistaken for a reply.
+/// The original standard input and output. Standard input, output and error are replaced by /dev/null, so that output of children is not
+/// mistaken for a reply.
 struct Pipes {
     input: BufReader<File>,
     output: File,
 }
 
 impl Pipes {
-    fn take() -> io::Result<Pipes> {
+    fn take_over() -> io::Result<Pipes> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;
         let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
@@ -70,7 +72,7 @@ impl Pipes {
         })
     }
 
-    fn answer(&mut self, outcome: Result<Vec<f64>, LabError>) -> io::Result<()> {
+    fn reply(&mut self, outcome: Result<Vec<f64>, LabError>) -> io::Result<()> {
         let reply = match outcome {
             Ok(values) => Reply::Done(values),
             Err(LabError::Unavailable(reason)) => Reply::Unavailable(reason),

@@ -1,5 +1,5 @@
-//! How long another thread of the parent stalls during a launch, if it needs the memory's lock, which fork holds. Also how long it stalls
-//! without a launch, because a thread that waits for a CPU stalls too.
+//! Measures how long another thread of the parent stalls during a launch, if it needs the memory lock, which a fork holds. Also measures
+//! how long it stalls without a launch, because a thread that waits for a CPU stalls too.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,35 +14,38 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_system::launch_timing::timing::{LaunchTimes, timed};
 
-/// The number of turns after which a new thread counts as running. Otherwise a fork of a large parent could be over before it has started.
-const TURNS_TO_BEGIN: u64 = 16;
+/// The number of turns after which a new thread counts as running. Without them, a fork of a large parent could be over before the thread
+/// has started.
+const START_TURNS: u64 = 16;
 
-/// Another thread, which maps, writes to and unmaps a page in a loop.
+/// Another thread, which maps, writes to and unmaps a page in a loop. One pass through the loop is a turn.
 #[derive(Default)]
 struct Neighbour {
-    ended: AtomicBool,
-    batches: AtomicU64,
+    /// Whether the thread must end.
+    must_end: AtomicBool,
+    /// The number of turns so far.
+    turns: AtomicU64,
     /// The longest turn in nanoseconds.
-    longest: AtomicU64,
+    longest_ns: AtomicU64,
 }
 
 impl Neighbour {
-    fn live(&self) {
+    fn run(&self) {
         let mut last = Instant::now();
-        while !self.ended.load(Ordering::Relaxed) {
+        while !self.must_end.load(Ordering::Relaxed) {
             map_and_unmap();
             let now = Instant::now();
-            self.longest
+            self.longest_ns
                 .fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
-            self.batches.fetch_add(1, Ordering::Relaxed);
+            self.turns.fetch_add(1, Ordering::Relaxed);
             last = now;
         }
     }
 
     /// Waits until this many more turns have ended.
     fn await_turns(&self, count: u64) {
-        let from = self.batches.load(Ordering::Relaxed);
-        while self.batches.load(Ordering::Relaxed) < from + count {
+        let from = self.turns.load(Ordering::Relaxed);
+        while self.turns.load(Ordering::Relaxed) < from + count {
             thread::yield_now();
         }
     }
@@ -51,9 +54,9 @@ impl Neighbour {
 /// Returns medians over launches: wall, the neighbour's longest turn, and time inside the call.
 pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
-    with_a_neighbour(|neighbour| {
+    with_neighbour(|neighbour| {
         launcher.warm_up(mechanism, count)?;
-        repeated(neighbour, count, || launcher.time(mechanism))
+        measure_repeatedly(neighbour, count, || launcher.time(mechanism))
     })
 }
 
@@ -61,8 +64,8 @@ pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<
 pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     let pause = Duration::from_nanos(pause_ns as u64);
     let _exact = ExactTimers::set();
-    with_a_neighbour(|neighbour| {
-        repeated(neighbour, count, || {
+    with_neighbour(|neighbour| {
+        measure_repeatedly(neighbour, count, || {
             let wall = timed(|| thread::sleep(pause));
             let call = Nanos(pause.as_nanos() as u64);
             Ok(LaunchTimes { call, wall })
@@ -70,7 +73,7 @@ pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     })
 }
 
-/// By default, the kernel lets timers expire 50 us late, which is half a launch.
+/// Sets the timer slack to 1 ns while it exists. By default, timers expire up to 50 us late, which is half the time of a launch.
 struct ExactTimers;
 
 impl ExactTimers {
@@ -82,21 +85,21 @@ impl ExactTimers {
 }
 
 impl Drop for ExactTimers {
-    /// Restores the default, because children inherit the setting.
+    /// Restores the default, because children would inherit the setting.
     fn drop(&mut self) {
         // SAFETY: see above.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 0) };
     }
 }
 
-fn with_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
+fn with_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
     let neighbour = Neighbour::default();
     thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, || neighbour.live());
+        let thread = thread::Builder::new().spawn_scoped(scope, || neighbour.run());
         let thread = thread.map_err(LabError::doing("start a thread"))?;
-        neighbour.await_turns(TURNS_TO_BEGIN);
+        neighbour.await_turns(START_TURNS);
         let outcome = act(&neighbour);
-        neighbour.ended.store(true, Ordering::Relaxed);
+        neighbour.must_end.store(true, Ordering::Relaxed);
         match thread.join() {
             Ok(()) => outcome,
             Err(_) => Err(LabError::Invalid("the other thread died".to_owned())),
@@ -105,20 +108,20 @@ fn with_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) 
 }
 
 /// Returns medians over `count` calls of `act`: wall, the neighbour's longest turn, and time inside the call.
-fn repeated(
+fn measure_repeatedly(
     neighbour: &Neighbour,
     count: u32,
     mut act: impl FnMut() -> Result<LaunchTimes, LabError>,
 ) -> Result<Vec<f64>, LabError> {
     let (mut walls, mut stalls, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
-        neighbour.longest.store(0, Ordering::Relaxed);
+        neighbour.longest_ns.store(0, Ordering::Relaxed);
         let times = act()?;
         calls.push(times.call.0 as f64);
         walls.push(times.wall.0 as f64);
-        // If a stall outlasts the act, wait until it has ended.
+        // Wait for the end of a stall that lasts longer than `act`.
         neighbour.await_turns(1);
-        stalls.push(neighbour.longest.load(Ordering::Relaxed) as f64);
+        stalls.push(neighbour.longest_ns.load(Ordering::Relaxed) as f64);
     }
     let medians = [walls, stalls, calls].map(|values| median(values).unwrap_or_default());
     Ok(medians.to_vec())
@@ -128,7 +131,7 @@ fn map_and_unmap() {
     const BYTES: usize = 4096;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: our own memory, written within its bounds and given back.
+    // SAFETY: the mapping is new, is written within its bounds, and is unmapped at the end.
     unsafe {
         let start: *mut c_void = libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0);
         if start != libc::MAP_FAILED {

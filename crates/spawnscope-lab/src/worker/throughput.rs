@@ -1,4 +1,4 @@
-//! Launches per second in a steady state: each thread has its children in flight before the clock starts.
+//! Measures launches per second in a steady state: each thread has all its children in flight before the clock starts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,17 @@ use super::launcher::{Launcher, Running};
 use super::protocol::Program;
 use crate::LabError;
 
-/// A launching thread, with its unreaped children, the oldest first.
+/// A launching thread.
 struct Lane<'p> {
     mechanism: Mechanism,
     launcher: Launcher<'p>,
+    /// The children that have not been reaped, the oldest first.
     running: VecDeque<Running>,
 }
 
 impl<'p> Lane<'p> {
-    /// Fills the lane twice: the second time, the stacks and caches of the first are reused.
-    fn filled(mechanism: Mechanism, program: &'p Program, in_flight: usize) -> Result<Lane<'p>, LabError> {
+    /// Starts `in_flight` children, and replaces each once, so that later launches find stacks to reuse and warm caches.
+    fn fill(mechanism: Mechanism, program: &'p Program, in_flight: usize) -> Result<Lane<'p>, LabError> {
         let mut lane = Lane {
             mechanism,
             launcher: Launcher::new(mechanism, program)?,
@@ -40,7 +41,7 @@ impl<'p> Lane<'p> {
         oldest.map_or(Ok(()), |child| self.launcher.finish(self.mechanism, child))
     }
 
-    /// Waits for the oldest child and starts another, `count` times.
+    /// Waits for the oldest child and starts another one; does so `count` times.
     fn replace(&mut self, count: usize) -> Result<(), LabError> {
         for _ in 0..count {
             self.finish()?;
@@ -49,9 +50,9 @@ impl<'p> Lane<'p> {
         Ok(())
     }
 
-    /// The time span of `count` replacements, starting after all lanes are filled.
-    fn timed(mut self, count: usize, unready: &AtomicUsize) -> Result<Span, LabError> {
-        while unready.load(Ordering::Relaxed) > 0 {
+    /// Makes `count` replacements once all lanes are filled, and returns their start and end.
+    fn time_replacements(mut self, count: usize, unfilled_lanes: &AtomicUsize) -> Result<Span, LabError> {
+        while unfilled_lanes.load(Ordering::Relaxed) > 0 {
             thread::yield_now();
         }
         let began = Instant::now();
@@ -65,7 +66,7 @@ impl<'p> Lane<'p> {
 }
 
 impl Drop for Lane<'_> {
-    /// Reaps the children, even after a failure, because they may run on stacks of the lane.
+    /// Reaps the children, even after a failure, because they may run on the stacks of this lane.
     fn drop(&mut self) {
         while !self.running.is_empty() {
             let _ = self.finish();
@@ -73,8 +74,8 @@ impl Drop for Lane<'_> {
     }
 }
 
-/// Each thread replaces its children until it has launched its part of `count`. The measured time is from the start of the first thread to
-/// the end of the last.
+/// Returns the launches per second of `threads` threads, each of which replaces its children until it has launched its part of `count`. The
+/// time is from the start of the first thread to the end of the last.
 pub fn throughput(
     mechanism: Mechanism,
     program: &Program,
@@ -82,19 +83,19 @@ pub fn throughput(
     in_flight: usize,
     count: u32,
 ) -> Result<Vec<f64>, LabError> {
-    let of_each = (count as usize).div_ceil(threads).max(1);
-    let unready = AtomicUsize::new(threads);
+    let launches_per_thread = (count as usize).div_ceil(threads).max(1);
+    let unfilled_lanes = AtomicUsize::new(threads);
     let outcomes: Vec<Result<Span, LabError>> = thread::scope(|scope| {
-        let keep = || {
-            let filled = Lane::filled(mechanism, program, in_flight);
-            // A failed thread must not keep the others waiting.
-            unready.fetch_sub(1, Ordering::Relaxed);
-            filled?.timed(of_each, &unready)
+        let run_lane = || {
+            let filled = Lane::fill(mechanism, program, in_flight);
+            // This also happens if the lane failed, so that the other threads do not wait for it.
+            unfilled_lanes.fetch_sub(1, Ordering::Relaxed);
+            filled?.time_replacements(launches_per_thread, &unfilled_lanes)
         };
         let start = |_| {
-            let started = thread::Builder::new().spawn_scoped(scope, keep);
+            let started = thread::Builder::new().spawn_scoped(scope, run_lane);
             started.inspect_err(|_| {
-                unready.fetch_sub(1, Ordering::Relaxed);
+                unfilled_lanes.fetch_sub(1, Ordering::Relaxed);
             })
         };
         let started: Vec<_> = (0..threads).map(start).collect();
@@ -107,22 +108,22 @@ pub fn throughput(
     });
     let spans = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(vec![
-        (of_each * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64(),
+        (launches_per_thread * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64(),
     ])
 }
 
-/// When a thread started and ended its launches.
+/// The start and the end of a thread's launches.
 struct Span {
     began: Instant,
     ended: Instant,
 }
 
-/// The time from the first start to the last end. If threads wait for a CPU, no single thread runs that long.
+/// Returns the time from the first start to the last end. If threads wait for a CPU, that is longer than the time of any single thread.
 fn first_start_to_last_end(spans: &[Span]) -> Duration {
     let began = spans.iter().map(|span| span.began).min();
     let ended = spans.iter().map(|span| span.ended).max();
-    let both = began.zip(ended);
-    both.map_or(Duration::ZERO, |(began, ended)| ended - began)
+    let span = began.zip(ended);
+    span.map_or(Duration::ZERO, |(began, ended)| ended - began)
 }
 
 #[cfg(test)]
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_span_of_threads_that_launch_one_after_the_other_includes_all_of_them() {
+    fn the_total_time_includes_all_threads_even_if_they_do_not_overlap() {
         let now = Instant::now();
         let span = |from: u64, to: u64| Span {
             began: now + Duration::from_millis(from),

@@ -1,4 +1,4 @@
-//! The name that `ldconfig` would enter for a file: the library's own name (its SONAME), or else its file name.
+//! Determines the name under which `ldconfig` would enter a library in the cache: its SONAME, or else its file name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,32 +10,32 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 use spawnscope_system::files::{Links, open_regular};
 
-/// The limit for a file's dynamic section: an untrusted file may claim any size.
+/// The size limit for a file's dynamic section, since an untrusted file may claim any size.
 const MAX_BYTES: u64 = 1 << 16;
-/// The limit for a name.
+/// The length limit for a name.
 const MAX_NAME: u64 = 4096;
 
-/// `None` if `ldconfig` would enter nothing: the file is not a library, or is for other processors.
-pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
+/// Returns the name under which `ldconfig` would enter a file; `None` if the file is not a library, or is for other processors.
+pub(super) fn entry_name(path: &Path) -> Option<Vec<u8>> {
     let file = open_regular(path, Links::Followed).ok()?;
     let cache = ReadCache::new(file);
-    let own = match FileKind::parse(&cache).ok()? {
-        FileKind::Elf64 => own_name::<FileHeader64<Endianness>>(&cache),
-        FileKind::Elf32 => own_name::<FileHeader32<Endianness>>(&cache),
+    let soname = match FileKind::parse(&cache).ok()? {
+        FileKind::Elf64 => soname::<FileHeader64<Endianness>>(&cache),
+        FileKind::Elf32 => soname::<FileHeader32<Endianness>>(&cache),
         _ => None,
     }?;
-    own.or_else(|| Some(path.file_name().map(OsStr::as_bytes)?.to_owned()))
+    soname.or_else(|| Some(path.file_name().map(OsStr::as_bytes)?.to_owned()))
 }
 
-/// The SONAME, if the library has one; `None` if the file is not a library for this machine.
+/// Returns the SONAME, or `Some(None)` if the library has none; `None` if the file is not a library for this machine.
 #[expect(
     clippy::option_option,
     reason = "a library without a name differs from a file that is not a library"
 )]
-fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Option<Option<Vec<u8>>> {
+fn soname<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Option<Option<Vec<u8>>> {
     let header = Elf::parse(data).ok()?;
     let endian = header.endian().ok()?;
-    if header.e_type(endian) != ET_DYN || !is_of_this_machine(header.e_machine(endian).0) {
+    if header.e_type(endian) != ET_DYN || !is_for_this_machine(header.e_machine(endian).0) {
         return None;
     }
     let segments = header.program_headers(endian, data).ok()?;
@@ -61,14 +61,14 @@ fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Opt
     Some(Some(data.read_bytes_at_until(start..end, 0).ok()?.to_owned()))
 }
 
-/// `ldconfig` skips libraries for other processors, except for the 32-bit ones that this processor can execute.
-fn is_of_this_machine(machine: u16) -> bool {
+/// Returns whether `ldconfig` enters libraries with this `e_machine`: those for this processor, and 32-bit ones that it can execute.
+fn is_for_this_machine(machine: u16) -> bool {
     use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
-    let own = [EM_X86_64, EM_386, EM_AARCH64, EM_ARM];
-    let own = match std::env::consts::ARCH {
-        "x86_64" => &own[..2],
-        "aarch64" => &own[2..],
+    let supported = [EM_X86_64, EM_386, EM_AARCH64, EM_ARM];
+    let supported = match std::env::consts::ARCH {
+        "x86_64" => &supported[..2],
+        "aarch64" => &supported[2..],
         _ => return true,
     };
-    own.iter().any(|own| own.0 == machine)
+    supported.iter().any(|supported| supported.0 == machine)
 }

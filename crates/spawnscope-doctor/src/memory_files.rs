@@ -1,6 +1,6 @@
-//! Reads files of /proc that describe the memory of another process. For these the kernel takes the memory lock of that process, walks all
-//! of its mappings, and holds the lock until it has finished. A child process therefore reads them, with a time limit, and only for small
-//! processes.
+//! Reads files of /proc that describe the memory of another process, such as `smaps`. To produce such a file, the kernel takes the memory
+//! lock of the process, and holds it while it walks all mappings. Therefore a child process reads the file, with a time limit, and only
+//! files of small processes are read.
 
 use std::ffi::{CStr, CString};
 use std::io::Read;
@@ -13,19 +13,20 @@ use super::processes::Process;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::{die_with_parent, is_readable_within};
 
-/// While the kernel walks, the process cannot map or unmap memory: for 1 GiB in pages of 4 KiB the walk took 30 ms on the project's
-/// machine. The doctor blocks no process for longer.
-const MAX_WALKED: u64 = 1 << 30;
-/// How long one check may read such files.
+/// The largest process whose files are read. The process cannot map or unmap memory while the kernel walks its mappings: for 1 GiB in
+/// pages of 4 KiB, that took 30 ms on the project's machine.
+const MAX_RESIDENT_BYTES: u64 = 1 << 30;
+/// The time limit for one check that reads memory files.
 pub(super) const TIMEOUT: Duration = Duration::from_millis(150);
-/// The read limit. 65,530 mappings, the default maximum per process, take 50 MB in the most verbose of these files.
+/// At most this much of a file is read. For 65,530 mappings, the default maximum per process, `smaps` has 50 MB.
 const MAX_BYTES: usize = 64 << 20;
-/// The last byte that the reading process writes. The text itself contains none.
+/// The child process writes this byte after the complete file. The text itself does not contain it.
 const END: u8 = 0;
 
-/// The content of a file of the process; `None` if it may not be read, is not read before `until`, or the process is too large.
-pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until: Instant) -> Option<String> {
-    if process.resident_bytes > MAX_WALKED || Instant::now() >= until {
+/// Returns the content of a file in the process's /proc directory; `None` if the file may not be read or is not read completely before
+/// `until`, or if the process is too large.
+pub(super) fn read(machine: &Machine, process: &Process, file: &str, until: Instant) -> Option<String> {
+    if process.resident_bytes > MAX_RESIDENT_BYTES || Instant::now() >= until {
         return None;
     }
     let path = CString::new(machine.path(process.file(file)).as_os_str().as_bytes()).ok()?;
@@ -48,11 +49,11 @@ pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until:
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Writes the file to descriptor 0, followed by `END` if it was read completely.
+/// Copies the file to descriptor 0, and adds `END` if it was read completely.
 fn copy(path: &CStr) {
     die_with_parent(libc::SIGKILL);
     let mut part = [0_u8; 1 << 12];
-    // SAFETY: plain system calls in a child process of ours, on a path that ends with a zero byte and on memory of the given size.
+    // SAFETY: plain system calls in our own child process; the path ends with a zero byte, and each buffer has the given size.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {

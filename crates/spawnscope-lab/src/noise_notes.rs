@@ -1,15 +1,15 @@
-//! Notes on results whose noise is larger than the effect that the experiment looks for. Comparisons with a base write such notes
-//! themselves (`Outcome::compare`).
+//! Adds notes on results whose noise is larger than the effect that the experiment looks for. `Outcome::compare` adds such notes for
+//! comparisons with a base.
 
-use super::compare::{interval, label_of, words_of};
+use super::compare::{interval, label_by_columns, words_of};
 use super::harness::Estimate;
 use super::outcome::{Outcome, Row, Unit, Value};
 
-/// If there are more names, only their number is shown.
+/// If there are more names than this, only their number is shown.
 const MAX_NAMES: usize = 5;
 
 impl Outcome {
-    /// For a chart without a fit: names the series whose last point does not differ from the first.
+    /// Adds a note with the series whose last point does not differ from the first. For charts without a fit.
     pub fn note_flat_series(&mut self) {
         let series = self.series();
         let flat = series.iter().filter(|(_, points)| is_flat(points));
@@ -18,7 +18,7 @@ impl Outcome {
         self.note_flat(&names, count);
     }
 
-    /// Adds a note on these series, of `count`.
+    /// Adds a note on series whose last point does not differ from the first: `names`, of `count` series.
     pub(super) fn note_flat(&mut self, names: &[String], count: usize) {
         let Some(chart) = &self.chart else { return };
         let title = self.columns.iter().find(|column| column.name == chart.x);
@@ -31,7 +31,7 @@ impl Outcome {
         );
     }
 
-    /// Names the cases whose values in these columns do not differ from those in `base`.
+    /// Adds a note for each column, with the cases whose value in it does not differ from that in the column `base`.
     pub fn note_equal_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
             let is_equal = |row: &&Row| are_equal(row.get(base), row.get(column));
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// Names the cases that do not differ in this column from the first one with the same text keys, which is the smallest.
+    /// Adds a note with the cases that do not differ in this column from the first, and thus smallest, case with the same text keys.
     pub fn note_equal_rows(&mut self, column: &str) {
         let words = |row: &Row| {
             let keys = self
@@ -55,9 +55,9 @@ impl Outcome {
                 .filter(|column| column.is_key && column.unit == Unit::Text);
             keys.map(|key| row.get(&key.name).clone()).collect::<Vec<Value>>()
         };
-        let first_of = |row: &Row| self.rows.iter().find(|other| words(other) == words(row));
+        let first_with_same_words = |row: &Row| self.rows.iter().find(|other| words(other) == words(row));
         let others = self.rows.iter().filter_map(|row| {
-            let first = first_of(row).filter(|first| !std::ptr::eq(*first, row))?;
+            let first = first_with_same_words(row).filter(|first| !std::ptr::eq(*first, row))?;
             Some((first, row))
         });
         let others: Vec<(&Row, &Row)> = others.collect();
@@ -69,27 +69,27 @@ impl Outcome {
         self.note_noise("from the first case of its kind", &names, count, "cases");
     }
 
-    /// A description of a row by its keys, without numbers that are the same in all rows.
+    /// Returns a description of a row by its keys, without numbers that are the same in all rows.
     fn short_label(&self, row: &Row) -> String {
-        label_of(
+        label_by_columns(
             self.columns.iter().filter(|column| !self.is_the_same_in_all(column)),
             row,
         )
     }
 
-    /// Adds a note that the noise hides a difference in these cases or series, of `count`.
+    /// Adds a note that the noise hides a difference in some cases or series: `names`, of `count`. `which` says which difference.
     pub(super) fn note_noise(&mut self, which: &str, names: &[String], count: usize, kind: &str) {
         if !names.is_empty() {
             self.note(format!(
                 "the noise is larger than the difference {which}: {}",
-                named(names, count, kind)
+                names_or_count(names, count, kind)
             ));
         }
     }
 }
 
-/// The names; if there are too many, only their number.
-pub(super) fn named(names: &[String], count: usize, kind: &str) -> String {
+/// Returns the names or, if there are too many, their number.
+pub(super) fn names_or_count(names: &[String], count: usize, kind: &str) -> String {
     if names.len() > MAX_NAMES {
         format!("{} of {count} {kind}", names.len())
     } else {
@@ -97,7 +97,7 @@ pub(super) fn named(names: &[String], count: usize, kind: &str) -> String {
     }
 }
 
-/// Whether the last point does not differ from the first.
+/// Returns whether the last point does not differ from the first.
 pub(super) fn is_flat(points: &[(f64, &Estimate)]) -> bool {
     match points {
         [(_, first), .., (_, last)] => is_within_noise(first, last),
@@ -112,7 +112,7 @@ fn are_equal(base: &Value, value: &Value) -> bool {
     }
 }
 
-/// Whether the interval of the ratio contains 1.
+/// Returns whether the interval of the ratio of the two values contains 1.
 pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
     let (low, high) = interval(base, value);
     low <= 1.0 && high >= 1.0
@@ -132,7 +132,7 @@ mod tests {
         })
     }
 
-    /// The columns of each row: kind, threads, before, during.
+    /// Returns an outcome with these rows, each of which has the columns kind, threads, before and during.
     fn outcome(rows: &[(&str, u64, f64, f64)]) -> Outcome {
         let columns = vec![
             key("kind", "kind", Unit::Text),
@@ -162,7 +162,7 @@ mod tests {
     ];
 
     #[test]
-    fn series_that_end_as_they_began_are_named() {
+    fn series_whose_ends_do_not_differ_are_named() {
         let mut found = outcome(&ROWS);
         found.note_flat_series();
         assert_eq!(found.notes, [""; 0], "no chart");
@@ -188,8 +188,8 @@ mod tests {
         );
     }
     #[test]
-    fn many_names_are_a_number_and_what_all_share_is_in_none() {
-        // All have 250 threads.
+    fn many_names_are_counted_and_keys_equal_in_all_rows_are_omitted() {
+        // All rows have 250 threads, which their names therefore omit.
         let equal = |kind| (kind, 250, 100.0, 101.0);
         let mut found = outcome(&[equal("a"), equal("b"), ("c", 250, 100.0, 300.0)]);
         found.note_equal_columns("before_ns", &["during_ns"]);
