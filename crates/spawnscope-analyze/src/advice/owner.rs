@@ -160,10 +160,9 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     if let Some(owner) = launcher().filter(|_| of_call_site.is_none()).and_then(self_directed) {
         return Some(owner);
     }
-    let file = match of_call_site {
-        Some(call_site) => call_site.file.as_deref(),
-        None => launcher().and_then(script_of),
-    }?;
+    // Code in an `eval` has no file, but belongs to the script.
+    let file = of_call_site.and_then(|call_site| call_site.file.as_deref());
+    let file = file.or_else(|| launcher().and_then(script_of))?;
     let is_generated = of_call_site.is_some_and(is_generated_makefile);
     Some((
         if is_generated {

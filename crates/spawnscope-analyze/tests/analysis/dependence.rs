@@ -12,7 +12,7 @@ use spawnscope_data::rows::{FrameRow, Recording, SliceRow};
 
 use crate::builder::Spans;
 use crate::recordings::causes;
-use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, timelines};
+use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, only, timelines};
 
 /// What each wrapped git sleeps.
 const SLEEP: u64 = 80_000_000;
@@ -147,6 +147,27 @@ fn a_makefile_that_says_so_is_generated_code() {
     assert!(
         !generated.is_empty() && generated.iter().all(|owner| *owner == Some(Owner::Generated)),
         "{generated:?}"
+    );
+}
+
+#[test]
+fn code_without_a_file_belongs_to_the_script_that_runs_it() {
+    let script = "/usr/lib/git-core/git-filter-branch";
+    let mut serial = Serial::of(script, &["git-filter-branch"]);
+    let shebang = serial.builder.text(b"/bin/sh");
+    serial.builder.recording.execs[0].interpreter = Some(shebang);
+    for _ in 0..60 {
+        let child = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &["dirname", "/a/b"])), READ);
+        let of_eval = FrameRow {
+            file: None,
+            ..serial.builder.line(Language::Dash, "", 12, "map")
+        };
+        serial.builder.called(child, &[of_eval]);
+    }
+    let foreign = only(&advices(&serial.finish()), "builtin").foreign.unwrap();
+    assert_eq!(
+        (foreign.owner, &foreign.file[..]),
+        (Owner::ThirdParty, script.as_bytes())
     );
 }
 
