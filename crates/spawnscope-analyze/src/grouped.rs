@@ -1,10 +1,11 @@
-//! Items grouped by owner in one allocation. A list per launch would cost more memory than most of the lists contain.
+//! Items grouped by owner in one allocation. A separate list for each launch would cost more memory
+//! than its items, since most lists are short.
 
 /// Items of many owners, sorted by owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grouped<T> {
     items: Vec<T>,
-    /// Start of the items of each owner; one entry more than owners.
+    /// The start of each owner's items, and the end of the last owner's.
     starts: Vec<u32>,
 }
 

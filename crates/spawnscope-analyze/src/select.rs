@@ -206,7 +206,7 @@ impl LinePattern {
 /// Returns the program that the parent of a launch ran: for a `#!` script, its interpreter.
 fn interpreter_of<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
     let launcher = forest.launcher(index as usize);
-    launcher.map_or(b"", |exec| exec.runs())
+    launcher.map_or(b"", |exec| exec.program_name())
 }
 
 pub(crate) fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {

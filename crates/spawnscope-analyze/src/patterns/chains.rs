@@ -45,7 +45,7 @@ impl Link {
         if program == base_name(real.path()) && exec.path() != real.path() {
             return Some(Link::Namesake);
         }
-        if exec.interpreter().is_some() && exec.runs() == b"env" {
+        if exec.interpreter().is_some() && exec.program_name() == b"env" {
             return Some(Link::EnvLine);
         }
         if program == b"env" {
@@ -156,7 +156,7 @@ pub(crate) fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
 /// Returns the program after these execs: the script, if it starts with `#!/usr/bin/env` and the last exec is its shell.
 fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
-        [.., script, shell] if script.runs() == b"env" && is_shell(base_name(shell.path())) => Some(script),
+        [.., script, shell] if script.program_name() == b"env" && is_shell(base_name(shell.path())) => Some(script),
         others => others.last(),
     }
 }
@@ -175,7 +175,7 @@ fn is_shim(exec: &Exec<'_>) -> bool {
 /// Whether an exec runs a shell on a file, and not on the text after `-c`.
 pub(crate) fn is_shell_script(exec: &Exec<'_>) -> bool {
     let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    is_shell(exec.runs()) && (exec.interpreter().is_some() || of_file())
+    is_shell(exec.program_name()) && (exec.interpreter().is_some() || of_file())
 }
 
 /// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each

@@ -90,6 +90,6 @@ impl Dialect {
 
     /// Returns the dialect of the parent of a launch. `None` when the parent is not a shell.
     pub(crate) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
-        Dialect::of_program(forest.launcher(index)?.runs())
+        Dialect::of_program(forest.launcher(index)?.program_name())
     }
 }

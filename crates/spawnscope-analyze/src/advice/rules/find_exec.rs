@@ -31,7 +31,7 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
         return false;
     };
     let mut arguments = exec.arguments();
-    if exec.runs().ends_with(b"find") {
+    if exec.program_name().ends_with(b"find") {
         return arguments.any(|argument| argument == b";");
     }
     arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")

@@ -114,7 +114,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn started_for_little(context: &RuleContext<'_, '_>, index: usize) -> Option<(usize, Vec<u8>)> {
     let launch = &context.forest().launches[index];
     let exec = launch.execs.last()?;
-    let program = exec.runs();
+    let program = exec.program_name();
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;

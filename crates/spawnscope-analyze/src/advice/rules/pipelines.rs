@@ -70,7 +70,7 @@ fn replaced(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Optio
         after,
     };
     let counts_lines = of_reader.options == [b"-l"] && of_reader.operands == 0;
-    let found = match (writer.runs(), reader.runs()) {
+    let found = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if of_writer == Words::file() && of_reader.reads_input(reader) => {
             replaced(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"")
         }

@@ -129,7 +129,7 @@ fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, wai
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
-    let (program, jobs) = launches.filter_map(|exec| Some((exec.runs(), jobs_of(exec)?))).next()?;
+    let (program, jobs) = launches.filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?))).next()?;
     (jobs > cpus).then(|| {
         let allowed = units::counted(u64::from(cpus), "CPU", "CPUs");
         format!("{} was asked for {jobs} jobs at a time on {allowed}", name(program))
@@ -149,7 +149,7 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
         b"pytest",
         b"xargs",
     ];
-    if !BUILDERS.contains(&exec.runs()) {
+    if !BUILDERS.contains(&exec.program_name()) {
         return None;
     }
     let words: Vec<&[u8]> = exec.arguments().collect();
@@ -159,7 +159,7 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
         // -n is the number of processes only for pytest.
         let mut known = option
             .into_iter()
-            .filter(|option| *option != b"-n" || exec.runs() == b"pytest");
+            .filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
         let value = known.find_map(|option| word.strip_prefix(option))?;
         let next = words.get(position + 1).copied().unwrap_or_default();
         number(if value.is_empty() { next } else { value })

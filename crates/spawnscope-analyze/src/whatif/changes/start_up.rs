@@ -154,7 +154,7 @@ impl StartUp {
     };
 
     fn of(launch: &Launch<'_>) -> StartUp {
-        let runs = launch.execs.last().map(|exec| Runtime::named(exec.runs()));
+        let runs = launch.execs.last().map(|exec| Runtime::named(exec.program_name()));
         match runs {
             Some(Runtime::Perl) => StartUp::PERL,
             Some(Runtime::Node) => StartUp::NODE,

@@ -18,7 +18,7 @@ pub(super) enum Launcher {
 
 /// Returns the launcher that an exec runs. `None` when it is not one, or already passes many files at once.
 pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
-    let program = exec.runs();
+    let program = exec.program_name();
     let arguments: Vec<String> = exec.arguments().map(name).collect();
     match program {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),
