@@ -139,7 +139,7 @@ impl<'a> Launch<'a> {
     /// Returns the launch cost without the waits for a CPU and for the parent, which do not depend
     /// on the program.
     #[must_use]
-    pub fn launching(&self) -> Option<Nanos> {
+    pub fn launch_cost(&self) -> Option<Nanos> {
         let phases_of_work = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
         self.phases.sum(phases_of_work)
     }

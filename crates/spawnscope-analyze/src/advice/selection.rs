@@ -1,5 +1,5 @@
-//! Builds the options of `spawnscope whatif` that select the launches of a proposal. A selection that does not match the proposal is
-//! omitted, because it would predict a different saving.
+//! Builds the options of `spawnscope whatif` that try a fix. If no selectors match the launches of
+//! the fix, the options are omitted, because they would predict a different saving.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,16 +9,18 @@ use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
-/// Maximum number of selections of one change.
+/// Maximum number of options for one change.
 const MAX_SELECTIONS: usize = 8;
-/// Maximum number of script lines in one selection.
+/// Maximum number of script lines by which launches are selected.
 const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
 const MAX_ARGUMENTS: usize = 100;
-/// Divisor of the time of the intended launches. The launches that a selection misses or adds may take at most the quotient.
+/// The launches that a selection misses or adds may take at most the time of the intended launches
+/// divided by this.
 const MAX_ERROR_DIVISOR: u64 = 20;
 
-/// Returns the options that try these changes. Empty if some of the launches cannot be distinguished from others.
+/// Returns the options that try these changes. Empty if some of the launches cannot be
+/// distinguished from other launches.
 pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
     let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
@@ -31,7 +33,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         Change::InProcess => "--in-process",
         _ => return None,
     };
-    let meant = with_descendants(context, &fix.launches);
+    let intended = with_descendants(context, &fix.launches);
     let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
         let launch = context.launch(index);
@@ -40,11 +42,11 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     }
     let mut selections = Vec::new();
     for ((program, parent), launches) in &kinds {
-        let plain = launches_of(program, parent);
-        let fits = |selections: &Vec<String>| fits(context, selections, launches, &meant);
+        let selector = launches_of(program, parent);
+        let fits = |selections: &Vec<String>| fits(context, selections, launches, &intended);
         let candidates = [
-            Some(vec![plain.clone()]),
-            with_lines(context, &plain, launches),
+            Some(vec![selector.clone()]),
+            with_lines(context, &selector, launches),
             with_arguments(context, launches),
         ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
@@ -56,8 +58,9 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the option that tries batches of these launches: all launches of a program by a parent, or those with `word` among their arguments.
-/// Empty if neither selects these.
+/// Returns the option that tries batches of these launches. It selects all launches of a program by
+/// a parent or, if those are too many, those with `word` among their arguments. Empty if neither
+/// selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
     (program, parent): (&[u8], &[u8]),
@@ -65,53 +68,55 @@ pub(super) fn batch_option(
     launches: &[u32],
     size: u32,
 ) -> String {
-    let meant = with_descendants(context, launches);
-    let plain = launches_of(program, parent);
-    let with_word = (!word.is_empty()).then(|| format!("{plain},argv=*{}*", literal(word)));
-    let mut candidates = std::iter::once(plain).chain(with_word);
-    let fitting = candidates.find(|selection| fits(context, std::slice::from_ref(selection), launches, &meant));
+    let intended = with_descendants(context, launches);
+    let selector = launches_of(program, parent);
+    let with_word = (!word.is_empty()).then(|| format!("{selector},argv=*{}*", literal(word)));
+    let mut candidates = std::iter::once(selector).chain(with_word);
+    let fitting = candidates.find(|selection| fits(context, std::slice::from_ref(selection), launches, &intended));
     fitting
         .map(|selection| quoted(&format!("--batch={selection}={size}")))
         .unwrap_or_default()
 }
 
-/// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.
-fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
+/// Returns selectors that are restricted to the call sites of the launches. `None` when there are
+/// too many call sites, or when some are unknown.
+fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines
         .map(|call_site| Some(call_site?.short_label()))
         .collect::<Option<_>>()?;
-    let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
+    let selection = |line: &Vec<u8>| format!("{selector},line={}", name(line));
     (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
 }
 
-/// Selects by the arguments. `None` unless all launches have the same arguments.
+/// Returns a selector by the arguments. `None` unless all launches have the same arguments.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
         Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
     };
     let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
-    let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
+    let shared = all.first().filter(|shared| all.len() == 1 && !shared.is_empty())?;
     // The option must survive copy and paste, so spaces and control characters become `?`.
     let without_spaces = |character: char| {
         let is_space = character.is_whitespace() || character.is_control();
         if is_space { '?' } else { character }
     };
-    let arguments: String = literal(only).chars().map(without_spaces).collect();
+    let arguments: String = literal(shared).chars().map(without_spaces).collect();
     (arguments.len() <= MAX_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
 }
 
-/// Whether the selections match `launches` and nothing outside `meant`, except for launches that take little time.
-fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
+/// Whether the selections match `launches` and nothing outside `intended`, except for launches that
+/// take little time.
+fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], intended: &HashSet<u32>) -> bool {
     let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
         return false;
     };
     let selected = with_descendants(context, &selected.concat());
-    let missing = launches.iter().filter(|index| !selected.contains(index));
-    let strays = selected.difference(meant);
-    let different: Vec<u32> = missing.chain(strays).copied().collect();
+    let missed = launches.iter().filter(|index| !selected.contains(index));
+    let strays = selected.difference(intended);
+    let different: Vec<u32> = missed.chain(strays).copied().collect();
     context.spent_on(&different).0 <= context.spent_on(launches).0 / MAX_ERROR_DIVISOR
 }
 

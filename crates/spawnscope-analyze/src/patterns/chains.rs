@@ -114,7 +114,7 @@ fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -
             return false;
         };
         ran += run.0;
-        launching += launch.launching().unwrap_or_default().0;
+        launching += launch.launch_cost().unwrap_or_default().0;
     }
     ran <= launching
 }

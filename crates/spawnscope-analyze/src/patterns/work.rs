@@ -9,7 +9,7 @@ use spawnscope_data::rows::SliceRow;
 
 /// Returns the run phase of a launch without the time in which it was runnable but had no CPU. Sleeping counts, since it may be the purpose
 /// of the program.
-pub(crate) fn working(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
+pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
     let launch = &forest.launches[index];
     let run = launch.phases.get(Phase::Run)?;
     let slices = timelines.slices(index as ThreadIndex);

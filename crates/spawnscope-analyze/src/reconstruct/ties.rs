@@ -108,10 +108,10 @@ fn other_ends<'f>(
     parent: u32,
     waker: Option<u32>,
 ) -> impl Iterator<Item = SupposedReap> + use<'f> {
-    let (start, over) = (slice.off, back_at(slice).unwrap_or(slice.off));
+    let (start, wait_end) = (slice.off, back_at(slice).unwrap_or(slice.off));
     let events = events.of_launch(parent);
     let first = events.partition_point(|event| event.at <= start);
-    let during = events[first..].iter().take_while(move |event| event.at <= over);
+    let during = events[first..].iter().take_while(move |event| event.at <= wait_end);
     let others = during.filter(move |event| event.what == What::Ended && Some(event.child) != waker);
     let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
     unrecorded.map(move |event| SupposedReap {
@@ -120,7 +120,7 @@ fn other_ends<'f>(
         child: event.child,
         start,
         ended: event.at,
-        over,
+        wait_end,
     })
 }
 

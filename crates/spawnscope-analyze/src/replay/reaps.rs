@@ -49,12 +49,12 @@ pub(super) fn without_wait<'f>(
         })
     };
     let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
-    let supposed = supposed.filter(move |reap| start < reap.ended && reap.over <= end);
+    let supposed = supposed.filter(move |reap| start < reap.ended && reap.wait_end <= end);
     let supposed = supposed.map(|reap| Reap {
         parent: reap.thread,
         child: reap.child,
         zombie: reap.ended,
-        reaped: reap.over,
+        reaped: reap.wait_end,
     });
     (0..).zip(&forest.launches).filter_map(reap).chain(supposed)
 }

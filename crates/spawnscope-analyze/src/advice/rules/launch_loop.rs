@@ -9,7 +9,7 @@ use crate::advice::finding::Finding;
 use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::uses_less_than_its_tax;
+use crate::advice::thresholds::is_mostly_tax_by_cpu_time;
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
@@ -73,7 +73,7 @@ fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(K
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
         let is_known = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
         let is_known = is_known || without.contains(&index);
-        let is_small = || uses_less_than_its_tax(context, index as usize);
+        let is_small = || is_mostly_tax_by_cpu_time(context, index as usize);
         if is_plain && !is_known && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
             kinds.entry((parent, program)).or_default().push(index);
         }
@@ -140,7 +140,7 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
         }
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
         let members: Vec<u32> = members.take(MAX_OF_LINE + 1).collect();
-        let is_small = |member: &u32| uses_less_than_its_tax(context, *member as usize);
+        let is_small = |member: &u32| is_mostly_tax_by_cpu_time(context, *member as usize);
         if members.len() <= MAX_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
             taken.extend(&members);
             kinds.entry((parent, program)).or_default().push(members);

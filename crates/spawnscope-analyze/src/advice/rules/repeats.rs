@@ -93,7 +93,7 @@ fn finding(
         .evidence_of(lines(context, questions))
         .with_example(context)
         .fix("ask once, and keep the answer:")
-        .fixes(languages::keeping_an_answer(runtime).iter().copied())
+        .fixes(languages::how_to_keep_an_answer(runtime).iter().copied())
         .limits(match answer {
             Answer::Same => {
                 "if the work in between changes the answer (a commit, an installation), ask again after that step"

@@ -30,7 +30,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect();
     let waited = Nanos(waited.sum());
     let large = context.share_of_wall(LARGE_SHARE);
-    if waited <= context.least_saving() || waited < large {
+    if waited <= context.min_saving() || waited < large {
         return Vec::new();
     }
     let threads = average_threads(context);

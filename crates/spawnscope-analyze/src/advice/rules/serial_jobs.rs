@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches_of, name, quoted, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, largest, working};
+use crate::advice::thresholds::{MIN_REPETITIONS, largest, work_time};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::tree::Forest;
@@ -104,7 +104,7 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     let forest = context.forest();
     let own = |index: usize| {
         let start_up = forest.launches[index].start_up.get().unwrap_or_default();
-        working(context, index).unwrap_or_default().since(start_up)
+        work_time(context, index).unwrap_or_default().since(start_up)
     };
     if !is_sub_make(forest, index) {
         return own(index);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Context;
 use super::start_up::{Fixed, StartUps};
 use crate::patterns::chains::did_other_work;
-use crate::patterns::work::working;
+use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 
@@ -35,7 +35,7 @@ fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
         .filter(|launch| !did_other_work(forest, timelines, **launch))
     {
         let parent = forest.parent(launch as usize);
-        if let Some(parent) = parent.filter(|_| working(forest, timelines, launch as usize).is_some()) {
+        if let Some(parent) = parent.filter(|_| work_time(forest, timelines, launch as usize).is_some()) {
             let name = forest.launches[launch as usize].command.name;
             groups.entry((parent, name)).or_default().push(launch);
         }
@@ -69,7 +69,7 @@ fn rise<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<
 
 /// Merges launches into the first of them.
 fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mut Adjustments) {
-    let run_of = |launch: u32| working(context.forest, context.timelines, launch as usize);
+    let run_of = |launch: u32| work_time(context.forest, context.timelines, launch as usize);
     let beyond = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
     let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| beyond(launch, run.0 as f64));
     let (first, others) = (batch[0], &batch[1..]);
@@ -111,7 +111,7 @@ struct RunParts {
 
 impl RunParts {
     fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
-        let worked = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
         let launch = &context.forest.launches[launch as usize];
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
         // Without CPU times, all of it counts as CPU.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Context;
 use crate::launch::Launch;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::work::working;
+use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
@@ -24,7 +24,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
         let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
         for &launch in launches {
             let each = &forest.launches[launch as usize];
-            if let Some(run) = working(forest, timelines, launch as usize).filter(|_| !each.execs.is_empty()) {
+            if let Some(run) = work_time(forest, timelines, launch as usize).filter(|_| !each.execs.is_empty()) {
                 runs.entry(each.command.name).or_default().push(run);
             }
         }

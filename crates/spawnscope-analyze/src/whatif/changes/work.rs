@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Context;
 use super::start_up::{Fixed, StartUps};
 use crate::launch::Launch;
-use crate::patterns::work::working;
+use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
@@ -38,7 +38,7 @@ fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adj
         adjustments.scale(launch, phase, 0.0);
     }
     adjustments.drop_supervision(launch);
-    let run = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+    let run = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
     let run = run.0 as f64;
     let work = fixed.work_of(&context.forest.launches[launch as usize], run);
     if run > 0.0 {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, is_mostly_tax_by_cpu_time};
 use crate::launch::Exec;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -209,7 +209,7 @@ fn one_of_many<'a>(
     let program = launch.command.name;
     let is_loop = matches!(launcher, Launcher::Shell(_));
     // In a loop, only programs of `TAKES_MANY` count. They wait for nothing but the disk, so their waits are not work that would remain.
-    let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
+    let is_small = is_mostly_tax(context, index) || is_loop && is_mostly_tax_by_cpu_time(context, index);
     if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program, exec) {
         return None;
     }

@@ -17,7 +17,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, is_mostly_tax_by_cpu_time};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
@@ -95,7 +95,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
     let dialect = Dialect::of_parent(forest, index)?;
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
     let is_small = if pipeline.is_fed {
-        uses_less_than_its_tax(context, index)
+        is_mostly_tax_by_cpu_time(context, index)
     } else {
         is_mostly_tax(context, index)
     };

@@ -20,7 +20,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     }
     let waits = waits::of_launches(context);
     let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
-    if waited <= context.least_saving() {
+    if waited <= context.min_saving() {
         return Vec::new();
     }
     vec![finding(context, &waits, waited)]
