@@ -12,9 +12,9 @@ use spawnscope_data::event::Nanos;
 /// few to predict the duration of another launch.
 pub(super) const MIN_REPETITIONS: usize = 5;
 
-/// Returns the groups with at least `MIN_REPETITIONS` launches that took the longest, at max `max`
+/// Returns the groups with at least `MIN_REPETITIONS` launches that took the longest, at most `max`
 /// of them. The number is limited because each finding is replayed.
-pub(super) fn largest<K>(
+pub(super) fn longest_frequent_groups<K>(
     context: &RuleContext<'_, '_>,
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
     max: usize,
@@ -22,11 +22,11 @@ pub(super) fn largest<K>(
     let frequent_groups = groups
         .into_iter()
         .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS);
-    longest(context, frequent_groups, max)
+    longest_groups(context, frequent_groups, max)
 }
 
-/// Returns the groups of any size that took the longest, at max `max` of them.
-pub(super) fn longest<K>(
+/// Returns the groups of any size that took the longest, at most `max` of them.
+pub(super) fn longest_groups<K>(
     context: &RuleContext<'_, '_>,
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
     max: usize,

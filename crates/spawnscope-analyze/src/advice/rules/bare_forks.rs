@@ -8,7 +8,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{largest, work_time};
+use crate::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::is_bare_leaf;
 use crate::patterns::shells::Dialect;
@@ -39,7 +39,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             by_parent.entry(group).or_default().push(index);
         }
     }
-    largest(context, by_parent, MAX_FINDINGS)
+    longest_frequent_groups(context, by_parent, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
         .collect()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::Exec;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::runtimes::Runtime;
@@ -54,7 +54,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
     }
-    longest(context, loops, MAX_FINDINGS)
+    longest_groups(context, loops, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program, varying), mut all)| {
             all.sort_unstable();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, largest, work_time};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups, work_time};
 use crate::launch::{Exec, base_name, is_version_of};
 use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
@@ -103,7 +103,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             starts.entry(start).or_default().append(&mut launches);
         }
     }
-    largest(context, starts, MAX_FINDINGS)
+    longest_frequent_groups(context, starts, MAX_FINDINGS)
         .into_iter()
         .map(|((interpreter, parent, program, script), mut all)| {
             all.sort_unstable();

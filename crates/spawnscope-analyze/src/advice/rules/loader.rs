@@ -1,4 +1,5 @@
-//! Launches that spend much time in the dynamic loader: it searches directories without the libraries, or loads many of them.
+//! Launches that spend much time in the dynamic loader, because it searches directories that lack
+//! the libraries, or because it loads many libraries.
 
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
@@ -11,12 +12,12 @@ use crate::whatif::constants::Constants;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// Failed searches count as a problem from this share of the load phase.
-const LARGE_SEARCH_SHARE: f64 = 0.2;
-/// From this number of libraries on, loading itself is the problem.
+/// Failed lookups are a problem if they take at least this share of the load phase.
+const MIN_SEARCH_SHARE: f64 = 0.2;
+/// Minimum number of libraries for which loading itself is the problem.
 const MIN_LIBRARIES: u32 = 12;
-/// Loading is the main cost of a launch from this share of it.
-const LARGE_SHARE: f64 = 0.3;
+/// Loading is the main cost of a launch if it takes at least this share of the launch's wall time.
+const MIN_LOAD_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
@@ -24,12 +25,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let execs = launch.execs.iter();
         let failed: f64 = execs.map(|exec| failed_search_time(exec, constants)).sum();
         let load = launch.phases.get(Phase::Load)?;
-        (failed >= LARGE_SEARCH_SHARE * load.0 as f64 && failed > 0.0)
+        (failed >= MIN_SEARCH_SHARE * load.0 as f64 && failed > 0.0)
             .then_some((launch.command.name, Nanos(failed as u64)))
     });
     let loading = context.candidates(|_, launch| {
         let load = launch.phases.get(Phase::Load)?;
-        let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(context.forest().end)?.0 as f64;
+        let is_large = load.0 as f64 >= MIN_LOAD_SHARE * launch.total(context.forest().end)?.0 as f64;
         (is_large && libraries(launch) >= MIN_LIBRARIES).then_some((launch.command.name, load))
     });
     let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
@@ -37,6 +38,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     searching.chain(loading).collect()
 }
 
+/// Returns the estimated nanoseconds of an exec's failed lookups.
 fn failed_search_time(exec: &Exec<'_>, constants: &Constants) -> f64 {
     exec.load().unwrap_or_default().0 as f64 * search_share(exec, constants)
 }
@@ -61,7 +63,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         "{} of {program}: the loader makes {} failed lookups for {}, which take {} of its {}",
         launches(all.len()),
         units::count(failed.unwrap_or_default() as u64),
-        libraries_in_words(opened),
+        libraries_text(opened),
         time(candidate.max_saving),
         time(context.phase_of(all, Phase::Load)),
     );
@@ -77,12 +79,12 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         .predicted_by(Change::NoSearch, format!("--no-search={program}"))
 }
 
-fn sum_over_execs(launch: &Launch<'_>, of: fn(&Exec<'_>) -> Option<u32>) -> Option<f64> {
-    let sum: u32 = launch.execs.iter().filter_map(of).sum();
+fn sum_over_execs(launch: &Launch<'_>, count: fn(&Exec<'_>) -> Option<u32>) -> Option<f64> {
+    let sum: u32 = launch.execs.iter().filter_map(count).sum();
     Some(f64::from(sum))
 }
 
-fn libraries_in_words(count: Option<f64>) -> String {
+fn libraries_text(count: Option<f64>) -> String {
     units::counted(count.unwrap_or_default() as u64, "library", "libraries")
 }
 
@@ -109,7 +111,7 @@ fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let evidence = format!(
         "{} of {program} with {} each: loading them took {} of {} in all",
         launches(all.len()),
-        libraries_in_words(opened),
+        libraries_text(opened),
         time(context.phase_of(all, Phase::Load)),
         time(context.spent_on(all)),
     );

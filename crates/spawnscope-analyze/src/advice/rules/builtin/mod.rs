@@ -17,7 +17,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, is_mostly_tax_by_cpu_time};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_frequent_groups, is_mostly_tax_by_cpu_time};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
@@ -57,7 +57,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         launches.sort_unstable();
         (kind, launches)
     });
-    largest(context, groups, MAX_FINDINGS)
+    longest_frequent_groups(context, groups, MAX_FINDINGS)
         .into_iter()
         .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
         .collect()

@@ -9,7 +9,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::batch_option;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::subcommands;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
@@ -43,7 +43,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let items = of_parent.into_iter().filter(|(_, all)| are_items(context, all));
         items.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
     }
-    longest(context, kinds, MAX_FINDINGS)
+    longest_groups(context, kinds, MAX_FINDINGS)
         .into_iter()
         .map(|(key, mut all)| {
             all.sort_unstable();
