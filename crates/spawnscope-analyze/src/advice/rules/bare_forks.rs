@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::builtin::forks_around;
+use super::builtin::forks_for_programs;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time, times};
@@ -24,7 +24,7 @@ const MAX_RUN_FACTOR: u64 = 3;
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     // The `builtin` rule reports these forks, together with the programs that they launch.
-    let reported = forks_around(context);
+    let reported = forks_for_programs(context);
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
         let is_reported = reported.contains(&index);

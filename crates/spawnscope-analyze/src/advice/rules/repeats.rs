@@ -42,7 +42,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         };
         // The rule `builtin` reports launches that the shell itself can replace.
         let may_differ = answer == Answer::PerhapsSame && !context.is_captured(index);
-        if may_differ || is_shell(program) || builtin::replaces(context, index) {
+        if may_differ || is_shell(program) || builtin::can_replace(context, index) {
             continue;
         }
         let questions = kinds.entry((launch.birth_command.name, program, answer)).or_default();
