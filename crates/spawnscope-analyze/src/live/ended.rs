@@ -73,7 +73,7 @@ pub(super) fn join_ended(processes: &[Process], missing: &[Missing]) -> Vec<Ende
 }
 
 fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
-    let is_known = !launch.is_unfinished() && !process.is_cut;
+    let is_known = !launch.is_unfinished() && !process.is_incomplete;
     let last = process.execs.values().next_back();
     EndedLaunch {
         id: process.row.id,

@@ -325,7 +325,7 @@ fn memory_is_bounded_despite_endless_strings_and_execs() {
     }
     assert!(live.texts.len() <= 11, "{}", live.texts.len());
     let process = live.process(LaunchId(2)).unwrap();
-    assert!(process.execs.len() <= 64 && process.is_cut);
+    assert!(process.execs.len() <= 64 && process.is_incomplete);
     assert_eq!(process.label(), b"999");
 }
 

@@ -100,7 +100,7 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
     play.fill_cpus();
     while let Some(Reverse((order, event))) = play.events.pop() {
         let at = Nanos((order >> u64::BITS) as u64);
-        if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {
+        if matches!(event, Event::Found(forecast) if !play.delayed.is_valid(forecast)) {
             continue;
         }
         play.now = at;
@@ -216,7 +216,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             self.go_on(cpu as u32, thread);
         }
         let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
-        if let Some((at, forecast)) = self.delayed.share(self.now, free) {
+        if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, free) {
             self.schedule(at, Event::Found(forecast));
         }
     }

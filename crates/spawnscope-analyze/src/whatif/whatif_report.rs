@@ -8,7 +8,7 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
-use crate::patterns::pipeline::is_bare_leaf;
+use crate::patterns::pipeline::is_bare_fork;
 use crate::replay::{Parameters, Replay, is_believable, unbelievable};
 use crate::select::{SelectError, Selector};
 use crate::spent::{Spent, where_the_wall_went};
@@ -221,7 +221,7 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         let launch = &forest.launches[parent];
         let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
         let mut children = forest.children(parent).iter();
-        if stays && children.all(|child| removed.contains(&(*child as u32)) || is_bare_leaf(forest, *child)) {
+        if stays && children.all(|child| removed.contains(&(*child as u32)) || is_bare_fork(forest, *child)) {
             *left.entry(launch.command.label()).or_default() += 1;
         }
     }

@@ -10,7 +10,7 @@ use crate::advice::phrases::{forks, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::patterns::chains::is_inside;
-use crate::patterns::pipeline::is_bare_leaf;
+use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -28,7 +28,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
         let is_reported = reported.contains(&index);
-        if is_reported || !is_bare_leaf(forest, index as usize) || !does_little(context, index as usize) {
+        if is_reported || !is_bare_fork(forest, index as usize) || !does_little(context, index as usize) {
             continue;
         }
         // Only forks of shells. Worker processes of other programs do not exec either, but do real

@@ -9,7 +9,7 @@ use crate::advice::phrases::{launches, name, replacement, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::Exec;
-use crate::patterns::pipeline::run_side_by_side;
+use crate::patterns::pipeline::overlap;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -85,7 +85,7 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
         }
         _ => return None,
     };
-    run_side_by_side(forest, first, second).then_some(found)
+    overlap(forest, first, second).then_some(found)
 }
 
 /// The arguments of a program: its options, and the number of other words.

@@ -8,7 +8,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, literal, name, option, quoted, time};
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::{Exec, Launch, base_name};
-use crate::patterns::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
+use crate::patterns::chains::{Link, chain_start, is_inside, is_recursion, is_same_script, is_shell_script, direct_manager_call};
 use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
@@ -78,9 +78,9 @@ fn sum(all: &[u32], span: impl Fn(u32) -> Nanos) -> Nanos {
 fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
     let forest = context.forest();
     let launch = &forest.launches[index as usize];
-    let begin = begin(forest, context.timelines(), index);
-    let (real, before) = launch.execs[begin..].split_last()?;
-    if before.is_empty() || own_call(launch).is_some() {
+    let start = chain_start(forest, context.timelines(), index);
+    let (real, before) = launch.execs[start..].split_last()?;
+    if before.is_empty() || direct_manager_call(launch).is_some() {
         return None;
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
@@ -90,13 +90,13 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     if others.any(|exec| is_same_script(exec, real)) {
         return None;
     }
-    let previous = begin
+    let previous = start
         .checked_sub(1)
         .map(|before| base_name(launch.execs[before].path()));
     Some(Chain {
         caller: previous.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs[begin..]
+        links: launch.execs[start..]
             .iter()
             .map(|exec| base_name(exec.path()))
             .collect(),
@@ -111,8 +111,8 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
 
 /// Returns the execs of a process from the beginning of its chain.
 fn chain_execs<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
-    let begin = begin(context.forest(), context.timelines(), index);
-    context.launch(index).execs.get(begin..).unwrap_or_default()
+    let start = chain_start(context.forest(), context.timelines(), index);
+    context.launch(index).execs.get(start..).unwrap_or_default()
 }
 
 /// Returns the wall time of a launch, without the time before the chain.

@@ -6,7 +6,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::longest_groups;
-use crate::patterns::chains::{is_inside, own_call};
+use crate::patterns::chains::{is_inside, direct_manager_call};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
-        let call = own_call(launch).filter(|_| !is_inside(context.forest(), index))?;
+        let call = direct_manager_call(launch).filter(|_| !is_inside(context.forest(), index))?;
         Some((launch.birth_command.name, call))
     });
     longest_groups(context, calls, MAX_FINDINGS)
