@@ -26,7 +26,7 @@ struct ThreadHistory {
 
 impl Watch for History {
     fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
-        let begun = &mut self.threads[thread as usize].states;
+        let states = &mut self.threads[thread as usize].states;
         match states.last_mut() {
             Some((_, last, None)) if *last == state => {}
             // A state without duration is dropped, unless it is a wait, whose waker is needed.

@@ -120,7 +120,7 @@ impl AffectedLaunches {
     }
 
     /// Returns the launches without those that another change removed.
-    fn remaining(mut self, adjustments: &Adjustments) -> Vec<u32> {
+    fn remaining_share(mut self, adjustments: &Adjustments) -> Vec<u32> {
         self.others.retain(|launch| !adjustments.is_removed(*launch));
         self.removed.extend(self.others);
         self.removed.sort_unstable();
@@ -246,7 +246,7 @@ impl WhatIf<'_, '_> {
             .collect();
         let changed = changed
             .into_iter()
-            .map(|affected| affected.remaining(&adjustments))
+            .map(|affected| affected.remaining_share(&adjustments))
             .collect();
         (adjustments, changed)
     }

@@ -94,7 +94,7 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
     adjustments.uncertain += fixed.deviation() * others.len() as f64;
     for &other in others {
         adjustments.remove(context.forest, other);
-        adjustments.moves_work(other, first, work_of(other));
+        adjustments.move_work(other, first, work_of(other));
     }
     // The first one saves nothing itself. Counted alone, it would look like spread.
     adjustments.count_together(&batch[..2]);

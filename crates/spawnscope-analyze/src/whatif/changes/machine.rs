@@ -54,7 +54,7 @@ pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjust
             .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
             .sum();
         if waited > 0 {
-            adjustments.saves(each.launch, waited as f64);
+            adjustments.add_saving(each.launch, waited as f64);
             affected.push(each.launch);
         }
     }

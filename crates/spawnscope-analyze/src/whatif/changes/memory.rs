@@ -23,7 +23,7 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
         let works_before = each.instants.worked_until.get().is_some();
         if each.copies_page_tables() && !each.execs.is_empty() && !works_before {
             create_at(context, launch, create, adjustments);
-            adjustments.wait_for(launch);
+            adjustments.wait_for_exec(launch);
             affected.push(launch);
         }
     }
@@ -89,7 +89,7 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &m
         return;
     };
     // Another change may have reduced it already.
-    let own = own.0 as f64 * adjustments.remaining(launch, Phase::Create);
+    let own = own.0 as f64 * adjustments.remaining_share(launch, Phase::Create);
     if own <= create {
         return;
     }

@@ -35,7 +35,7 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
-        let begin = chains::begin(forest, timelines, launch);
+        let begin = chains::chain_start(forest, timelines, launch);
         if begin < last {
             (begin..last).for_each(|exec| leave_out(launch, exec, adjustments));
             begin_with(launch, &each.execs, [begin, last], adjustments);
