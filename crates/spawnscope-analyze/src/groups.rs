@@ -130,7 +130,12 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     groups
 }
 
-fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, build_label: Option<&'a [u8]>, group_by: GroupBy) -> Key<'a> {
+fn key_of<'a>(
+    launch: &Launch<'a>,
+    call_site: Option<u32>,
+    build_label: Option<&'a [u8]>,
+    group_by: GroupBy,
+) -> Key<'a> {
     match (group_by, call_site) {
         (GroupBy::Label(_), _) => Key::Label(build_label),
         (GroupBy::Command, _) => Key::Program(*launch.command),

@@ -184,7 +184,10 @@ impl Process<'_> {
             let is_same_call = |(_, call): &(TaskId, Option<u16>)| {
                 [*call, slice.syscall].contains(&Some(RESTART_SYSCALL)) || *call == slice.syscall
             };
-            if let Some((task, _)) = awaited.filter(is_same_call).filter(|(task, _)| self.exists(*task, ended)) {
+            if let Some((task, _)) = awaited
+                .filter(is_same_call)
+                .filter(|(task, _)| self.exists(*task, ended))
+            {
                 rewritten.push((thread, index, ended_by(&slice, task, ended)));
             }
         }

@@ -37,7 +37,8 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
     let largest = commands
         .into_iter()
         .max_by_key(|(command, (_, time))| (*time, command.name));
-    largest.filter(|(_, (_, time))| *time > 0)
+    largest
+        .filter(|(_, (_, time))| *time > 0)
         .map(|(command, (count, time))| Work {
             label: command.label(),
             count,

@@ -130,7 +130,9 @@ impl Selector {
 impl Term {
     fn parse(term: &str, selector: &str) -> Result<Term, SelectError> {
         match term.split_once('=') {
-            Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(selector.to_owned())),
+            Some((_, "")) | None if term.is_empty() || term.ends_with('=') => {
+                Err(SelectError::Empty(selector.to_owned()))
+            }
             Some(("command", pattern)) => Ok(Term::Program(glob(pattern)?)),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),

@@ -90,7 +90,8 @@ impl Slices {
     pub(super) fn sort(&mut self) {
         self.packed.shrink_to_fit();
         let unpacked = &self.unpacked;
-        self.packed.sort_unstable_by_key(|slice| (slice.task(unpacked), slice.off));
+        self.packed
+            .sort_unstable_by_key(|slice| (slice.task(unpacked), slice.off));
     }
 
     /// Iterates over the threads in order, each with the start and end of its slices.

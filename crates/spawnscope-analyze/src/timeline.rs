@@ -208,7 +208,8 @@ impl Timelines {
 
     /// Replaces one slice of a thread. The new slice must have the same thread and time.
     pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
-        self.slices.set(self.slice_ranges[thread as usize][0] + index as u32, row);
+        self.slices
+            .set(self.slice_ranges[thread as usize][0] + index as u32, row);
     }
 
     /// Returns the number of slices of all threads.

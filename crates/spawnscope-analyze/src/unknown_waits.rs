@@ -114,7 +114,9 @@ impl UnknownWaits {
             .iter()
             .filter(|reap| !changed.contains(reap.parent) && !changed.contains(reap.child));
         let maybe_not_awaited = maybe_not_awaited.filter(|reap| changed.overlaps(reap.ended, reap.wait_end));
-        shift.may_go.0 += maybe_not_awaited.map(|reap| reap.ended.since(reap.start).0).sum::<u64>();
+        shift.may_go.0 += maybe_not_awaited
+            .map(|reap| reap.ended.since(reap.start).0)
+            .sum::<u64>();
         shift
     }
 }
@@ -156,7 +158,10 @@ impl Changed {
             let near = if is_exact { MAX_GAP } else { MAX_GAP_OF_EXIT };
             Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + near.0)))
         };
-        let lifetimes = (0..count).filter(|index| is_changed[*index]).filter_map(lifetime).collect();
+        let lifetimes = (0..count)
+            .filter(|index| is_changed[*index])
+            .filter_map(lifetime)
+            .collect();
         Changed {
             is_changed,
             leads_to_changed,

@@ -94,7 +94,8 @@ impl Owner {
             _ if THIRD_PARTY_DIRECTORIES.contains(&directory) => Some(Owner::ThirdParty),
             _ => None,
         });
-        let is_installed = INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
+        let is_installed =
+            INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
         match kind {
             Some(owner) => owner,
             None if is_installed || DOWNLOADED.iter().any(contains) => Owner::ThirdParty,

@@ -82,7 +82,7 @@ impl Suspects<'_> {
     }
 
     /// Adds to each line the advice about its launches, if the fix lowers what the budget limits.
-pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
+    pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
         for culprit in &mut culprits {
             let Some(place) = &culprit.place else { continue };
             let is_about = |advice: &&Advice| {
@@ -215,6 +215,9 @@ mod tests {
         assert_eq!(advice_for_budget(&[vfork], removes_launches), None);
         let absolute = [absolute];
         assert_eq!(advice_for_budget(&absolute, removes_launches), None);
-        assert_eq!(advice_for_budget(&absolute, removes_failed_execs).as_deref(), Some("absolute"));
+        assert_eq!(
+            advice_for_budget(&absolute, removes_failed_execs).as_deref(),
+            Some("absolute")
+        );
     }
 }

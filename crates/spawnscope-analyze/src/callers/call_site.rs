@@ -35,7 +35,7 @@ pub struct CallSite {
     pub address: Option<u64>,
     /// The program that ran the script, when no file is known.
     pub program: Option<Vec<u8>>,
-    /// The line that requested the launch, in a script that was inline_script with `-c`; with
+    /// The line that requested the launch, in a script that was given with `-c`; with
     /// `Detail::Function`, the first line of the script. Truncated, so that scripts with the same
     /// beginning share one call site.
     pub text: Option<Vec<u8>>,
@@ -104,7 +104,12 @@ impl CallSite {
     ) -> Option<CallSite> {
         let script = in_script(forest.frames(launch.script_stack), detail);
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
-        Some(CallSite::from_frame(&frame, launch.birth_command.name, inline_script, detail))
+        Some(CallSite::from_frame(
+            &frame,
+            launch.birth_command.name,
+            inline_script,
+            detail,
+        ))
     }
 
     fn from_frame(frame: &Frame<'_>, program: &[u8], inline_script: Option<&[u8]>, detail: Detail) -> CallSite {
@@ -122,7 +127,9 @@ impl CallSite {
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
             program: is_inline.then(|| program.to_vec()),
-            text: inline_script.filter(|_| is_inline).and_then(|inline_script| beginning(inline_script, line?)),
+            text: inline_script
+                .filter(|_| is_inline)
+                .and_then(|inline_script| beginning(inline_script, line?)),
             has_namesake: false,
         }
     }
@@ -155,7 +162,7 @@ impl CallSite {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
             (None, None) if self.language == Language::Make => Some(BUILT_IN_RULE.to_vec()),
-            // A script inline_script as an argument has no file.
+            // A script given as an argument has no file.
             (None, line) => self.inline_script_label(line),
         }
     }
@@ -227,8 +234,11 @@ fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 /// Returns the innermost frame outside of the C library and of interpreters or, if there is none,
 /// the innermost frame of an interpreter.
 fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
-    let is_candidate = |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames.clone().find(|frame| is_candidate(frame) && !is_interpreter(frame));
+    let is_candidate =
+        |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
+    let outside = frames
+        .clone()
+        .find(|frame| is_candidate(frame) && !is_interpreter(frame));
     outside.or_else(|| frames.clone().find(is_candidate))
 }
 

@@ -50,7 +50,9 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
         let place = key.place.as_ref()?;
         Some((place.file.as_slice(), place.line))
     });
-    match_by_position(&mut unmatched, &mut matched, |key| Some((file(key.place.as_ref()?), None)));
+    match_by_position(&mut unmatched, &mut matched, |key| {
+        Some((file(key.place.as_ref()?), None))
+    });
     let [removed, added] = unmatched;
     matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
@@ -70,14 +72,16 @@ fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[V
         newer.entry(identity(key)).or_default().push_back(key);
     }
     let mut taken: BTreeSet<&Key> = BTreeSet::new();
-    unmatched[0].retain(|key| match newer.get_mut(&identity(key)).and_then(VecDeque::pop_front) {
-        Some(other) => {
-            taken.insert(other);
-            matched.push([vec![*key], vec![other]]);
-            false
-        }
-        None => true,
-    });
+    unmatched[0].retain(
+        |key| match newer.get_mut(&identity(key)).and_then(VecDeque::pop_front) {
+            Some(other) => {
+                taken.insert(other);
+                matched.push([vec![*key], vec![other]]);
+                false
+            }
+            None => true,
+        },
+    );
     unmatched[1].retain(|key| !taken.contains(key));
 }
 

@@ -251,7 +251,11 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     if old.arch != new.arch {
         conditions.push(Condition::Architecture(old.arch.clone(), new.arch.clone()));
     }
-    for constant in old.calibration.iter().filter(|constant| COST_CONSTANTS.contains(&constant.what)) {
+    for constant in old
+        .calibration
+        .iter()
+        .filter(|constant| COST_CONSTANTS.contains(&constant.what))
+    {
         let other = new.calibration.iter().find(|other| other.what == constant.what);
         if let Some(other) = other.filter(|other| differs(constant, other)) {
             conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));

@@ -41,7 +41,10 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
     let mut normal = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        if let Some(directory) = TEMPORARY_DIRECTORIES.iter().find(|directory| text[at..].starts_with(directory)) {
+        if let Some(directory) = TEMPORARY_DIRECTORIES
+            .iter()
+            .find(|directory| text[at..].starts_with(directory))
+        {
             normal.extend_from_slice(directory);
             at += directory.len();
             at += push_temporary_name(&mut normal, &text[at..]);

@@ -77,7 +77,9 @@ pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u3
 /// Whether a process launched other work before the chain to its last program.
 pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
-    let until = execs.get(chain_start(forest, timelines, launch)).and_then(Exec::entered);
+    let until = execs
+        .get(chain_start(forest, timelines, launch))
+        .and_then(Exec::entered);
     until.is_some_and(|until| !are_helpers(forest, timelines, &created_between(forest, launch, Nanos(0), until)))
 }
 

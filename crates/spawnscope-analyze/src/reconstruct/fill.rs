@@ -35,7 +35,14 @@ pub(super) fn fill(
         };
         let mut waits = recorded_waits(timelines, thread);
         let stretches = stretches(forest, events, timelines, &lifetime, &waits);
-        waits.extend(waits_within(forest, timelines, &lifetime, &stretches, &waits, &mut unknown));
+        waits.extend(waits_within(
+            forest,
+            timelines,
+            &lifetime,
+            &stretches,
+            &waits,
+            &mut unknown,
+        ));
         waits.sort_by_key(|wait| wait.from);
         lifetime.write(&waits, |row| slices.push(row));
     }

@@ -43,7 +43,8 @@ impl Running {
         let launch = |thread: ThreadIndex| timelines.threads[thread as usize].launch as usize;
         let own = launch(waiter);
         let distance_to = |thread: ThreadIndex| distance(forest, own, launch(thread));
-        let with_distance = candidates.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
+        let with_distance =
+            candidates.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
         let nearest = with_distance.min_by_key(|(distance, thread, _)| (*distance, *thread));
         nearest.map(|(_, thread, at)| (thread, at))
     }

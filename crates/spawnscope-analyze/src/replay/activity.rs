@@ -126,7 +126,10 @@ impl Activities {
         let (mut own_begun, mut child_begun) = (0, 0);
         for at in bounds {
             own_begun += own[own_begun..].iter().take_while(|(start, _)| *start <= at).count();
-            child_begun += for_children[child_begun..].iter().take_while(|(start, ..)| *start <= at).count();
+            child_begun += for_children[child_begun..]
+                .iter()
+                .take_while(|(start, ..)| *start <= at)
+                .count();
             let for_child = for_children[..child_begun].last().filter(|(_, end, _)| at < *end);
             let own_activity = || own[..own_begun].last().map(|(_, activity)| *activity);
             let activity = for_child.map(|(.., activity)| *activity).or_else(own_activity);
@@ -289,7 +292,9 @@ fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
         return 0.0;
     }
     let grown = parent.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
-    u64::from(faults).saturating_sub(grown / PAGE_BYTES).min(shared / PAGE_BYTES) as f64
+    u64::from(faults)
+        .saturating_sub(grown / PAGE_BYTES)
+        .min(shared / PAGE_BYTES) as f64
 }
 
 /// Whether a launch copied its parent's page tables and shared the pages.

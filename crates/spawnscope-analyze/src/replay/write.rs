@@ -298,7 +298,11 @@ impl Writer<'_> {
             return;
         }
         for (span, activity) in self.activities.between(from, to) {
-            let calls = if makes_many_calls(activity) { self.cost_share } else { 0.0 };
+            let calls = if makes_many_calls(activity) {
+                self.cost_share
+            } else {
+                0.0
+            };
             let cost = (calls + self.launch_cost.share(activity)).min(MAX_COST);
             let recording = Nanos((span.0 as f64 * cost) as u64);
             self.steps.push(Step::Run(span.since(recording), activity));

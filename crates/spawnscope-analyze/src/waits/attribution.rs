@@ -292,7 +292,10 @@ impl<'f, 'a> Collection<'f, 'a> {
         if forest.children(waiter).is_empty() {
             return None;
         }
-        let ends = self.child_ends.entry(waiter).or_insert_with(|| child_ends(forest, waiter));
+        let ends = self
+            .child_ends
+            .entry(waiter)
+            .or_insert_with(|| child_ends(forest, waiter));
         let begun = ends.partition_point(|end| end.zombie < wait.start);
         let during = ends.get(begun).filter(|end| end.zombie < wait.woken);
         let before = ends[..begun].last().filter(|end| end.reaped > wait.start);

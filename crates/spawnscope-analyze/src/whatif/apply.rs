@@ -205,7 +205,10 @@ impl<'e> Rewriter<'e> {
 
     /// Rewrites one step into any number of steps. Returns `false` after the last step.
     fn rewrite_next(&self, rewriting: &mut Rewriting) -> bool {
-        let step = self.programs.step(rewriting.thread, rewriting.done).filter(|_| !rewriting.is_removed);
+        let step = self
+            .programs
+            .step(rewriting.thread, rewriting.done)
+            .filter(|_| !rewriting.is_removed);
         rewriting.done += 1;
         // A thread that did not block has no wake-up delay.
         if mem::take(&mut rewriting.stays_awake) && matches!(step, Some(Step::Lose(..))) {
@@ -213,15 +216,20 @@ impl<'e> Rewriter<'e> {
         }
         if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
             rewriting.awaits_exec = false;
-            rewriting.written.push_back(Step::Wake(self.exec_token(rewriting.launch)));
+            rewriting
+                .written
+                .push_back(Step::Wake(self.exec_token(rewriting.launch)));
         }
         let before = rewriting.written.len();
         match step {
             Some(step) => self.rewrite_step(step, rewriting),
-            None if mem::take(&mut rewriting.awaits_end) => rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch))),
+            None if mem::take(&mut rewriting.awaits_end) => rewriting
+                .written
+                .push_back(Step::Wake(self.end_token(rewriting.launch))),
             None => return false,
         }
-        rewriting.stays_awake = matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && rewriting.written.len() == before;
+        rewriting.stays_awake =
+            matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && rewriting.written.len() == before;
         true
     }
 
@@ -259,7 +267,8 @@ impl<'e> Rewriter<'e> {
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => cache.remove_pause(span),
-            Step::Sleep(span, activity, external_wait) => match scale(span, self.adjustments.factor_of_sleep(activity)) {
+            Step::Sleep(span, activity, external_wait) => match scale(span, self.adjustments.factor_of_sleep(activity))
+            {
                 Some(rest) => {
                     cache.keep_pause();
                     written.push_back(Step::Sleep(rest, activity, external_wait));

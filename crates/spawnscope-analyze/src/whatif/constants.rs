@@ -103,8 +103,11 @@ impl Constants {
     fn observed(forest: &Forest<'_>) -> Constants {
         let min_create = |mechanisms: &[Mechanism]| {
             let launches = forest.launches.iter();
-            let created =
-                launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| mechanisms.contains(&mechanism)));
+            let created = launches.filter(|launch| {
+                launch
+                    .mechanism
+                    .is_some_and(|mechanism| mechanisms.contains(&mechanism))
+            });
             let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
             create.min().map(|Nanos(create)| create as f64)
         };

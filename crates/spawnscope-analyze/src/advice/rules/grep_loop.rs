@@ -97,7 +97,12 @@ fn varying(calls: &[(u32, Call<'_>)]) -> Option<Varying> {
     }
 }
 
-fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), varying: Varying, all: Vec<u32>) -> Finding {
+fn finding(
+    context: &RuleContext<'_, '_>,
+    (parent, program): (&[u8], &[u8]),
+    varying: Varying,
+    all: Vec<u32>,
+) -> Finding {
     let loop_text = match varying {
         Varying::Pattern => "once per pattern",
         Varying::File => "once per file",

@@ -124,7 +124,8 @@ fn interpreter_of_short_run(context: &RuleContext<'_, '_>, index: usize) -> Opti
     let is_start = match launch.start_up.get() {
         Some(start_up) => work_time(context, index)?.since(start_up) <= start_up,
         None => {
-            launch.phases.get(Phase::Run)?.0 as f64 <= launch.launch_cost()?.0 as f64 * INTERPRETERS[interpreter].max_start_up
+            launch.phases.get(Phase::Run)?.0 as f64
+                <= launch.launch_cost()?.0 as f64 * INTERPRETERS[interpreter].max_start_up
         }
     };
     is_start.then(|| (interpreter, script_of(exec)))
@@ -160,7 +161,12 @@ fn finding(
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
-    let title = format!("{} starts {}{script_text} {}", name(parent), name(program), times(all.len()));
+    let title = format!(
+        "{} starts {}{script_text} {}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
     Finding::modelled("interpreter-start", title, all.to_vec())
         .evidence(evidence(context, all))
         .with_example(context)

@@ -28,7 +28,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     };
     let has_large_parent = find_large_parents(context, small);
     let max_saving = |index: u32, launch: &Launch<'_>| {
-        let create = launch.phases.get(Phase::Create).filter(|_| has_large_parent[index as usize])?;
+        let create = launch
+            .phases
+            .get(Phase::Create)
+            .filter(|_| has_large_parent[index as usize])?;
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
@@ -65,7 +68,9 @@ fn find_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
-        if create.is_some_and(|create| create >= SLOW_FACTOR * small) && bytes.is_some_and(|bytes| bytes >= MIN_RSS_BYTES) {
+        if create.is_some_and(|create| create >= SLOW_FACTOR * small)
+            && bytes.is_some_and(|bytes| bytes >= MIN_RSS_BYTES)
+        {
             let of_parent = children.iter().filter(|child| launches[**child].copies_page_tables());
             of_parent.for_each(|child| found[*child] = true);
         }

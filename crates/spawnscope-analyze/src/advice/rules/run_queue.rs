@@ -101,7 +101,13 @@ fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     format!("; {} of it as new processes, which counts as launch tax", time(queued))
 }
 
-fn finding(context: &RuleContext<'_, '_>, limit: &CpuLimit, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {
+fn finding(
+    context: &RuleContext<'_, '_>,
+    limit: &CpuLimit,
+    launches: Vec<u32>,
+    waited: Nanos,
+    threads: f64,
+) -> Finding {
     let CpuLimit { cpus, larger, .. } = *limit;
     let title = limit.title();
     let evidence = format!(
@@ -132,7 +138,9 @@ fn finding(context: &RuleContext<'_, '_>, limit: &CpuLimit, launches: Vec<u32>, 
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
-    let (program, jobs) = launches.filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?))).next()?;
+    let (program, jobs) = launches
+        .filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?)))
+        .next()?;
     (jobs > cpus).then(|| {
         let allowed = units::counted(u64::from(cpus), "CPU", "CPUs");
         format!("{} was asked for {jobs} jobs at a time on {allowed}", name(program))

@@ -8,7 +8,9 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, literal, name, option, quoted, time};
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::{Exec, Launch, base_name};
-use crate::patterns::chains::{Link, chain_start, is_inside, is_recursion, is_same_script, is_shell_script, direct_manager_call};
+use crate::patterns::chains::{
+    Link, chain_start, direct_manager_call, is_inside, is_recursion, is_same_script, is_shell_script,
+};
 use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;

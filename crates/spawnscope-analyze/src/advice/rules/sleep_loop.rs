@@ -71,7 +71,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         )
     });
     let conditions = conditions(context, &all);
-    let condition_evidence = (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
+    let condition_evidence =
+        (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_of(late_evidence)

@@ -6,7 +6,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::longest_groups;
-use crate::patterns::chains::{is_inside, direct_manager_call};
+use crate::patterns::chains::{direct_manager_call, is_inside};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_frequent_groups, is_mostly_tax_by_cpu_time};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
 use crate::launch::Exec;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -275,7 +275,9 @@ fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
 /// Returns the number of files per launch.
 fn size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
-        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH),
+        Launcher::Xargs { parallel, .. } if parallel > 1 => {
+            (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH)
+        }
         _ => MAX_BATCH,
     }
 }

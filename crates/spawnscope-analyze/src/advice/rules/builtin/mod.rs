@@ -18,7 +18,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_frequent_groups, is_mostly_tax_by_cpu_time};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;

@@ -1,6 +1,6 @@
 //! Replacements for basename with a suffix, and for date.
 
-use super::call::{Call, BASENAME_LIMIT, NEWLINES_LIMIT, Substitute, has_only};
+use super::call::{BASENAME_LIMIT, Call, NEWLINES_LIMIT, Substitute, has_only};
 
 pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     let suffix = match call.words()[..] {
@@ -17,7 +17,11 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         format!("$(basename \"$p\" {suffix})"),
         format!("b=${{p##*/}}; b=${{b%{suffix}}}"),
         "b",
-        &[BASENAME_LIMIT, "basename keeps a name that equals the suffix", NEWLINES_LIMIT],
+        &[
+            BASENAME_LIMIT,
+            "basename keeps a name that equals the suffix",
+            NEWLINES_LIMIT,
+        ],
     )
 }
 

@@ -1,6 +1,8 @@
 //! Replaces a sed call with one `s` command on the text of a variable by an expansion.
 
-use super::call::{Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement};
+use super::call::{
+    Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement,
+};
 
 const LIMITS: &[&str] = &["for a variable with one line of text, not for files", ECHO_DIFFERS];
 
@@ -17,8 +19,13 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let after = command.portable_expansion().or_else(|| {
         let is_simple = is_literal(command.pattern) && is_literal_replacement(command.with);
         let slashes = if command.is_global { "//" } else { "/" };
-        (call.has_extensions() && is_simple)
-            .then(|| format!("${{x{slashes}{}/{}}}", escape_replaced_pattern(command.pattern), command.with))
+        (call.has_extensions() && is_simple).then(|| {
+            format!(
+                "${{x{slashes}{}/{}}}",
+                escape_replaced_pattern(command.pattern),
+                command.with
+            )
+        })
     })?;
     Substitute::expansion(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
 }

@@ -1,6 +1,6 @@
 //! The table of replacements: for each small program, the calls that a shell can replace reliably.
 
-use super::call::{Call, ECHO_DIFFERS, BASENAME_LIMIT, NEWLINES_LIMIT, VARIABLE_LIMIT};
+use super::call::{BASENAME_LIMIT, Call, ECHO_DIFFERS, NEWLINES_LIMIT, VARIABLE_LIMIT};
 use super::row::Word::{Any, Is, OneOf, Operand};
 use super::row::{Row, Word, any_call, calls_with};
 use super::{names, numbers, row, sed, text};
@@ -70,7 +70,8 @@ const WC_ECHO_LIMIT: &str = "if echo feeds wc, wc counts one newline more";
 const AWK: &[Row] = &[any_call().if_captured().computed_by(text::awk)];
 
 const BASENAME: &[Row] = &[
-    calls_with(&[&[Is("--"), Any], &[Operand]]).expansion(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
+    calls_with(&[&[Is("--"), Any], &[Operand]])
+        .expansion(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
     any_call().computed_by(names::basename_with_suffix),
 ];
 
@@ -102,14 +103,15 @@ const DATE: &[Row] = &[
     calls_with(&[&[Is("+%s%N")]])
         .in_shells(&[Bash])
         .expansion(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS),
-    calls_with(&[&[Is("+%s%3N")]])
-        .in_shells(&[Bash])
-        .expansion(["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"], REALTIME_LIMITS),
+    calls_with(&[&[Is("+%s%3N")]]).in_shells(&[Bash]).expansion(
+        ["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"],
+        REALTIME_LIMITS,
+    ),
     calls_with(&[&[Any]]).in_shells(&[Bash]).computed_by(names::date),
 ];
 
-const DIRNAME: &[Row] =
-    &[calls_with(&[&[Operand], &[Is("--"), Any]]).expansion(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
+const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
+    .expansion(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
 
 const ECHO: &[Row] = &[
     any_call().in_shells(&[Bash]).same_builtin(),
@@ -126,10 +128,12 @@ const EXPR: &[Row] = &[
         ["$(expr length \"$s\")", "${#s}"],
         &["sh may count bytes; expr counts characters"],
     ),
-    calls_with(&[&[Is("substr"), Any, Any, Any]]).in_shells(EXTENDED).expansion(
-        ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
-        &["positions start at 0, not at 1", ECHO_DIFFERS],
-    ),
+    calls_with(&[&[Is("substr"), Any, Any, Any]])
+        .in_shells(EXTENDED)
+        .expansion(
+            ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
+            &["positions start at 0, not at 1", ECHO_DIFFERS],
+        ),
     // Without a group, expr prints the length of the match.
     calls_with(&[&[Any, Is(":"), Any]])
         .in_shells(&[Bash])
@@ -194,8 +198,9 @@ const PWD: &[Row] = &[
     calls_with(&[&[Is("-P")]]).builtin(["$(/bin/pwd -P)", "$(pwd -P)"], &[]),
 ];
 
-const SLEEP: &[Row] =
-    &[calls_with(&[&[OneOf(&["0", "0.0", "0s", ".0"])]]).expansion(["sleep 0", ":"], &["sleep 0 also yields the CPU"])];
+const SLEEP: &[Row] = &[
+    calls_with(&[&[OneOf(&["0", "0.0", "0s", ".0"])]]).expansion(["sleep 0", ":"], &["sleep 0 also yields the CPU"])
+];
 
 const LOWER: Word = OneOf(&["a-z", "[a-z]", "[:lower:]"]);
 const UPPER: Word = OneOf(&["A-Z", "[A-Z]", "[:upper:]"]);
@@ -211,7 +216,9 @@ const TR: &[Row] = &[
         .in_shells(&[Ksh])
         .sets_variable("y")
         .expansion([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
-    TO_UPPER.in_shells(&[Zsh]).expansion([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
+    TO_UPPER
+        .in_shells(&[Zsh])
+        .expansion([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
     TO_LOWER
         .in_shells(&[Bash])
         .expansion([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
@@ -219,8 +226,13 @@ const TR: &[Row] = &[
         .in_shells(&[Ksh])
         .sets_variable("y")
         .expansion([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
-    TO_LOWER.in_shells(&[Zsh]).expansion([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
-    calls_with(&[&[Any, Any]]).if_captured().in_shells(EXTENDED).computed_by(text::tr),
+    TO_LOWER
+        .in_shells(&[Zsh])
+        .expansion([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
+    calls_with(&[&[Any, Any]])
+        .if_captured()
+        .in_shells(EXTENDED)
+        .computed_by(text::tr),
 ];
 
 const COUNT_LINES: &str = "mapfile -t lines <\"$f\"; n=${#lines[@]}";
@@ -234,7 +246,10 @@ const WC: &[Row] = &[
         .expansion(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[WC_ECHO_LIMIT]),
     calls_with(&[&[Is("-c")]]).if_captured().if_fed().expansion(
         ["$(printf %s \"$x\" | wc -c)", "${#x}"],
-        &["${#x} counts characters; it counts bytes only with LC_ALL=C", WC_ECHO_LIMIT],
+        &[
+            "${#x} counts characters; it counts bytes only with LC_ALL=C",
+            WC_ECHO_LIMIT,
+        ],
     ),
     calls_with(&[&[Is("-l")]])
         .if_captured()

@@ -1,7 +1,10 @@
 //! Replacements for filters whose input is the text of a variable and whose output the shell reads,
 //! as in `$(echo "$x" | tr a b)`.
 
-use super::call::{Call, ECHO_DIFFERS, VARIABLE_LIMIT, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement};
+use super::call::{
+    Call, ECHO_DIFFERS, Substitute, VARIABLE_LIMIT, escape_pattern, escape_replaced_pattern, is_literal,
+    is_literal_replacement,
+};
 
 const ONE_LINE_LIMIT: &str = "for one line: the program handles each line separately";
 const IFS_LIMIT: &str = "only with the default IFS";
@@ -82,7 +85,12 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     let before = filter_text(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::statement(before, after, "y", &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS]);
+        return Substitute::statement(
+            before,
+            after,
+            "y",
+            &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS],
+        );
     }
     Substitute::statement(
         before,
