@@ -36,8 +36,8 @@ fn add(slices: ThreadSlices<'_>, running: &mut Occupancy, waiting: &mut Occupanc
     for slice in slices.iter() {
         running.add(beginning(&slice), slice.off);
         if let (Some(off), Some(waited)) = (slice.off_span, run_queue_span(&slice)) {
-            let back = Nanos(slice.off.0.saturating_add(off.0));
-            waiting.add(Nanos(back.0.saturating_sub(waited.0)), back);
+            let returned = Nanos(slice.off.0.saturating_add(off.0));
+            waiting.add(Nanos(returned.0.saturating_sub(waited.0)), returned);
         }
     }
 }

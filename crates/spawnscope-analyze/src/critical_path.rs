@@ -266,8 +266,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    fn charge_external_wait(&mut self, since: Nanos, what: ExternalWait) {
-        self.take(since, Charge::ExternalWait(what));
+    fn charge_external_wait(&mut self, since: Nanos, cause: ExternalWait) {
+        self.take(since, Charge::ExternalWait(cause));
     }
 
     /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn items_of_one_owner_keep_their_order() {
         let grouped = Grouped::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
-        let of = |owner| grouped.of(owner).iter().collect::<String>();
-        assert_eq!([0, 1, 2, 3].map(of), ["bd", "", "ac", ""]);
+        let items_of = |owner| grouped.of(owner).iter().collect::<String>();
+        assert_eq!([0, 1, 2, 3].map(items_of), ["bd", "", "ac", ""]);
     }
 }

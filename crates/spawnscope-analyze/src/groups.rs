@@ -168,10 +168,10 @@ fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
 
 /// Returns the command of the parent, or a placeholder if the parent was not recorded.
 fn parent_command<'a>(launch: &Launch<'a>) -> Command<'a> {
-    let plain = |name| Command { name, forked: false };
+    let command = |name| Command { name, forked: false };
     match launch.origin {
-        Origin::Command => plain(THE_RECORDER),
-        _ if launch.depth == 0 => plain(b"-"),
+        Origin::Command => command(THE_RECORDER),
+        _ if launch.depth == 0 => command(b"-"),
         _ => *launch.birth_command,
     }
 }

@@ -37,7 +37,8 @@ pub struct Report {
     pub followed: Option<(Pid, Vec<u8>)>,
     /// The window that the report is about. `None` for a whole recording.
     pub window: Option<WindowTitle>,
-    /// Spans in which processes that lived on launched others, the busiest first. Empty for a command and for a window.
+    /// Spans in which a process launched others and then lived on, the busiest first. Empty for a
+    /// command and for a window.
     pub episodes: Vec<Episode>,
     /// The report on the busiest episode, for a recording of the whole machine.
     pub busiest: Option<Box<Report>>,

@@ -245,15 +245,15 @@ impl Timelines {
             return moment(beginning(&slice), State::Running);
         }
         let left = slice.off;
-        let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
-        if let Some(back) = back.filter(|back| at > *back) {
+        let returned = slice.off_span.map(|span| Nanos(left.0 + span.0));
+        if let Some(returned) = returned.filter(|returned| at > *returned) {
             // A slice in which the thread was on a CPU was lost. If its process outlived the
             // recording, the time after its last slice is unknown.
             let is_open = begun == slices.len() && self.outlives(thread);
-            return moment(back, if is_open { State::Unknown } else { State::Running });
+            return moment(returned, if is_open { State::Unknown } else { State::Running });
         }
         let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0));
-        let woken = woken.map(|woken| back.map_or(woken, |back| woken.min(back)));
+        let woken = woken.map(|woken| returned.map_or(woken, |returned| woken.min(returned)));
         match (slice.reason, woken) {
             (LeftCpu::Ended, _) => moment(left, State::Unknown),
             (LeftCpu::Created, _) => moment(left, State::Created),

@@ -26,7 +26,7 @@ pub struct Finding {
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
-    /// The same changes, as input of the replay.
+    /// The changes of the fix, as input of the replay.
     pub tries: Vec<Fix>,
     /// How the saving is derived.
     pub basis: Basis,

@@ -34,14 +34,14 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         _ => return None,
     };
     let intended = with_descendants(context, &fix.launches);
-    let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
         let launch = context.launch(index);
         let kind = (launch.command.label(), launch.birth_command.name);
-        kinds.entry(kind).or_default().push(index);
+        by_kind.entry(kind).or_default().push(index);
     }
     let mut selections = Vec::new();
-    for ((program, parent), launches) in &kinds {
+    for ((program, parent), launches) in &by_kind {
         let selector = launches_of(program, parent);
         let fits = |selections: &Vec<String>| fits(context, selections, launches, &intended);
         let candidates = [

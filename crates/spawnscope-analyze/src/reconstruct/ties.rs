@@ -156,16 +156,17 @@ impl TieFinder<'_> {
     }
 
     fn tie(&self, thread: ThreadIndex, index: usize, slice: &SliceRow, events: &[ChildEvent]) -> Tie {
-        let found = returned_at(slice).and_then(|back| Some((back, ending_event(events, slice, back, self)?)));
-        if let Some((back, event)) = found {
+        let found =
+            returned_at(slice).and_then(|returned| Some((returned, ending_event(events, slice, returned, self)?)));
+        if let Some((returned, event)) = found {
             let waker = self.waker_of(&event);
-            let late = back.since(event.at);
-            let is_near = late <= MAX_DELAY.max(Nanos(back.since(slice.off).0 / MIN_WAIT_RATIO));
+            let late = returned.since(event.at);
+            let is_near = late <= MAX_DELAY.max(Nanos(returned.since(slice.off).0 / MIN_WAIT_RATIO));
             if is_near && is_created(self.timelines, waker) {
                 return Tie {
                     thread,
                     index,
-                    waker: Some((waker, event.at.min(back))),
+                    waker: Some((waker, event.at.min(returned))),
                     is_certain: !is_read(slice),
                     earliest: None,
                 };
@@ -173,8 +174,8 @@ impl TieFinder<'_> {
         }
         let waker = returned_at(slice)
             .filter(|_| can_process_end(slice))
-            .and_then(|back| {
-                let span = (slice.off, back);
+            .and_then(|returned| {
+                let span = (slice.off, returned);
                 self.running.probable_waker(self.forest, self.timelines, thread, span)
             })
             .filter(|(waker, _)| is_created(self.timelines, *waker));
@@ -196,16 +197,21 @@ impl TieFinder<'_> {
 }
 
 /// Returns the last event of a child during a wait that can have ended the wait.
-fn ending_event(events: &[ChildEvent], slice: &SliceRow, back: Nanos, finder: &TieFinder<'_>) -> Option<ChildEvent> {
+fn ending_event(
+    events: &[ChildEvent],
+    slice: &SliceRow,
+    returned: Nanos,
+    finder: &TieFinder<'_>,
+) -> Option<ChildEvent> {
     let begun = events.partition_point(|event| event.at <= slice.off);
-    let end = events.partition_point(|event| event.at.0 <= back.0 + LATE_EXIT.0);
+    let end = events.partition_point(|event| event.at.0 <= returned.0 + LATE_EXIT.0);
     let during = events.get(begun..end)?.iter().rev();
     let mut can_end = during.filter(|event| match event.what {
         What::Ended => slice.syscall.is_none_or(can_children_end),
         // After a vfork, the parent waits at once.
         What::Released | What::Executed => {
             let created = finder.forest.launches[event.child as usize].instants.created.get();
-            event.at <= back
+            event.at <= returned
                 && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + MAX_DELAY.0)
         }
     });

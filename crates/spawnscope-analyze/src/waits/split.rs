@@ -204,14 +204,14 @@ fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
 fn stretch(slice: &SliceRow, reason: Off, last_instant: Nanos) -> (Nanos, Nanos) {
     let after = |span: Nanos| Nanos(slice.off.0 + span.0);
     let open_end = if slice.is_open() { last_instant } else { slice.off };
-    let back = slice.off_span.map_or(open_end, after);
+    let returned = slice.off_span.map_or(open_end, after);
     let woken = match (slice.reason, slice.wake_span) {
         (LeftCpu::Created | LeftCpu::Preempted, _) => slice.off,
-        (_, Some(woken)) => after(woken).min(back),
-        (_, None) => back,
+        (_, Some(woken)) => after(woken).min(returned),
+        (_, None) => returned,
     };
     match reason {
-        Off::Queued => (woken, back),
+        Off::Queued => (woken, returned),
         Off::Waiting => (slice.off, woken),
     }
 }

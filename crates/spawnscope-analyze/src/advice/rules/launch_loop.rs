@@ -63,7 +63,7 @@ type Kind<'a> = (&'a [u8], &'a [u8]);
 /// Returns the programs that are launched often, without the launches in `excluded`.
 fn frequent_programs<'a>(context: &RuleContext<'_, 'a>, excluded: &HashSet<u32>) -> Vec<(Kind<'a>, Vec<u32>)> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
         // The rule `needless-shell` has better advice about the launches of an unnecessary shell.
@@ -76,16 +76,16 @@ fn frequent_programs<'a>(context: &RuleContext<'_, 'a>, excluded: &HashSet<u32>)
         let is_excluded = is_excluded || excluded.contains(&index);
         let is_small = || is_mostly_tax_by_cpu_time(context, index as usize);
         if is_plain && !is_excluded && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
-            kinds.entry((parent, program)).or_default().push(index);
+            by_kind.entry((parent, program)).or_default().push(index);
         }
     }
-    kinds.retain(|_, all| all.len() >= MIN_LAUNCHES && !has_one_launch_per_process(context, all));
+    by_kind.retain(|_, all| all.len() >= MIN_LAUNCHES && !has_one_launch_per_process(context, all));
     // Sorted by launch tax, which is what can be saved. A program that runs long may have little
     // launch tax.
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
-    kinds.truncate(MAX_FINDINGS);
-    kinds
+    let mut by_kind: Vec<_> = by_kind.into_iter().collect();
+    by_kind.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
+    by_kind.truncate(MAX_FINDINGS);
+    by_kind
 }
 
 /// Whether each process of a compiled program made only one of the launches, as each `collect2`
@@ -130,7 +130,7 @@ fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
 /// shell. Each command line is a list of launches, with the shell first.
 fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u32>>)> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
     // Command lines may be nested. Parents come before their children, so the outermost command
     // line is found first.
     let mut taken: HashSet<u32> = HashSet::new();
@@ -149,16 +149,16 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
         let is_small = |member: &u32| is_mostly_tax_by_cpu_time(context, *member as usize);
         if members.len() <= MAX_LAUNCHES_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
             taken.extend(&members);
-            kinds.entry((parent, program)).or_default().push(members);
+            by_kind.entry((parent, program)).or_default().push(members);
         }
     }
-    let mut kinds: Vec<_> = kinds
+    let mut by_kind: Vec<_> = by_kind
         .into_iter()
         .filter(|(_, lines)| lines.len() >= MIN_LAUNCHES)
         .collect();
-    kinds.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
-    kinds.truncate(MAX_FINDINGS);
-    kinds
+    by_kind.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
+    by_kind.truncate(MAX_FINDINGS);
+    by_kind
 }
 
 fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {

@@ -21,7 +21,7 @@ type Kind<'a> = (&'a [u8], &'a [u8], usize);
 const MAX_COUNT_RATIO: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for &index in context.forest().children(parent) {
@@ -39,9 +39,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let all: Vec<u32> = lines.values().flatten().copied().collect();
         let launch = context.launch(all[0]);
         let kind = (launch.birth_command.name, launch.command.name, lines.len());
-        kinds.entry(kind).or_default().extend(all);
+        by_kind.entry(kind).or_default().extend(all);
     }
-    longest_groups(context, kinds, MAX_FINDINGS)
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, shell, lines), mut all)| {
             all.sort_unstable();

@@ -16,15 +16,15 @@ const MAX_FINDINGS: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         // A make whose output is read, as for `$(shell make ...)`, answers a question.
         if is_sub_make(forest, index as usize) && !context.is_captured(index) {
             let kind = (launch.birth_command.name, launch.command.name);
-            kinds.entry(kind).or_default().push(index);
+            by_kind.entry(kind).or_default().push(index);
         }
     }
-    longest_frequent_groups(context, kinds, MAX_FINDINGS)
+    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|(kind, all)| finding(context, kind, all))
         .collect()

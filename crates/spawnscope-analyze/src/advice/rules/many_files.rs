@@ -28,7 +28,7 @@ const MIN_DISTINCT: usize = 80;
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     let batched = batch::batched_launches(context);
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
@@ -45,10 +45,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         let frequent_groups = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
-        frequent_groups.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+        frequent_groups.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
-    kinds.retain(|_, all| !is_inside(forest, all[0]));
-    longest_groups(context, kinds, MAX_FINDINGS)
+    by_kind.retain(|_, all| !is_inside(forest, all[0]));
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();
@@ -91,7 +91,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         .with_example(context)
         .fixes(fix(runtime, program, is_pair))
         .limits(
-            "a single process must check each file for errors itself; steps that need the moved files must come after it; \
+            "a single process must check each file for errors itself; steps that need a file under its new name must come after it; \
              rename() does not move between file systems, which mv does",
         )
         .predicted_by(

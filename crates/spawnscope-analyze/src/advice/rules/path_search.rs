@@ -82,7 +82,7 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
     let each = Nanos(searches.cost.0 / searches.misses.max(1));
     vec![
         format!(
-            "{}, {} each, {} in all; most_frequent in {}",
+            "{}, {} each, {} in all; most in {}",
             units::counted(searches.misses, "failed exec", "failed execs"),
             time(each),
             time(searches.cost),

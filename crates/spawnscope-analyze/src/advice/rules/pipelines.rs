@@ -41,15 +41,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
     }
-    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
     for (parent, found) in by_parent {
         let forms = found.iter().map(|(_, replaced)| *replaced).collect();
         let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();
         all.sort_unstable();
         all.dedup();
-        kinds.insert((parent, forms), all);
+        by_kind.insert((parent, forms), all);
     }
-    let frequent_groups = kinds.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    let frequent_groups = by_kind.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
     longest_groups(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, forms), all)| finding(context, parent, &forms, &all))

@@ -31,7 +31,7 @@ type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else {
             continue;
@@ -45,10 +45,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         if may_differ || is_shell(program) || builtin::can_replace(context, index) {
             continue;
         }
-        let questions = kinds.entry((launch.birth_command.name, program, answer)).or_default();
+        let questions = by_kind.entry((launch.birth_command.name, program, answer)).or_default();
         questions.entry((exec.argv(), exec.cwd())).or_default().push(index);
     }
-    let repeated = kinds.into_iter().map(|(key, mut questions)| {
+    let repeated = by_kind.into_iter().map(|(key, mut questions)| {
         questions.retain(|_, launches| launches.len() >= MIN_REPETITIONS);
         let mut all: Vec<u32> = questions.values().flatten().copied().collect();
         all.sort_unstable();

@@ -36,7 +36,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     }
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for parent in (0..forest.launches.len()).filter(|parent| !has_enough_jobs(forest, *parent, cpus)) {
         let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
@@ -48,11 +48,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         for (program, all) in programs {
             if all.len() >= MIN_REPETITIONS && are_independent(context, &all) {
                 let parent = context.launch(all[0]).birth_command.name;
-                kinds.entry((parent, program)).or_default().extend(all);
+                by_kind.entry((parent, program)).or_default().extend(all);
             }
         }
     }
-    longest_frequent_groups(context, kinds, MAX_FINDINGS)
+    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();

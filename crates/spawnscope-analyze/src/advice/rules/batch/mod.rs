@@ -145,20 +145,20 @@ type Common<'a> = Vec<&'a [u8]>;
 type Files<'a> = Vec<(u32, &'a [u8])>;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for (key, batch) in batches_of(context, parent) {
-            kinds.entry(key).or_default().push(batch);
+            by_kind.entry(key).or_default().push(batch);
         }
     }
-    let groups = kinds.iter().map(|(key, batches)| {
+    let groups = by_kind.iter().map(|(key, batches)| {
         let mut all = batches.concat();
         all.sort_unstable();
         (key, all)
     });
     longest_frequent_groups(context, groups, MAX_FINDINGS)
         .into_iter()
-        .map(|(key, all)| finding(context, key, all, &kinds[key]))
+        .map(|(key, all)| finding(context, key, all, &by_kind[key]))
         .collect()
 }
 

@@ -47,20 +47,20 @@ struct Needless {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
     for needless in find_needless(context) {
         let launch = context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
-        kinds.entry(kind).or_default().push(needless);
+        by_kind.entry(kind).or_default().push(needless);
     }
-    let groups = kinds.iter().map(|(kind, needless)| {
+    let groups = by_kind.iter().map(|(kind, needless)| {
         let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
         launches.sort_unstable();
         (kind, launches)
     });
     longest_frequent_groups(context, groups, MAX_FINDINGS)
         .into_iter()
-        .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
+        .filter_map(|(kind, launches)| finding(context, *kind, launches, &by_kind[kind]))
         .collect()
 }
 

@@ -28,7 +28,7 @@ type Key<'a> = (&'a [u8], &'a [u8], &'a [u8], &'static str);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
@@ -41,9 +41,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         let items = of_parent.into_iter().filter(|(_, all)| are_items(context, all));
-        items.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+        items.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
-    longest_groups(context, kinds, MAX_FINDINGS)
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|(key, mut all)| {
             all.sort_unstable();
