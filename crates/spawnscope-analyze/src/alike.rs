@@ -1,5 +1,6 @@
-//! Level of detail for drawings of many launches: similar siblings become one row. Siblings are similar when they run the same program from
-//! the same call site, and so do their descendants. Nothing is dropped: a row names all its launches.
+//! Reduces the detail of drawings of many launches: joins similar siblings into one row. Siblings
+//! are similar when they run the same program from the same call site and their children are
+//! similar, in the same order. Nothing is dropped: a row lists all its launches.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use crate::tree::Forest;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     members: Vec<u32>,
-    /// By row: the end of its members.
+    /// For each row, the end of its range in `members`.
     ends: Vec<u32>,
     parents: Vec<Option<u32>>,
 }
@@ -50,30 +51,31 @@ impl Rows {
     }
 }
 
-/// Returns at most about `limit` rows. Siblings are joined only when there are more launches than that, and no more of them than necessary.
-/// Launches that all differ are never joined, so a recording of those can exceed the limit.
+/// Returns at most `limit` rows where possible. Joins siblings only when there are more launches
+/// than `limit`, and as few as necessary. Different launches are never joined, so a recording of
+/// many different launches can exceed the limit.
 #[must_use]
 pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
     let launches = forest.launches.len();
     let shapes = shapes(forest, callers);
-    let mut joined = launches.div_ceil(limit.max(1)).next_power_of_two();
+    let mut max_joined = launches.div_ceil(limit.max(1)).next_power_of_two();
     loop {
-        let rows = join(forest, &shapes, joined);
-        if rows.len() <= limit || joined >= launches {
+        let rows = join(forest, &shapes, max_joined);
+        if rows.len() <= limit || max_joined >= launches {
             return rows;
         }
-        joined *= 2;
+        max_joined *= 2;
     }
 }
 
 /// What launches must have in common to be similar: program, call site, and the shapes of their children in order.
 type Shape<'f, 'a> = (&'f Command<'a>, Option<u32>, Vec<u32>);
 
-/// Returns a number for each launch that is equal for similar launches.
+/// Returns a number for each launch. Similar launches get the same number.
 fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
-    let mut known: HashMap<Shape<'_, '_>, u32> = HashMap::new();
+    let mut numbers: HashMap<Shape<'_, '_>, u32> = HashMap::new();
     let mut shapes = vec![0; forest.launches.len()];
-    let order: Vec<usize> = tops(forest).map(|step| step.index).collect();
+    let order: Vec<usize> = walk_all(forest).map(|step| step.index).collect();
     for index in order.into_iter().rev() {
         let children = forest.children(index).iter().map(|child| shapes[*child]).collect();
         let shape = (
@@ -81,20 +83,22 @@ fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
             callers.number_of(index),
             children,
         );
-        let next = known.len() as u32;
-        shapes[index] = *known.entry(shape).or_insert(next);
+        let next = numbers.len() as u32;
+        shapes[index] = *numbers.entry(shape).or_insert(next);
     }
     shapes
 }
 
-fn tops<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> + use<'f> {
+/// Visits all launches, parents before their children.
+fn walk_all<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> + use<'f> {
     let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();
     let steps: Vec<crate::tree::Step> = forest.walk(&tops).collect();
     steps.into_iter()
 }
 
-/// Joins up to `most` similar children of each single launch, and all similar children of joined launches.
-fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
+/// Joins similar children: up to `max_joined` for a row of one launch, all for a row of several
+/// launches.
+fn join(forest: &Forest<'_>, shapes: &[u32], max_joined: usize) -> Rows {
     let mut rows = Rows::default();
     let tops: Vec<u32> = forest
         .roots
@@ -108,8 +112,8 @@ fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
     let mut row = 0;
     while row < rows.len() {
         let parents: Vec<u32> = rows.members(row).to_vec();
-        let at_once = if parents.len() == 1 { most } else { usize::MAX };
-        for members in alike_children(forest, shapes, &parents, at_once) {
+        let max_members = if parents.len() == 1 { max_joined } else { usize::MAX };
+        for members in alike_children(forest, shapes, &parents, max_members) {
             rows.push(Some(row as u32), &members);
         }
         row += 1;
@@ -117,13 +121,13 @@ fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
     rows
 }
 
-fn alike_children(forest: &Forest<'_>, shapes: &[u32], parents: &[u32], at_once: usize) -> Vec<Vec<u32>> {
+fn alike_children(forest: &Forest<'_>, shapes: &[u32], parents: &[u32], max_members: usize) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     let mut open: HashMap<u32, usize> = HashMap::new();
     for child in parents.iter().flat_map(|parent| forest.children(*parent as usize)) {
         let shape = shapes[*child];
         match open.get(&shape).map(|group| &mut groups[*group]) {
-            Some(group) if group.len() < at_once => group.push(*child as u32),
+            Some(group) if group.len() < max_members => group.push(*child as u32),
             _ => {
                 open.insert(shape, groups.len());
                 groups.push(vec![*child as u32]);

@@ -1,5 +1,7 @@
-//! Labels of launches: which part of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
-//! the few variables that are recorded, and from the ninja edges. A launch without a label of its own has that of the launch that asked for it.
+//! Labels of launches: which part of a build or of a test suite asked for them. They are read from
+//! recorded arguments, paths and working directories, from the few environment variables that are
+//! recorded, and from the ninja edges. A launch without a label of its own inherits the label of
+//! its parent.
 
 mod edges;
 
@@ -10,20 +12,21 @@ use crate::tree::Forest;
 use edges::Edges;
 use spawnscope_data::event::{Language, LaunchId};
 
-/// What a label says.
+/// What the labels of launches name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildLabel {
-    /// Make's target where its call site is known, the output of the ninja edge, or the file that a compiler, linker or archiver was asked to make.
+    /// The make target whose recipe requested the launch (if known), the output of the ninja edge,
+    /// or the output file of a compiler, linker or archiver.
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
-    /// The directory that make or ninja works in, below that of the command.
+    /// The directory that make or ninja works in, relative to the command's.
     Directory,
-    /// The package that cargo or npm builds or runs something of.
+    /// The package whose code or scripts cargo or npm builds or runs.
     Package,
     /// The test that pytest or cargo-nextest runs.
     Test,
-    /// CMake's target.
+    /// The CMake target.
     Cmake,
 }
 
@@ -38,7 +41,7 @@ impl BuildLabel {
         BuildLabel::Cmake,
     ];
 
-    /// Its name in every output.
+    /// Returns the label's name in every output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,8 +54,9 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label of a launch by itself. `top` is the directory of the command.
-    fn of(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
+    /// Returns the label that the last program of a launch indicates. `top` is the working
+    /// directory of the command.
+    fn from_program(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
         let exec = launch.execs.last()?;
         match self {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
@@ -64,8 +68,8 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label of a launch that was made for a ninja edge.
-    fn of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
+    /// Returns the label of a launch that ninja made for an edge with these outputs.
+    fn from_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             BuildLabel::Target => outputs.first().map(|output| output.to_vec()),
             BuildLabel::Cmake => outputs
@@ -76,9 +80,11 @@ impl BuildLabel {
         }
     }
 
-    /// Whether a launch keeps the label of its parent although it has one of its own. A compiler driver makes the object, and its compiler a
-    /// temporary file; a build script may compile crates to find out what works. But a make below make works in its own directory.
-    fn is_of_the_outermost(self) -> bool {
+    /// Whether the parent's label takes precedence over a launch's own. The output of a compiler
+    /// driver is the object file, but the output of the compiler that it launches is a temporary
+    /// file; a build script may compile crates as probes. But a make that make launches works in
+    /// its own directory.
+    fn prefers_parent(self) -> bool {
         match self {
             BuildLabel::Target | BuildLabel::Crate | BuildLabel::Cmake => true,
             // A test of a package builds another package, and a test may run a test suite.
@@ -87,12 +93,12 @@ impl BuildLabel {
     }
 }
 
-/// One label of each launch of a recording.
+/// The labels of all launches of a recording.
 #[derive(Clone, Debug)]
 pub struct BuildLabels {
     values: Vec<Vec<u8>>,
-    /// By launch index: an index into `values`.
-    of_launch: Vec<Option<u32>>,
+    /// For each launch, the index of its label in `values`.
+    value_indexes: Vec<Option<u32>>,
 }
 
 impl BuildLabels {
@@ -109,21 +115,21 @@ impl BuildLabels {
         };
         let mut labels = BuildLabels {
             values: Vec::new(),
-            of_launch: vec![None; forest.launches.len()],
+            value_indexes: vec![None; forest.launches.len()],
         };
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         for step in forest.walk(&tops) {
             let parent = forest.parent(step.index);
-            let inherited = parent.and_then(|parent| labels.of_launch[parent]);
-            let own = search.own(step.index, parent, inherited.is_some());
+            let inherited = parent.and_then(|parent| labels.value_indexes[parent]);
+            let own = search.own_label(step.index, parent, inherited.is_some());
             let number = own.map(|value| {
                 *numbers.entry(value).or_insert_with_key(|value| {
                     labels.values.push(value.clone());
                     labels.values.len() as u32 - 1
                 })
             });
-            labels.of_launch[step.index] = number.or(inherited);
+            labels.value_indexes[step.index] = number.or(inherited);
         }
         labels
     }
@@ -131,12 +137,12 @@ impl BuildLabels {
     /// Returns the label of the launch at an index.
     #[must_use]
     pub fn of(&self, launch: usize) -> Option<&[u8]> {
-        let number = (*self.of_launch.get(launch)?)?;
+        let number = (*self.value_indexes.get(launch)?)?;
         self.values.get(number as usize).map(Vec::as_slice)
     }
 }
 
-/// The target whose recipe requested a launch. A make below another one makes its own targets.
+/// Returns the make target whose recipe requested a launch.
 fn make_target<'a>(forest: &Forest<'a>, launch: &Launch<'a>) -> Option<&'a [u8]> {
     let frame = forest.frames(launch.script_stack).next()?;
     frame.function.filter(|_| frame.language == Language::Make)
@@ -146,19 +152,19 @@ fn make_target<'a>(forest: &Forest<'a>, launch: &Launch<'a>) -> Option<&'a [u8]>
 struct Search<'f, 'a> {
     forest: &'f Forest<'a>,
     label: BuildLabel,
-    /// The directory of the command.
+    /// The working directory of the command.
     top: Option<&'a [u8]>,
     edges: Edges<'a>,
-    /// By launch index: the launch whose edge its label is from.
+    /// For each launch, the launch whose ninja edge it belongs to.
     edge_of: Vec<Option<LaunchId>>,
 }
 
 impl Search<'_, '_> {
-    /// Returns the label that a launch does not have from its parent.
-    fn own(&mut self, index: usize, parent: Option<usize>, is_labelled: bool) -> Option<Vec<u8>> {
+    /// Returns the label of a launch, unless it inherits its parent's.
+    fn own_label(&mut self, index: usize, parent: Option<usize>, is_labelled: bool) -> Option<Vec<u8>> {
         let launch = &self.forest.launches[index];
-        // An edge below an edge is of another ninja.
-        if let Some(made) = self.label.of_edge(self.edges.outputs(launch.id)) {
+        // An edge below another edge belongs to a nested ninja.
+        if let Some(made) = self.label.from_edge(self.edges.outputs(launch.id)) {
             self.edge_of[index] = Some(launch.id);
             return Some(made);
         }
@@ -166,11 +172,13 @@ impl Search<'_, '_> {
             return Some(target.to_vec());
         }
         let edge = parent.and_then(|parent| self.edge_of[parent]);
-        if is_labelled && edge.is_none() && self.label.is_of_the_outermost() {
+        if is_labelled && edge.is_none() && self.label.prefers_parent() {
             return None;
         }
-        // An edge may run a whole build, of which compilers know more. If they make the edge's output, ninja's name for it is the better one.
-        let own = self.label.of(launch, self.top);
+        // An edge may run a whole build; then the labels of its compilers are more precise. But a
+        // compiler that makes the edge's own output keeps the edge's label, ninja's name of that
+        // output.
+        let own = self.label.from_program(launch, self.top);
         let own = own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)));
         if own.is_none() {
             self.edge_of[index] = edge;
@@ -205,13 +213,14 @@ const COMPILERS: [&[u8]; 21] = [
 ];
 /// Archivers, whose second argument is the archive.
 const ARCHIVERS: [&[u8]; 3] = [b"ar", b"gcc-ar", b"llvm-ar"];
-const MAKES: [&[u8]; 4] = [b"make", b"gmake", b"ninja", b"samu"];
+const BUILD_TOOLS: [&[u8]; 4] = [b"make", b"gmake", b"ninja", b"samu"];
 
-/// Whether a file is one of these programs, perhaps of a version or for a target: `gcc-12`, `x86_64-linux-gnu-gcc`.
+/// Whether a file is one of these programs. Its name may include a version or a target: `gcc-12`,
+/// `x86_64-linux-gnu-gcc`.
 fn is_one_of(path: &[u8], programs: &[&[u8]]) -> bool {
     let name = base_name(path);
     let is = |name: &[u8]| programs.iter().any(|program| is_version_of(name, program));
-    // Each part of the name may be the first of the program's.
+    // The program's name may start after any `-`.
     is(name) || (0..name.len()).any(|at| name[at] == b'-' && is(&name[at + 1..]))
 }
 
@@ -227,7 +236,7 @@ fn target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     arguments.next().filter(|file| !file.is_empty())
 }
 
-/// The value of an option given as `--x y` or `--x=y`.
+/// Returns the value of an option given as `--x y` or `--x=y`.
 fn option<'a>(exec: &Exec<'a>, name: &[u8]) -> Option<&'a [u8]> {
     let mut arguments = exec.arguments().skip(1);
     while let Some(argument) = arguments.next() {
@@ -240,15 +249,17 @@ fn option<'a>(exec: &Exec<'a>, name: &[u8]) -> Option<&'a [u8]> {
     None
 }
 
-/// The crate's name, and in parentheses what of it is built or run.
+/// Returns the crate's name and, in parentheses, what is built or run: a crate type, a test or a
+/// build script.
 fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
     let named = |name: &[u8], kind: &[u8]| [name, b" (", kind, b")"].concat();
     if !is_one_of(exec.path(), &[b"rustc"]) {
-        return of_built_program(exec.path()).map(|(name, kind)| named(name, kind));
+        return crate_of_built_program(exec.path()).map(|(name, kind)| named(name, kind));
     }
     let name = option(exec, b"--crate-name")?;
     if name == b"build_script_build" {
-        // Its own name says nothing, but its directory is that of the package: target/debug/build/NAME-HASH.
+        // All build scripts have this crate name, but the output directory names the package:
+        // target/debug/build/NAME-HASH.
         let output = option(exec, b"--out-dir")?;
         return Some(named(without_hash(base_name(output))?, b"build script"));
     }
@@ -261,8 +272,9 @@ fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
     Some(named(name, kind))
 }
 
-/// The crate of a program that cargo has built: `build/NAME-HASH/build-script-build`, `deps/NAME-HASH` of a test.
-fn of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
+/// Returns the crate of a program that cargo has built: `build/NAME-HASH/build-script-build`, or
+/// `deps/NAME-HASH` for a test.
+fn crate_of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     match (parts.next()?, parts.next()?, parts.next()) {
         (b"build-script-build", directory, Some(b"build")) => Some((without_hash(directory)?, b"build script")),
@@ -271,14 +283,15 @@ fn of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
     }
 }
 
-/// Removes the hash that cargo puts after a name: `-` and 16 hexadecimal digits.
+/// Removes the hash that cargo appends to a name: `-` and 16 hexadecimal digits.
 fn without_hash(name: &[u8]) -> Option<&[u8]> {
     let (name, hash) = name.split_at_checked(name.len().checked_sub(17)?)?;
     let is_hash = hash[0] == b'-' && hash[1..].iter().all(u8::is_ascii_hexdigit);
     (is_hash && !name.is_empty()).then_some(name)
 }
 
-/// Shortens a directory below `top`. Checkouts are in different places on different machines.
+/// Makes a directory below `top` relative to it, because checkouts have different paths on
+/// different machines.
 fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
     match top.and_then(|top| directory.strip_prefix(top)) {
         Some([]) => b".".to_vec(),
@@ -287,19 +300,19 @@ fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The working directory of make or ninja, after their `-C`.
+/// Returns the directory that make or ninja works in, including the effect of its `-C` options.
 fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
-    if !is_one_of(exec.path(), &MAKES) {
+    if !is_one_of(exec.path(), &BUILD_TOOLS) {
         return None;
     }
     let mut directory = exec.cwd()?.to_vec();
     let mut arguments = exec.arguments().skip(1);
     while let Some(argument) = arguments.next() {
-        let into = match argument {
+        let change = match argument {
             b"-C" | b"--directory" => arguments.next(),
             _ => argument.strip_prefix(b"-C").or(argument.strip_prefix(b"--directory=")),
         };
-        match into {
+        match change {
             Some(absolute @ [b'/', ..]) => directory = absolute.to_vec(),
             Some(relative) if relative != b"." => directory = [&directory, b"/".as_slice(), relative].concat(),
             _ => {}
@@ -308,7 +321,7 @@ fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
     Some(directory)
 }
 
-/// The package of cargo, or that of npm and in parentheses which of its scripts runs.
+/// Returns cargo's package, or npm's package and, in parentheses, which of its scripts runs.
 fn package(exec: &Exec<'_>) -> Option<Vec<u8>> {
     if let Some(name) = exec.variable(b"CARGO_PKG_NAME") {
         return Some(name.to_vec());
@@ -320,17 +333,17 @@ fn package(exec: &Exec<'_>) -> Option<Vec<u8>> {
     })
 }
 
-/// The test that asked for a program, or that a program of cargo-nextest is.
+/// Returns the test that launched a program, or the test that a cargo-nextest process runs.
 fn test<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let pytest = exec.variable(b"PYTEST_CURRENT_TEST").map(without_phase);
     let exact = || {
-        of_built_program(exec.path()).filter(|(_, kind)| *kind == b"test")?;
+        crate_of_built_program(exec.path()).filter(|(_, kind)| *kind == b"test")?;
         option(exec, b"--exact").filter(|name| !name.starts_with(b"-"))
     };
     pytest.or_else(exact)
 }
 
-/// Removes the phase that pytest puts behind a test: `a.py::test_x (setup)`.
+/// Removes the phase that pytest appends to the name of a test: `a.py::test_x (setup)`.
 fn without_phase(test: &[u8]) -> &[u8] {
     let phases: [&[u8]; 3] = [b" (setup)", b" (call)", b" (teardown)"];
     phases
@@ -339,14 +352,15 @@ fn without_phase(test: &[u8]) -> &[u8] {
         .unwrap_or(test)
 }
 
-/// The target that CMake's generators name in the path of an object, `CMakeFiles/NAME.dir/a.c.o`, or that its makefiles hand to make,
-/// `-f lib/CMakeFiles/NAME.dir/build.make`.
+/// Returns the CMake target. CMake's generators name it in the path of an object,
+/// `CMakeFiles/NAME.dir/a.c.o`, and in the makefile that they pass to make, `-f
+/// lib/CMakeFiles/NAME.dir/build.make`.
 fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    let is_make = is_one_of(exec.path(), &MAKES);
+    let is_make = is_one_of(exec.path(), &BUILD_TOOLS);
     cmake_directory(if is_make { makefile(exec) } else { target(exec) }?)
 }
 
-/// The target in a path below `CMakeFiles`.
+/// Returns the CMake target whose directory a path contains.
 fn cmake_directory(file: &[u8]) -> Option<&[u8]> {
     let directories = file.windows(CMAKE_DIRECTORY.len());
     let at = directories.enumerate().find(|(_, part)| *part == CMAKE_DIRECTORY)?.0;
@@ -358,7 +372,7 @@ fn cmake_directory(file: &[u8]) -> Option<&[u8]> {
 
 const CMAKE_DIRECTORY: &[u8] = b"CMakeFiles/";
 
-/// The file behind `-f`.
+/// Returns the file after `-f`.
 fn makefile<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let mut arguments = exec.arguments().skip(1);
     arguments.find(|argument| *argument == b"-f")?;

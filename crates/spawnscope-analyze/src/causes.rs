@@ -1,4 +1,5 @@
-//! The causes of the duration of a command: the critical path, drift, and advice. Also whether the replay is reliable.
+//! The causes of a command's duration: the critical path, drift, dependence on commands, and
+//! advice.
 
 use std::slice;
 
@@ -27,27 +28,29 @@ pub struct Causes {
     pub drifts: Vec<Drift>,
     /// The advice. Empty when the replay is not reliable.
     pub advices: Advices,
-    /// What depends on the commands that run longest, the largest first. Empty when the replay is not reliable.
+    /// How much of the wall depends on each of the commands that run longest, the largest part
+    /// first. Empty when the replay is not reliable.
     pub dependence: Vec<Dependence>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
 }
 
-/// Whether it is known, or was reconstructed, what threads waited for.
+/// Whether the waits of threads were recorded or reconstructed.
 pub(crate) fn has_waits(recording: &Recording, timelines: &Timelines) -> bool {
     recording.info.sees_scheduler() || timelines.is_reconstructed()
 }
 
 impl Causes {
-    /// Finds the causes. `None` for a recording without a command, or one that has not ended, or
-    /// without waits.
+    /// Finds the causes. `None` if the recording has no command, its command has not ended, or its
+    /// waits are unknown.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         Causes::find_and(recording, forest, timelines, |_, _| ()).map(|(causes, ())| causes)
     }
 
-    /// Finds the causes, and asks a further question of the same replay, which is the costly part, and of what depends on commands. It is
-    /// not asked when the replay is not reliable.
+    /// Finds the causes, and calls `question` with the same replay, which is the expensive part,
+    /// and with the dependence on commands. `question` is not called when the replay is not
+    /// reliable.
     #[must_use]
     pub fn find_and<T: Default>(
         recording: &Recording,
@@ -56,7 +59,8 @@ impl Causes {
         question: impl FnOnce(&RuleContext<'_, '_>, &[Dependence]) -> T,
     ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
-        // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
+        // These computations are independent, and each takes a large part of a second for 100,000
+        // launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
             || Replay::new(forest, timelines, &parameters),
             || (critical_path(forest, timelines, parameters.wall), drifts(forest)),
@@ -76,7 +80,7 @@ impl Causes {
         };
         let is_believable = is_believable(replay.error());
         let (advices, dependence, answer) = if is_believable {
-            let (advices, dependence) = predicted(&context);
+            let (advices, dependence) = predict(&context);
             let answer = question(&context, &dependence);
             (advices, dependence, answer)
         } else {
@@ -94,8 +98,9 @@ impl Causes {
     }
 }
 
-/// Returns what depends on replays with changes. They all run together, because some take much longer than others.
-fn predicted(context: &RuleContext<'_, '_>) -> (Advices, Vec<Dependence>) {
+/// Returns the results that need replays with changes. All these replays run in parallel, because
+/// some take much longer than others.
+fn predict(context: &RuleContext<'_, '_>) -> (Advices, Vec<Dependence>) {
     let whatif = &context.whatif;
     let findings = advice::find(context);
     let removals = removals_of_commands(whatif);

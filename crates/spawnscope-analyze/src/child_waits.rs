@@ -1,6 +1,7 @@
-//! Recognizes waits for children that a recording shows as waits for a CPU. A parent that is woken on the CPU where its child runs stays
-//! runnable until the child has ended, and then reaps it without blocking. It waited for the child, and on a free CPU it would have, too.
-//! Such slices are rewritten as waits that ended with the child.
+//! Recognizes waits for children that a recording shows as waits for a CPU. A parent that is woken
+//! on the CPU where its child runs stays runnable until the child has ended, and then reaps it
+//! without blocking. In effect it waited for the child, and with a free CPU it would have blocked.
+//! Such slices are rewritten as waits that the child's end ended.
 
 use std::collections::HashSet;
 
@@ -19,16 +20,17 @@ pub(super) struct Reaps(Grouped<Reap>);
 /// A child that its parent reaped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reap {
-    /// Its index in the forest.
+    /// The child's index in the forest.
     pub(super) child: u32,
-    /// When it became a zombie, which can be reaped.
+    /// When the child became a zombie, which can be reaped.
     pub(super) zombie: Nanos,
     /// When the parent's wait for it returned, after `zombie`.
     pub(super) reaped: Nanos,
 }
 
 impl Reaps {
-    /// Returns the reaps of all launches. A child that the kernel reaped itself needs no wait.
+    /// Collects the reaped children of all launches. Leaves out children that the kernel reaped
+    /// itself, which need no wait.
     pub(super) fn of(forest: &Forest<'_>) -> Reaps {
         let reap = |(child, launch): (u32, &Launch<'_>)| {
             let (zombie, reaped) = (launch.instants.zombie.get()?, launch.instants.reaped.get()?);
@@ -70,7 +72,8 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) {
     }
 }
 
-/// Returns the slices of a thread that show a wait for a child as one for a CPU, by index, with the child.
+/// Returns the slices of a thread that show a wait for a child as a wait for a CPU: the thread, the
+/// index of the slice, and the child.
 fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, Reap)> {
     let launch = timelines.threads[thread as usize].launch;
     if reaps.of_launch(launch).is_empty() {
@@ -79,15 +82,15 @@ fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(T
     let slices = timelines.slices(thread);
     let pairs = slices.iter().zip(slices.iter().skip(1)).enumerate();
     let wait = |(index, (slice, next)): (usize, (SliceRow, SliceRow))| {
-        let back = Nanos(slice.off.0 + slice.off_span?.0);
-        let woken = Nanos(back.0.saturating_sub(run_queue_span(&slice)?.0));
-        let ended = reaps.between(launch, back, next.off).iter();
-        let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= back);
+        let returned = Nanos(slice.off.0 + slice.off_span?.0);
+        let woken = Nanos(returned.0.saturating_sub(run_queue_span(&slice)?.0));
+        let ended = reaps.between(launch, returned, next.off).iter();
+        let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= returned);
         let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
         let reap = *ended.max_by_key(|reap| reap.zombie)?;
         let waited = reap.zombie.since(woken);
         // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
-        let worked = reap.reaped.since(back);
+        let worked = reap.reaped.since(returned);
         let is_wait = worked < waited && can_be_a_wait(&slice, waited);
         is_wait.then_some((thread, index, reap))
     };
@@ -99,14 +102,16 @@ pub(crate) fn creator_of(timelines: &Timelines, child: u32, parent: u32) -> Thre
     timelines.threads[child as usize].creator.get().unwrap_or(parent)
 }
 
-/// Whether the recording contains the creation of a thread. Otherwise a replay never starts it, and a wait for it would not end.
+/// Whether the recording contains the creation of a thread. A replay never starts a thread without
+/// it, so a wait for that thread would not end.
 pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     let thread = timelines.threads[thread as usize];
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait before the wait for a CPU may become part of one for a child, `waited` long. A sleep or a wait for a disk must not,
-/// nor a longer wait for what came through a pipe.
+/// Whether the wait that precedes the wait for a CPU may become part of a wait for a child, of
+/// length `waited`. A sleep, a wait for a disk, and a longer wait for an object such as a pipe must
+/// not.
 fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
     let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {
@@ -120,7 +125,8 @@ fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
     }
 }
 
-/// Returns the slice as one that waits for the end of a child. A thread that was preempted had not yet called for the wait.
+/// Returns the slice as a wait for the end of a child. The reason of a preempted thread changes to
+/// blocked, because it would have called wait next.
 fn waiting_for(slice: &SliceRow, ended: Nanos, by: TaskId) -> SliceRow {
     let reason = match slice.reason {
         LeftCpu::Preempted => LeftCpu::Interruptible,

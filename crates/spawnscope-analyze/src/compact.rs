@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_out_as_they_went_in() {
+    fn numbers_of_any_size_are_stored_unchanged() {
         let all = [7, u64::from(u32::MAX), 1 << 32, u64::MAX, 0];
         let mut numbers = Compact::<5>::default();
         for (index, number) in all.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use crate::slices::ThreadSlices;
 use crate::timeline::{Timelines, beginning, run_queue_span};
 use spawnscope_data::event::Nanos;
 
-/// The mean numbers of threads in equal parts of the time from zero to the end.
+/// The mean numbers of threads in each of several equal parts of the recorded time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Concurrency {
     /// Threads on a CPU.
@@ -36,19 +36,21 @@ fn add(slices: ThreadSlices<'_>, running: &mut Occupancy, waiting: &mut Occupanc
     for slice in slices.iter() {
         running.add(beginning(&slice), slice.off);
         if let (Some(off), Some(waited)) = (slice.off_span, run_queue_span(&slice)) {
-            let back = Nanos(slice.off.0.saturating_add(off.0));
-            waiting.add(Nanos(back.0.saturating_sub(waited.0)), back);
+            let returned = Nanos(slice.off.0.saturating_add(off.0));
+            waiting.add(Nanos(returned.0.saturating_sub(waited.0)), returned);
         }
     }
 }
 
-/// Sums intervals over equal parts of a time. A long interval costs as much as a short one: only its ends are added, and `means` adds what
-/// is between them.
+/// Sums intervals over equal parts of a time span. A long interval costs as much as a short one:
+/// `add` records only its ends, and `means` fills in the parts between them.
 struct Occupancy {
+    /// Nanoseconds of one part.
     width: f64,
-    /// Time in the parts where intervals begin and end.
+    /// For each part, the covered nanoseconds of intervals that begin or end in it.
     partial: Vec<f64>,
-    /// Intervals that cover all of a part, as differences to the part before.
+    /// For each part, the change from the previous part in the number of intervals that cover all
+    /// of it.
     whole: Vec<i64>,
 }
 

@@ -13,7 +13,8 @@ use spawnscope_data::rows::{Origin, SliceRow};
 /// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
 const MAX_JUMPS: usize = 64;
 
-/// The charges of one launch: nanoseconds by phase, and the time of `run` spent waiting for a CPU, which `run` does not include.
+/// The charges of one launch: nanoseconds by phase, and separately the time in `run` that was spent
+/// waiting for a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Charges(Compact<9>);
 
@@ -54,7 +55,7 @@ impl Charges {
         Nanos((0..=RUN_QUEUE).map(|index| self.sum(index).0).sum())
     }
 
-    /// Returns all charges except `run` and its waiting for a CPU.
+    /// Returns the sum of all charges except `run` and the wait for a CPU in `run`.
     #[must_use]
     pub fn tax(&self) -> Nanos {
         Nanos(Phase::TAX.iter().map(|phase| self.get(*phase).0).sum())
@@ -111,15 +112,16 @@ pub enum Charge {
 /// A contiguous part of the wall with one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its start.
+    /// When the stretch starts.
     pub start: Nanos,
-    /// Its end, after its start.
+    /// When the stretch ends, after its start.
     pub end: Nanos,
     /// What it is charged to.
     pub charge: Charge,
 }
 
-/// Computes the critical path. `None` without a command, since the walk starts at its end.
+/// Computes the critical path. `None` without a command, since the walk starts at the command's
+/// end.
 #[must_use]
 pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
     let mut path = CriticalPath {
@@ -182,7 +184,7 @@ struct Walk<'f, 'a, V> {
     start: Nanos,
     /// Jumps between threads since the last progress in time.
     jumps: usize,
-    /// The phases of the launch the cursor was on last.
+    /// The launch that was charged last, and its phases.
     pieces: Option<(u32, Vec<Piece>)>,
 }
 
@@ -209,8 +211,9 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Charges the wait for a CPU after another wait. If that was for the end of a child, it counts as reaping the child until the child is
-    /// reaped. A thread that reads what another process wrote until its end reaps nothing.
+    /// Charges the wait for a CPU after another wait. If the thread waited for the end of a child,
+    /// the wait for a CPU counts as `reap` of the child until the child is reaped. Reading the
+    /// output of another process until that process ends is not a wait for a child.
     fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
         let launch = self.launch();
         let ended = self
@@ -229,6 +232,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         self.leave_through_waker(slice.off, slice);
     }
 
+    /// Whether a launch ended at about this instant.
     fn ended_at(&self, launch: u32, at: Nanos) -> bool {
         let ended = &self.forest.launches[launch as usize].instants;
         let ended = ended.zombie.get().or(ended.exit.get());
@@ -247,7 +251,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Charges the first wait of a thread for a CPU, or unknown time, then continues at its creator.
+    /// Charges the first wait of a thread for a CPU, or unknown time, then moves the cursor to the
+    /// thread's creator.
     fn leave_through_birth(&mut self, since: Nanos, time: Time) {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
@@ -261,8 +266,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    fn charge_external_wait(&mut self, since: Nanos, what: ExternalWait) {
-        self.take(since, Charge::ExternalWait(what));
+    fn charge_external_wait(&mut self, since: Nanos, cause: ExternalWait) {
+        self.take(since, Charge::ExternalWait(cause));
     }
 
     /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.
@@ -291,7 +296,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     }
 
     /// Whether the cursor is between the release of the command and its exec.
-    fn is_not_begun(&self, launch: u32) -> bool {
+    fn is_before_exec(&self, launch: u32) -> bool {
         let each = &self.forest.launches[launch as usize];
         let enter = each.execs.first().and_then(|exec| exec.enter.get());
         each.origin == Origin::Command && enter.is_some_and(|enter| self.at <= enter)
@@ -300,12 +305,12 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Charges the time from `since` to the cursor to the current launch, by phase.
     fn charge(&mut self, since: Nanos, time: Time) {
         let (launch, since) = (self.launch(), since.max(self.start));
-        if self.pieces.as_ref().is_none_or(|(of, _)| *of != launch) {
+        if self.pieces.as_ref().is_none_or(|(current, _)| *current != launch) {
             let each = &self.forest.launches[launch as usize];
             self.pieces = Some((launch, each.pieces(Some(self.forest.end))));
         }
         while self.at > since {
-            if self.is_not_begun(launch) {
+            if self.is_before_exec(launch) {
                 return self.charge_external_wait(since, ExternalWait::Recorder);
             }
             let (start, phase) = self.phase_before(self.at);
@@ -323,7 +328,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Whether the cursor is after the first run of a launch, as far as known. The recorder waited for that of the command.
+    /// Whether the cursor is known to be after the first run of a launch. Always true of the
+    /// command, because the recorder waited for its first run.
     fn has_run(&self, launch: u32) -> bool {
         let launch = &self.forest.launches[launch as usize];
         let first_run = launch.instants.first_run.get();
@@ -331,8 +337,9 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
             || first_run.is_some_and(|first_run| first_run < self.at)
     }
 
-    /// Returns the phase just before `at`, and its start. Time outside of known phases (because a boundary is unknown) counts as `run`,
-    /// since it is not known to be tax. So do `create` and `reap`, which are time of the parent.
+    /// Returns the phase just before `at`, and its start. Time outside of known phases (because a
+    /// boundary is unknown) counts as `run`, since it is not known to be tax. `create` and `reap`
+    /// are time of the parent, so they count as `run` here, too.
     fn phase_before(&self, at: Nanos) -> (Nanos, Phase) {
         let pieces = self.pieces.as_ref().map_or(&[][..], |(_, pieces)| pieces);
         let begun = pieces.partition_point(|piece| piece.start < at);
@@ -361,7 +368,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     }
 }
 
-/// Clocks of two CPUs differ slightly: events this close count as the same.
+/// Clocks of two CPUs differ slightly: instants less than this many nanoseconds apart count as
+/// equal.
 const NEAR_NS: u64 = 100_000;
 
 /// How a thread spent time that is charged to its launch.
@@ -372,6 +380,7 @@ enum Time {
     Runnable,
     /// Runnable before its first run.
     Queue,
-    /// No slice covers this time. The instants of the launch may: phases other than `run` are certain, `run` may be work or a wait.
+    /// No slice covers this time. The launch's instants may show its phase; only in `run` is it
+    /// unknown whether the thread worked or waited.
     Unknown,
 }

@@ -1,5 +1,6 @@
-//! The wall that depends on a command: the time that would be saved without any of its launches, their waits, sleeps and permission scans
-//! included. The launch tax of a command may be small while most of the wall depends on it.
+//! The part of the wall that depends on a command: the time that would be saved without any of its
+//! launches, including their waits, sleeps and permission scans. The launch tax of a command may be
+//! small while most of the wall depends on it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,24 +15,25 @@ use crate::whatif::{Fix, Prediction, WhatIf};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// The wall that depends on all launches of a command.
+/// The part of the wall that depends on the launches of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependence {
-    /// Display name of the command, as in the table: `git`, or `(bash)` for forks of bash.
+    /// Display name of the command, as in the report's table: `git`, or `(bash)` for forks of bash.
     pub label: Vec<u8>,
-    /// Number of its launches.
+    /// Number of the command's launches.
     pub count: u64,
     /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
-    /// Whether its launches mostly lead to another command of the list: a shell, `env`, or one launch around everything.
+    /// Whether another command in the list explains most of what depends on this one: for a shell,
+    /// `env`, or one launch around the whole run.
     pub is_wrapper: bool,
 }
 
 /// Maximum number of commands whose launches are removed in a replay.
 const MAX_REPLAYED: usize = 8;
-/// The same for large recordings, in which a replay takes longer.
-const MAX_REPLAYED_OF_LARGE: usize = 5;
-/// From this number of launches a recording is large.
+/// Maximum number of such commands for large recordings, whose replays take longer.
+const MAX_REPLAYED_IF_LARGE: usize = 5;
+/// A recording with at least this many launches is large.
 const LARGE: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can depend on them.
 const MIN_SHARE: f64 = 0.02;
@@ -56,29 +58,33 @@ const LAUNCHERS: [&[u8]; 18] = [
     b"unshare",
     b"xargs",
 ];
-/// A command is a wrapper if it has at most this many launches, and nearly the whole wall depends both on it and on a command below it.
-const SINGLE: u64 = 2;
+/// A command other than a shell or launcher is a wrapper only if it has at most this many launches,
+/// nearly the whole wall depends on it, and another command explains most of this.
+const MAX_WRAPPER_LAUNCHES: u64 = 2;
 /// Share of the wall that counts as nearly the whole.
 const NEARLY_ALL: f64 = 0.9;
-/// Share of what depends on a wrapper that must depend on a command below it.
+/// A command is a wrapper only if at least this share of what depends on it also depends on another
+/// command.
 const MAJORITY: f64 = 0.5;
 
 /// A command with its launches, and the time during which at least one of them existed.
 #[derive(Default)]
 struct Candidate {
     launches: Vec<u32>,
+    /// Nanoseconds during which at least one of the launches existed.
     covered: u64,
     latest: Nanos,
 }
 
-/// Returns the commands that run longest, with the removal of their launches.
+/// Returns the commands that run longest, each with a fix that removes its launches.
 pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, Fix)> {
     let candidates = candidates(whatif.forest, whatif.replay.measured);
     let without = |(command, launches): (Command<'a>, Vec<u32>)| (command, removal(launches));
     candidates.into_iter().map(without).collect()
 }
 
-/// Returns what depends on each of these commands, the largest share of the wall first. There is one prediction of each removal.
+/// Returns what depends on each of these commands, the largest part of the wall first.
+/// `predictions` has one entry for each removal.
 pub(crate) fn dependence(
     whatif: &WhatIf<'_, '_>,
     removals: &[(Command<'_>, Fix)],
@@ -111,7 +117,8 @@ fn removal(launches: Vec<u32>) -> Fix {
     Fix { change, launches }
 }
 
-/// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures this.
+/// Returns the commands that run longest, with their launches. Launches are in order of creation,
+/// so one pass can measure how much of the wall they cover.
 fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32>)> {
     let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
@@ -129,34 +136,40 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
     let mut commands: Vec<(Command<'a>, Candidate)> = commands.into_iter().collect();
     commands.retain(|(_, each)| each.covered as f64 >= MIN_SHARE * wall.0 as f64);
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
-    let most = if forest.launches.len() < LARGE {
+    let max_replayed = if forest.launches.len() < LARGE {
         MAX_REPLAYED
     } else {
-        MAX_REPLAYED_OF_LARGE
+        MAX_REPLAYED_IF_LARGE
     };
-    commands.truncate(most);
+    commands.truncate(max_replayed);
     commands
         .into_iter()
         .map(|(command, each)| (command, each.launches))
         .collect()
 }
 
-/// Marks shells and launchers if something else explains what depends on them, and single launches around the whole command.
+/// Marks as wrappers: shells, launchers, and single launches around the whole command, if another
+/// command explains most of what depends on them.
 fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
-    let whole = whatif.unrecorded().0 as f64 * NEARLY_ALL;
-    let leads_on = |each: &Dependence, name: &[u8]| {
-        let is_around_all = each.count <= SINGLE && each.saving[0].0 as f64 >= whole;
+    let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
+    let may_be_wrapper = |each: &Dependence, name: &[u8]| {
+        let is_around_all = each.count <= MAX_WRAPPER_LAUNCHES && each.saving[0].0 as f64 >= nearly_all;
         is_shell(name) || LAUNCHERS.contains(&name) || is_around_all
     };
-    let leading: Vec<bool> = all.iter().zip(names).map(|(each, name)| leads_on(each, name)).collect();
-    let others = all.iter().zip(&leading).filter(|(_, leads)| !**leads);
+    let maybe_wrappers: Vec<bool> = all
+        .iter()
+        .zip(names)
+        .map(|(each, name)| may_be_wrapper(each, name))
+        .collect();
+    let others = all.iter().zip(&maybe_wrappers).filter(|(_, maybe)| !**maybe);
     let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
-    for (each, leads) in all.iter_mut().zip(leading) {
-        each.is_wrapper = leads && largest.0 as f64 >= MAJORITY * each.saving[0].0 as f64;
+    for (each, maybe_wrapper) in all.iter_mut().zip(maybe_wrappers) {
+        each.is_wrapper = maybe_wrapper && largest.0 as f64 >= MAJORITY * each.saving[0].0 as f64;
     }
 }
 
-/// Adds to each command the time that depends on it, and moves these commands to the front, the longest time first.
+/// Sets in each group how much of the wall depends on its command. Moves the groups with a known
+/// dependence to the front, the largest first.
 pub(super) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]) {
     let by_label: HashMap<&[u8], Nanos> = dependence
         .iter()

@@ -1,7 +1,9 @@
-//! Processes that only wait for a child, although their threads do not: event loops with timers such as Node's, runtimes with scheduler threads
-//! such as Go's, and calls with a timeout that are repeated. Their threads wake each other and themselves meanwhile, but what they wait for is
-//! the child. So the waits that they ended themselves while the child ran are rewritten as waits for the child. Otherwise, critical paths stay in
-//! the process, and in a replay its timers keep their time although the child is gone.
+//! Recognizes processes that wait for a child although each of their threads waits for something
+//! else: event loops with timers such as Node's, runtimes with scheduler threads such as Go's, and
+//! repeated calls with a timeout. The threads wake each other, or their timers expire, but the
+//! process as a whole waits for the child. So the waits that the process itself ended while the
+//! child ran are rewritten as waits for the child. Otherwise critical paths would stay in the
+//! process, and in a replay its timers would take their recorded time even without the child.
 
 use crate::child_waits::{Reap, Reaps, is_created};
 use crate::polling::is_repeatable;
@@ -9,14 +11,16 @@ use crate::timeline::{ThreadIndex, Timelines};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// Maximum share of a child's time that all threads of its parent together work during the child's life. More is their own work.
+/// A parent waits for its child only if its threads together work for at most this share of the
+/// child's lifetime.
 const MAX_WORK: f64 = 0.5;
 
-/// How long after a reaping the thread that reaped may wake the one that continues, as the scheduler of Go does.
+/// Maximum time after a reaping until the reaping thread wakes the thread that continues, as Go's
+/// scheduler does.
 const HAND_OVER: Nanos = Nanos(1_000_000);
 
-/// Rewrites the waits. Returns how uncertain it is how long they would take together after a change, since timers may have a purpose of their
-/// own.
+/// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
+/// rewritten timers may not have waited for the child.
 pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let mut uncertain = 0.0;
     let threads_of_parents = timelines.threads_of_launches(|launch| !reaps.of_launch(launch).is_empty());
@@ -24,7 +28,7 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
         let all = reaps.of_launch(launch);
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> = alone
-            .flat_map(|index| waits_beside(timelines, (launch, &threads), all[index]))
+            .flat_map(|index| waits_during_child(timelines, (launch, &threads), all[index]))
             .collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
@@ -36,7 +40,7 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     Nanos(uncertain.sqrt() as u64)
 }
 
-/// Whether no other child of the same parent ran at the same time, as far as the parent reaped them.
+/// Whether no other reaped child of the same parent ran at the same time.
 fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
     let created = |reap: &Reap| timelines.threads[reap.child as usize].created.get();
     let Some(begins) = created(&reaps[index]) else {
@@ -47,8 +51,9 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
     before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[index].zombie)
 }
 
-/// Returns the waits of a parent that it ended itself while a child ran, rewritten, if it worked little meanwhile.
-fn waits_beside(
+/// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
+/// child. Empty if the parent was busy meanwhile.
+fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
     reap: Reap,
@@ -65,7 +70,7 @@ fn waits_beside(
         let end = slices.partition_point(|slice| slice.off < reap.zombie);
         for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
             worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
-            if let Some(woken) = by_itself(timelines, (parent.0, thread), &slice)
+            if let Some(woken) = ended_by_itself(timelines, (parent.0, thread), &slice)
                 && begins < woken.at
                 && woken.at <= woken.latest(&reap)
             {
@@ -89,7 +94,8 @@ struct Woken {
 }
 
 impl Woken {
-    /// Returns when a wait for a child ends at the latest. A timer that ends after the child is the delay of its parent.
+    /// Returns the latest instant at which a wait for this child can end. A timer that expires
+    /// after the child's end only delays the parent.
     fn latest(&self, reap: &Reap) -> Nanos {
         if self.by_timer {
             reap.zombie
@@ -99,18 +105,19 @@ impl Woken {
     }
 }
 
-/// Returns the end of a wait that a timer or another thread of the process ended. If its waker is in doubt, it may have waited for something else.
-fn by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> Option<Woken> {
+/// Returns the end of a wait that a timer or another thread of the process ended. `None` if the
+/// waker is uncertain, because the thread may have waited for something else.
+fn ended_by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> Option<Woken> {
     let at = Nanos(slice.off.0 + slice.wake_span?.0);
     let cause = timelines.cause(thread, slice);
     let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
     let is_known = slice.is_waker_certain != Some(false);
-    let is_its = is_known && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
+    let is_by_process = is_known && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
     let by_timer = cause.is_none();
-    (slice.reason == LeftCpu::Interruptible && is_its).then_some(Woken { at, by_timer })
+    (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(Woken { at, by_timer })
 }
 
-/// Returns the slice as one that waits for the end of a child.
+/// Returns the slice as a wait for the end of a child.
 fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> SliceRow {
     SliceRow {
         waker: Some(WakerRow::Task(child)),
@@ -120,7 +127,8 @@ fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> Sli
     }
 }
 
-/// Whether a child waited for its parent: it does what it is asked for, and its parent does not wait for its end.
+/// Whether a child ever waited for its parent. Such a child serves requests, so its parent does not
+/// wait for its end.
 fn serves(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));

@@ -14,20 +14,23 @@ pub enum ExternalWait {
     Disk,
     /// A socket with an unrecorded peer.
     Network,
-    /// An unrecorded process, by the name of the thread that woke the waiting one.
+    /// An unrecorded process, with the name of its thread that woke the waiting thread.
     Process(Option<TextId>),
-    /// The permission of a scanner to open or execute a file (fanotify), by the name of the scanner.
+    /// A permission scanner that had to allow opening or executing a file (fanotify), with the
+    /// scanner's name.
     Scanner(Option<TextId>),
     /// Stopped by a signal.
     Stopped,
-    /// The recorder: before the command's exec, and between its end and the end of the wall.
+    /// The recorder: before the command's exec, and between the command's end and the end of the
+    /// wall.
     Recorder,
     /// Unknown.
     Unknown,
 }
 
 impl ExternalWait {
-    /// Returns the name of the process that was waited for, if it was one with a known name.
+    /// Returns the name of the process that was waited for. `None` if the cause is not a process or
+    /// the name is unknown.
     #[must_use]
     pub fn process(self) -> Option<TextId> {
         match self {
@@ -40,12 +43,14 @@ impl ExternalWait {
 /// Time by cause.
 pub type ExternalWaitTimes = BTreeMap<ExternalWait, Nanos>;
 
-/// System calls by the kind of wait, as x86-64 numbers, which all rows use.
+/// System calls grouped by the kind of their wait. The numbers are those of x86-64, which all rows
+/// use.
 mod calls {
     /// `pause`, `nanosleep`, `clock_nanosleep`.
     pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];
-    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait, semtimedop, io_getevents,
-    /// mq_timedsend, mq_timedreceive, futex_waitv, futex_wait: they may time out. restart_syscall continues one of these or a sleep.
+    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2,
+    /// rt_sigtimedwait, semtimedop, io_getevents, mq_timedsend, mq_timedreceive, futex_waitv,
+    /// futex_wait, which may time out; and restart_syscall, which continues one of them or a sleep.
     pub(super) const TIMED: [u16; 16] = [
         7, 23, 270, 271, 232, 281, 202, 441, 128, 220, 208, 242, 243, 449, 455, 219,
     ];
@@ -55,9 +60,10 @@ mod calls {
     pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
 }
 
-/// Whether the waker is the cause of a wake-up. In an interrupt, the running thread was only interrupted. Not every kernel lets the
-/// recorder distinguish these; the slice contains whether it could. Before version 7 of the format it never does. Waits that only an
-/// interrupt ends are recognized by their system call.
+/// Whether the waker is the cause of a wake-up. If an interrupt handler woke the thread, the
+/// recorded waker is only the thread that was interrupted. Not every kernel lets the recorder
+/// distinguish the two; `is_waker_certain` says whether it could (never before format version 7).
+/// Waits that only an interrupt can end are recognized by their system call.
 #[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
     match slice.reason {
@@ -68,7 +74,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     }
 }
 
-/// Whether the thread slept, and nothing but a signal could end that earlier.
+/// Whether the thread slept in a call that only a signal can end early.
 pub(crate) fn is_sleep(slice: &SliceRow) -> bool {
     is_in(slice, &calls::SLEEPS)
 }
@@ -87,14 +93,16 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     }
     match slice.reason {
         LeftCpu::Stopped => ExternalWait::Stopped,
-        // The last of several wake-ups counts: the reply to another thread also wakes this one, which then sleeps again.
+        // A scanner's reply to another thread also wakes this one, which then sleeps again. The
+        // slice has the last waker, who replied to this thread.
         _ if kind_of(slice) == Some(ObjectKind::Permission) => ExternalWait::Scanner(name),
         _ if is_in(slice, &calls::SLEEPS) => ExternalWait::Timer,
         LeftCpu::Uninterruptible if !is_in(slice, &calls::CREATIONS) => ExternalWait::Disk,
         _ => match waker {
             Some(WakerRow::Other(..)) => ExternalWait::Process(name),
             _ if by_interrupt && is_in(slice, &calls::SOCKETS) => ExternalWait::Network,
-            // Of calls that watch a socket and may time out, only those that did not have it as their object.
+            // After the socket check: a call with a timeout whose object is a socket counts as
+            // network.
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => ExternalWait::Network,
             _ if by_interrupt && is_in(slice, &calls::TIMED) => ExternalWait::Timer,
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => ExternalWait::Timer,
@@ -103,8 +111,9 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     }
 }
 
-/// Returns the cause of a wait that is still open when the recording ends. It has no waker, so only system call and object identify it.
-/// Anything may still end a `poll` with a timeout.
+/// Returns the cause of a wait that is still open when the recording ends. The wait has no waker,
+/// so only the system call and the object indicate the cause. The cause of a `poll` with a timeout
+/// is unknown.
 fn cause_of_open_wait(slice: &SliceRow) -> ExternalWait {
     match (slice.reason, kind_of(slice)) {
         (LeftCpu::Stopped, _) => ExternalWait::Stopped,
@@ -117,7 +126,7 @@ fn cause_of_open_wait(slice: &SliceRow) -> ExternalWait {
     }
 }
 
-/// Whether a slice ended in one of these system calls.
+/// Whether a slice's thread left the CPU in one of these system calls.
 fn is_in(slice: &SliceRow, calls: &[u16]) -> bool {
     slice.syscall.is_some_and(|call| calls.contains(&call))
 }

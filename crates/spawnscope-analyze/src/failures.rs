@@ -1,4 +1,4 @@
-//! Failed execs of a recording: PATH searches, and the others by errno with the files they named.
+//! Failed execs of a recording: PATH searches, and all other failed execs grouped by errno.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,7 +20,8 @@ pub struct Failure {
     pub files: u64,
 }
 
-/// Returns all failed execs: PATH searches, and the others with the most frequent errno first.
+/// Returns all failed execs: PATH searches, and the other failures by errno, the most frequent
+/// first.
 #[must_use]
 pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
     let mut searches = PathSearchTally::default();
@@ -54,7 +55,8 @@ fn by_errno(counts: HashMap<(i32, &[u8]), u64>) -> Vec<Failure> {
     failures
 }
 
-/// Merges repeated failed execs. Returns each with its number of consecutive repetitions.
+/// Merges consecutive failed execs of the same file with the same errno. Returns the first of each
+/// run and the length of the run.
 #[must_use]
 pub fn without_repetitions<'f, 'a>(failed: &'f [FailedExec<'a>]) -> Vec<(&'f FailedExec<'a>, u64)> {
     let repeated = failed.chunk_by(|one, other| (one.errno, one.path) == (other.errno, other.path));

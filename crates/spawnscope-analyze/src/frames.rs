@@ -8,17 +8,18 @@ use spawnscope_data::rows::{FrameRow, Recording, StackId, StackRow};
 pub struct Frame<'a> {
     /// The language of the code.
     pub language: Language,
-    /// The function. `None` if it is unknown, and outside of all functions of a script.
+    /// The function. `None` if it is unknown, or if the code is outside of all functions of a
+    /// script.
     pub function: Option<&'a [u8]>,
     /// The source file.
     pub file: Option<&'a [u8]>,
-    /// The line in it, from 1.
+    /// The line in `file`, from 1.
     pub line: Option<u32>,
     /// The ELF file that contains the machine code.
     pub module: Option<&'a [u8]>,
-    /// The address in that file; without `module`, the address in the memory of the process.
+    /// The address in `module`; without a module, the address in the memory of the process.
     pub address: Option<u64>,
-    /// Whether the compiler inlined it into its caller.
+    /// Whether the compiler inlined the function into its caller.
     pub is_inlined: bool,
 }
 
@@ -41,7 +42,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Whether the last returned frame is one with unreadable callers.
+    /// Whether the callers of the last returned frame could not be read.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
@@ -56,11 +57,12 @@ impl<'a> Iterator for Frames<'a> {
         let frame = self.recording.frames.get(row.frame.0 as usize)?;
         self.next = row.caller;
         self.is_truncated = row.is_truncated;
-        Some(named(self.recording, frame))
+        Some(resolve(self.recording, frame))
     }
 }
 
-fn named<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
+/// Returns a frame with its texts.
+fn resolve<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
     let text = |id: Option<_>| id.map(|id| recording.texts.get(id));
     Frame {
         language: row.language,
@@ -73,7 +75,7 @@ fn named<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
     }
 }
 
-/// Whether a frame is in a module that comes with its interpreter.
+/// Whether a frame is in a module of the standard library, which comes with the interpreter.
 pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
     let Some(file) = frame.file else {
         return false;
@@ -85,7 +87,7 @@ pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// Below `lib/python3.11`, but not in an installed package.
+/// Whether a file is below `lib/python3.11` (or another version), but not in an installed package.
 fn comes_with_python(file: &[u8]) -> bool {
     if file.starts_with(b"<frozen ") {
         return true;
@@ -98,12 +100,13 @@ fn comes_with_python(file: &[u8]) -> bool {
     !is_installed && pairs.any(|pair| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3"))
 }
 
-/// In `perl-base`, or below `perl/5.36`, `perl5/5.38.0` or `lib/5.38.0`. Debian's directories for what the user installs are the same
-/// below /usr/local, others are called `site_perl`.
+/// Whether a file is in `perl-base`, or below `perl/5.36`, `perl5/5.38.0` or `lib/5.38.0`. Modules
+/// that the user installs are excluded: Debian has them in `perl/5.36` below /usr/local, others in
+/// `site_perl`.
 fn comes_with_perl(file: &[u8]) -> bool {
     let is_local = file.starts_with(b"/usr/local/");
     let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
-    let is_versions = |pair: &[&[u8]]| match pair[0] {
+    let has_versions = |pair: &[&[u8]]| match pair[0] {
         b"perl" => !is_local,
         b"perl5" | b"lib" => true,
         _ => false,
@@ -111,7 +114,7 @@ fn comes_with_perl(file: &[u8]) -> bool {
     parts.contains(&&b"perl-base"[..])
         || parts
             .windows(2)
-            .any(|pair| pair[1].starts_with(b"5.") && is_versions(pair))
+            .any(|pair| pair[1].starts_with(b"5.") && has_versions(pair))
 }
 
 #[cfg(test)]
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_that_come_with_perl_are_told_from_installed_ones() {
+    fn modules_of_perl_are_distinguished_from_installed_modules() {
         for own in [
             "/usr/share/perl/5.36/IPC/Cmd.pm",
             "/usr/lib/x86_64-linux-gnu/perl/5.36/IPC/SysV.pm",

@@ -1,10 +1,11 @@
-//! Items grouped by owner in one allocation. A list per launch would cost more memory than most of the lists contain.
+//! Items grouped by owner in one allocation. A separate list for each launch would cost more memory
+//! than its items, since most lists are short.
 
 /// Items of many owners, sorted by owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grouped<T> {
     items: Vec<T>,
-    /// Start of the items of each owner; one entry more than owners.
+    /// The start of each owner's items, and the end of the last owner's.
     starts: Vec<u32>,
 }
 
@@ -43,7 +44,7 @@ mod tests {
     #[test]
     fn items_of_one_owner_keep_their_order() {
         let grouped = Grouped::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
-        let of = |owner| grouped.of(owner).iter().collect::<String>();
-        assert_eq!([0, 1, 2, 3].map(of), ["bd", "", "ac", ""]);
+        let items_of = |owner| grouped.of(owner).iter().collect::<String>();
+        assert_eq!([0, 1, 2, 3].map(items_of), ["bd", "", "ac", ""]);
     }
 }

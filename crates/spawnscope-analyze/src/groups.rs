@@ -13,7 +13,7 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// How the launches are grouped into the rows of the table.
+/// What the launches in one row of the table have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
     /// Launches of one program.
@@ -23,9 +23,9 @@ pub enum GroupBy {
     Arguments,
     /// Launches of one program with the same subcommand, such as `git log` or `python3 -m pip`.
     Subcommand,
-    /// Launches by one program.
+    /// Launches whose parent runs one program.
     Parent,
-    /// Launches from one line of a script, or from one place in a program.
+    /// Launches from one line of a script, or from one call site in a program.
     Line,
     /// Launches from one function.
     Caller,
@@ -42,13 +42,15 @@ pub struct Group {
     pub call_site: Option<CallSite>,
     /// Sums over the launches.
     pub sums: Summary,
-    /// Launched programs first, then forks, each with the most frequent first.
+    /// What was launched, and how often: programs first, then forks; in both parts the most
+    /// frequent first.
     pub launched: Vec<(Vec<u8>, u64)>,
     /// The call sites of the launches.
     pub callers: CallerCounts,
-    /// Times including all descendants.
+    /// Times of the launches including all descendants.
     pub inclusive: Inclusive,
-    /// The expected saving of removing all launches of the group. `None` where no replay computed it.
+    /// The part of the wall that depends on the group: the expected saving without its launches.
+    /// `None` if no replay computed it.
     pub depends: Option<Nanos>,
 }
 
@@ -68,12 +70,12 @@ pub const THE_RECORDER: &[u8] = b"(recorder)";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Program(Command<'a>),
-    /// The arguments, each ended by NUL, and whether the recording holds only their beginning.
+    /// The arguments, each ended by NUL, and whether they are truncated.
     Arguments(&'a [u8], bool),
     /// A program and its subcommand.
     Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
-    /// A label, if the launch has it.
+    /// The label; `None` for launches without one.
     Label(Option<&'a [u8]>),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
@@ -96,8 +98,8 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
-        let value = labels.as_ref().and_then(|labels| labels.of(index));
-        let key = key_of(launch, call_sites.number_of(index), value, group_by);
+        let build_label = labels.as_ref().and_then(|labels| labels.of(index));
+        let key = key_of(launch, call_sites.number_of(index), build_label, group_by);
         let number = *numbers.entry(key).or_insert(members.len());
         if number == members.len() {
             members.push((key, Vec::new()));
@@ -128,22 +130,27 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     groups
 }
 
-fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, value: Option<&'a [u8]>, group_by: GroupBy) -> Key<'a> {
+fn key_of<'a>(
+    launch: &Launch<'a>,
+    call_site: Option<u32>,
+    build_label: Option<&'a [u8]>,
+    group_by: GroupBy,
+) -> Key<'a> {
     match (group_by, call_site) {
-        (GroupBy::Label(_), _) => Key::Label(value),
+        (GroupBy::Label(_), _) => Key::Label(build_label),
         (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Arguments, _) => arguments_of(launch),
         (GroupBy::Subcommand, _) => subcommand(launch),
-        (GroupBy::Parent, _) => Key::Program(made_by(launch)),
+        (GroupBy::Parent, _) => Key::Program(parent_command(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
-            Origin::Command => Key::Program(made_by(launch)),
-            _ => Key::UnknownCallSite(made_by(launch)),
+            Origin::Command => Key::Program(parent_command(launch)),
+            _ => Key::UnknownCallSite(parent_command(launch)),
         },
     }
 }
 
-/// The arguments of the last program; the command's name for a fork without an exec.
+/// Returns the arguments of the last program, or the command's name for a fork without an exec.
 fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
     let last = launch.execs.last();
     last.map_or(Key::Program(*launch.command), |exec| {
@@ -151,7 +158,7 @@ fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
     })
 }
 
-/// The program with its subcommand, if it has any.
+/// Returns the program with its subcommand, if it has one.
 fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
     word.map_or(Key::Program(*launch.command), |word| {
@@ -159,11 +166,12 @@ fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
     })
 }
 
-fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
-    let plain = |name| Command { name, forked: false };
+/// Returns the command of the parent, or a placeholder if the parent was not recorded.
+fn parent_command<'a>(launch: &Launch<'a>) -> Command<'a> {
+    let command = |name| Command { name, forked: false };
     match launch.origin {
-        Origin::Command => plain(THE_RECORDER),
-        _ if launch.depth == 0 => plain(b"-"),
+        Origin::Command => command(THE_RECORDER),
+        _ if launch.depth == 0 => command(b"-"),
         _ => *launch.birth_command,
     }
 }
@@ -172,12 +180,12 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
     match (key, call_site) {
         (_, Some(call_site)) => call_site.label(),
         (Key::UnknownCallSite(parent), None) => {
-            let what: &[u8] = if group_by == GroupBy::Caller {
+            let site_kind: &[u8] = if group_by == GroupBy::Caller {
                 b"function"
             } else {
                 b"line"
             };
-            [b"(", parent.name, b": unknown ", what, b")"].concat()
+            [b"(", parent.name, b": unknown ", site_kind, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
         (Key::Subcommand(command, word), None) => subcommands::label(command.name, word),
@@ -188,7 +196,8 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
     }
 }
 
-/// Returns the label of the group that a launch is in. Labels of a build are unknown here.
+/// Returns the label of the group that a launch belongs to. With `GroupBy::Label` that is `-`,
+/// because build labels are not computed here.
 #[must_use]
 pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
     // The number of the call site only distinguishes groups.
@@ -197,7 +206,7 @@ pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: Gro
     label(key, call_site.filter(|_| is_by_call_site), group_by)
 }
 
-/// Arguments with spaces between them.
+/// Returns arguments with spaces between them.
 pub(crate) fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
     let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
     label
@@ -218,6 +227,7 @@ fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> S
     sums
 }
 
+/// Returns what was launched, and how often, in the order of `Group::launched`.
 fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
     let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
     for index in launches {
@@ -231,7 +241,8 @@ fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
         .collect()
 }
 
-/// Returns the inclusive times of each group. A launch below another one of its group is already part of its time.
+/// Returns the inclusive times of each group. A launch with an ancestor in the same group is not
+/// counted again.
 fn inclusive(
     forest: &Forest<'_>,
     path: Option<&CriticalPath>,
@@ -244,24 +255,24 @@ fn inclusive(
         ..Inclusive::default()
     };
     let mut sums = vec![nothing; groups];
-    // By group: launches on the path from the top to the current launch.
-    let mut open = vec![0u32; groups];
-    let mut way: Vec<Option<usize>> = Vec::new();
+    // For each group, the number of its launches among the ancestors of the current launch.
+    let mut open_launches = vec![0u32; groups];
+    let mut ancestors: Vec<Option<usize>> = Vec::new();
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
     for step in forest.walk(&tops) {
-        for left in way.drain(step.depth..).flatten() {
-            open[left] -= 1;
+        for closed in ancestors.drain(step.depth..).flatten() {
+            open_launches[closed] -= 1;
         }
-        way.push(group_of[step.index]);
+        ancestors.push(group_of[step.index]);
         let Some(group) = group_of[step.index] else { continue };
-        if open[group] == 0 {
+        if open_launches[group] == 0 {
             let total = forest.launches[step.index].total(forest.end).unwrap_or_default();
             sums[group].total.0 += total.0;
             if let (Some(sum), Some(below)) = (&mut sums[group].critical, &below) {
                 sum.0 += below[step.index].0;
             }
         }
-        open[group] += 1;
+        open_launches[group] += 1;
     }
     sums
 }
@@ -279,7 +290,8 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     sums
 }
 
-/// Sort key: programs by launch tax, call sites by inclusive time on the critical path.
+/// Returns the sort key: the launch tax for programs, the inclusive time on the critical path for
+/// call sites.
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {

@@ -1,4 +1,5 @@
-//! Joins the rows of several tables to launches. Each launch is handled alone; `tree` adds its name and its position among the others.
+//! Joins the rows of several tables into launches. Each launch is handled by itself; `tree` adds
+//! what depends on other launches, its name and depth.
 
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 pub(super) struct Joiner<'a> {
     /// The source of the rows.
     pub(super) recording: &'a Recording,
-    /// The end of the recording, where open phases end.
+    /// The end of the recording, which ends the phases that are still open.
     pub(super) end: Nanos,
-    /// The name of launches before `tree` assigns one.
+    /// The command of each launch until `tree` assigns the real one.
     pub(super) unnamed: Arc<Command<'a>>,
 }
 
@@ -27,7 +28,8 @@ impl<'a> Joiner<'a> {
         parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
     }
 
-    /// Returns indices into the table of failed execs, by launch and time. The rows are not copied: there may be millions.
+    /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
+    /// rows are not copied, because there may be millions.
     pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> Grouped<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> = (0..)
@@ -38,7 +40,7 @@ impl<'a> Joiner<'a> {
         Grouped::new(launches.len(), owned)
     }
 
-    /// Returns one launch without name and depth, which need its ancestors.
+    /// Returns one launch without its name and depth, which depend on its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
         let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
@@ -88,7 +90,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Divides the time before the first exec of forks that launched others until then.
+    /// Divides the time before the first exec of forks that launched processes in that time.
     pub(super) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &Grouped<usize>) {
         for index in 0..launches.len() {
             let launch = &launches[index];
@@ -129,18 +131,19 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// Returns the index of a launch in rows that are sorted by number.
+/// Returns the index of a launch in rows that are sorted by id.
 pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
     // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
     let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
-    let is_there = rows.get(guess).is_some_and(|row| row.id == id);
+    let is_hit = rows.get(guess).is_some_and(|row| row.id == id);
     let search = || rows.binary_search_by_key(&id, |row| row.id).ok();
-    let index = if is_there { Some(guess) } else { search() };
+    let index = if is_hit { Some(guess) } else { search() };
     index.map(|index| index as u32)
 }
 
-/// Compilers and linkers, whose input includes files below /usr/lib. Other programs prepare for their work while they open such files.
-const READ_LIBRARIES: [&[u8]; 11] = [
+/// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening
+/// such files is part of starting up.
+const LIBRARY_READERS: [&[u8]; 11] = [
     b"cc1",
     b"cc1plus",
     b"collect2",
@@ -154,10 +157,11 @@ const READ_LIBRARIES: [&[u8]; 11] = [
     b"rustc",
 ];
 
-/// Returns the CPU time of the last program before it began its work. `None` for programs of which the recorder cannot tell.
+/// Returns the CPU time that the last program used before it began its work. `None` if the recorder
+/// could not recognize that moment.
 fn start_up(row: &LaunchRow, execs: &[&ExecRow], program: Option<&[u8]>) -> Option<Nanos> {
     let last = execs.last()?;
-    if READ_LIBRARIES.contains(&program?) {
+    if LIBRARY_READERS.contains(&program?) {
         return None;
     }
     let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;

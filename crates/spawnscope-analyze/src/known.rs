@@ -5,8 +5,8 @@ use std::fmt;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::TextId;
 
-/// An instant, a duration, a count or an id that may be unknown, in half the memory of an `Option`: every launch has more than a dozen of
-/// these.
+/// An instant, a duration, a count or an id that may be unknown. It takes half the memory of an
+/// `Option`, which matters because every launch has more than a dozen of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Known<T: Number = Nanos>(T::Bits);
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_values_come_back_and_take_no_more_than_a_number() {
+    fn a_known_value_is_returned_and_needs_no_more_memory_than_its_number() {
         for known in [None, Some(Nanos(0)), Some(Nanos(u64::MAX - 1))] {
             assert_eq!(Known::from(known).get(), known);
         }

@@ -10,9 +10,9 @@ use spawnscope_data::rows::{Origin, StackId, TextId, Texts};
 /// A process of the recording.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// Its number in the recording.
+    /// Its id in the recording.
     pub id: LaunchId,
-    /// The process that requested it, even if that one is not recorded.
+    /// The process that requested it, even if that process is not recorded.
     pub parent: Known<LaunchId>,
     /// The thread that requested it.
     pub creator: Known<TaskId>,
@@ -24,11 +24,11 @@ pub struct Launch<'a> {
     pub origin: Origin,
     /// The mechanism that created it.
     pub mechanism: Option<Mechanism>,
-    /// The program it started as: that of its parent at that time.
+    /// The program it started as, which is the program that its parent ran at that time.
     pub birth_command: Arc<Command<'a>>,
-    /// The program it ran: of its last successful `execve`, otherwise `birth_command`.
+    /// The program of its last successful `execve`, otherwise `birth_command`.
     pub command: Arc<Command<'a>>,
-    /// Resident set of the parent at its creation.
+    /// The parent's resident set when it was created.
     pub parent_rss_bytes: Known<u64>,
     /// The instants that bound its phases.
     pub instants: Instants,
@@ -38,23 +38,25 @@ pub struct Launch<'a> {
     pub phases: PhaseTimes,
     /// CPU time by phase.
     pub cpu_phases: PhaseTimes,
-    /// CPU time of all threads that ended.
+    /// CPU time of all its threads that have ended.
     pub cpu: Known,
-    /// CPU time between the loading of its last program and that program's first use of an argument as a file, or of its input.
+    /// CPU time between the loading of its last program and the first time that this program opened
+    /// a file from its arguments or read its input.
     pub start_up: Known,
-    /// Calls of `close` and `close_range` before its first exec.
+    /// Number of `close` and `close_range` calls before its first exec.
     pub setup_closes: Option<u32>,
-    /// Page faults of its parent since the parent launched or reaped before.
+    /// Page faults of its parent since the parent's previous launch or reaping.
     pub parent_faults: Known<u32>,
     /// Page faults of its first thread between its last launch or reaping and its exit.
     pub exit_faults: Known<u32>,
-    /// Its resident set then.
+    /// Its resident set at its exit.
     pub exit_rss_bytes: Known<u64>,
-    /// Time in those calls, and between two consecutive ones without another system call.
+    /// Time in the calls that `setup_closes` counts, and between two of them that directly follow
+    /// each other.
     pub setup_close_span: Known,
-    /// Call chain in the script of its parent.
+    /// Call chain in the parent's script.
     pub script_stack: Option<StackId>,
-    /// Call chain in the machine code of its parent.
+    /// Call chain in the parent's machine code.
     pub native_stack: Option<StackId>,
     /// How it ended.
     pub outcome: Outcome,
@@ -67,12 +69,12 @@ impl<'a> Launch<'a> {
         self.origin != Origin::Existed
     }
 
-    /// Whether it was created as a copy of its parent and executed a program later.
+    /// Whether it started as a copy of its parent and executed a program later.
     pub(crate) fn may_work_before_exec(&self) -> bool {
         matches!(self.origin, Origin::Launched | Origin::Orphan) && !self.execs.is_empty()
     }
 
-    /// Whether it is a fork that never execs, as for a subshell or a worker.
+    /// Whether it is a fork that never executed a program, such as a subshell or a worker.
     #[must_use]
     pub fn is_fork_without_exec(&self) -> bool {
         self.origin == Origin::Launched && self.execs.is_empty()
@@ -95,19 +97,21 @@ impl<'a> Launch<'a> {
         self.birth().or(at.first_run.get()).or_else(first_exec)
     }
 
-    /// Returns when its parent began the fork call, or else when it existed.
+    /// Returns when its parent began the fork call or, if that is unknown, when the process
+    /// existed.
     pub(crate) fn birth(&self) -> Option<Nanos> {
         self.instants.create.get().or(self.instants.created.get())
     }
 
-    /// Returns the index of its last exec entered by an instant; 0 also before the first.
+    /// Returns the index of the last exec that it had entered at an instant, or 0 if there is none.
     #[must_use]
     pub fn exec_at(&self, at: Nanos) -> usize {
         let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
         self.execs.partition_point(entered).saturating_sub(1)
     }
 
-    /// Returns the execs entered by an instant. One at an unknown time counts as entered.
+    /// Returns the execs that it had entered at an instant. An exec at an unknown time counts as
+    /// entered.
     pub(crate) fn execs_until(&self, at: Nanos) -> &[Exec<'a>] {
         // Binary search, since a program may exec as often as it forks.
         let entered = |exec: &Exec<'_>| exec.entered().is_none_or(|entered| entered <= at);
@@ -132,11 +136,12 @@ impl<'a> Launch<'a> {
         Some(end?.since(self.start()?))
     }
 
-    /// Returns the launch cost without waiting: waiting for a CPU and for the parent does not depend on the program.
+    /// Returns the launch cost without the waits for a CPU and for the parent, which do not depend
+    /// on the program.
     #[must_use]
-    pub fn launching(&self) -> Option<Nanos> {
-        let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
-        self.phases.sum(of_its_own)
+    pub fn launch_cost(&self) -> Option<Nanos> {
+        let phases_of_work = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+        self.phases.sum(phases_of_work)
     }
 
     /// Returns the launch tax: all phases except `run`. `None` when no such phase is known.
@@ -165,22 +170,23 @@ impl<'a> Launch<'a> {
 pub struct Instants {
     /// The parent started the system calls that precede the launch.
     pub prepare: Known,
-    /// The parent completed the system calls that followed its last reaping before this launch.
+    /// The parent completed the system calls that followed its previous reaping.
     pub parent_tidied: Known,
     /// The parent entered the call.
     pub create: Known,
-    /// The process existed.
+    /// The process existed (the fork call had created it).
     pub created: Known,
     /// It was first on a CPU.
     pub first_run: Known,
-    /// It launched others before its first exec, and from then on did nothing more for them: the last one was reaped, or created if it was not
-    /// waited for.
+    /// For a process that launched others before its first exec: it finished with them. It had
+    /// reaped the last of them, or created it if it did not reap it.
     pub worked_until: Known,
-    /// Whether the collector stopped it before its first instruction, so that it did not only wait for a CPU until then.
+    /// Whether the collector stopped the process before its first instruction, so that the time
+    /// until its first run is not only a wait for a CPU.
     pub was_stopped_at_birth: bool,
     /// Its exit started.
     pub exit: Known,
-    /// It ended, and its parent can reap it.
+    /// It became a zombie, which its parent can reap.
     pub zombie: Known,
     /// Its parent's wait returned.
     pub reaped: Known,
@@ -220,11 +226,13 @@ pub struct Exec<'a> {
     pub has_loader: Option<bool>,
     /// Whether the recorded arguments are truncated.
     pub argv_cut: bool,
-    /// Files that the dynamic loader opened, without its cache.
+    /// Number of files that the dynamic loader opened, without its cache.
     pub load_opens: Option<u32>,
-    /// Failed lookups of the loader, including that of glibc for `/etc/ld.so.preload`.
+    /// Number of files that the loader failed to open, including `/etc/ld.so.preload`, which glibc
+    /// always tries.
     pub load_failed_opens: Option<u32>,
-    /// Whether the loader could open `/etc/ld.so.cache`. Also `None` when it did not try.
+    /// Whether the loader could open `/etc/ld.so.cache`. `None` if that is unknown or it did not
+    /// try.
     pub load_cache: Option<bool>,
     pub(super) texts: &'a Texts,
     pub(super) path: TextId,
@@ -241,13 +249,13 @@ impl<'a> Exec<'a> {
         self.texts.get(self.path)
     }
 
-    /// Returns when it was entered, or else when it returned.
+    /// Returns when the call was entered or, if that is unknown, when it returned.
     pub(crate) fn entered(&self) -> Option<Nanos> {
         self.enter.get().or(self.returned.get())
     }
 
     /// Returns the name of the program that really runs: the interpreter of a `#!` script, otherwise the file itself.
-    pub(crate) fn runs(&self) -> &'a [u8] {
+    pub(crate) fn program_name(&self) -> &'a [u8] {
         base_name(self.interpreter().unwrap_or(self.path()))
     }
 
@@ -263,7 +271,7 @@ impl<'a> Exec<'a> {
         self.cwd.get().map(|id| self.texts.get(id))
     }
 
-    /// Returns the value of a variable of its environment, if that is one that recordings have.
+    /// Returns the value of an environment variable, if it is one of the few that are recorded.
     pub(crate) fn variable(&self, name: &[u8]) -> Option<&'a [u8]> {
         let mut variables = self.texts.get(self.variables.get()?).split(|byte| *byte == 0);
         variables.find_map(|variable| variable.strip_prefix(name)?.strip_prefix(b"="))
@@ -285,8 +293,8 @@ impl<'a> Exec<'a> {
     pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let argv = self.argv();
         let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
-        let none = argv.is_empty();
-        bytes.split(|byte| *byte == 0).filter(move |_| !none)
+        let is_empty = argv.is_empty();
+        bytes.split(|byte| *byte == 0).filter(move |_| !is_empty)
     }
 }
 
@@ -353,7 +361,7 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 
 /// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
 pub(crate) fn is_version_of(name: &[u8], program: &[u8]) -> bool {
-    // Names mostly differ in the first byte, which takes no call.
+    // Most names differ in the first byte, which can be compared without a function call.
     if program.first().is_some_and(|first| name.first() != Some(first)) {
         return false;
     }

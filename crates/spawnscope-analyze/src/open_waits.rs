@@ -1,5 +1,5 @@
-//! Finds the child that an open wait at the end of the recording is for. No wake-up ended it, but calls that wait for children are for one
-//! that is still alive.
+//! Finds the child that a thread was waiting for when the recording ended. No wake-up ended such an
+//! open wait, but a call that waits for children waits for a child that is still alive.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, SliceRow};
 
-/// System calls that wait for a child, as x86-64 numbers, which all rows use.
+/// System calls that wait for a child. The numbers are those of x86-64, which all rows use.
 mod calls {
     pub(super) const READ: u16 = 0;
     /// clone, fork, vfork, clone3: after vfork, the parent sleeps until the exec of its child.
@@ -17,7 +17,7 @@ mod calls {
     pub(super) const WAITID: u16 = 247;
 }
 
-/// The children of each launch that were alive at the end, in order of creation.
+/// For each launch, the children that were alive at the end of the recording, in order of creation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenWaits(HashMap<u32, Vec<Child>>);
 
@@ -50,32 +50,32 @@ impl OpenWaits {
         OpenWaits(open_waits)
     }
 
-    /// Returns, for each thread with an open wait, the thread that it waited for, where known.
+    /// Maps each thread with an open wait to the thread that it waited for, if that is known.
     pub(super) fn awaited(&self, timelines: &Timelines) -> HashMap<ThreadIndex, ThreadIndex> {
         let threads = (0..).zip(&timelines.threads);
         let last = last_threads(timelines, |launch| timelines.outlives(launch));
         let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
             let children = self.0.get(&thread.launch)?;
             let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
-            let child = child_of(children, &awaited_child(&slice)?)?;
+            let child = child_awaited(children, &awaited_child(&slice)?)?;
             Some((index, last.get(&child).copied().unwrap_or(child)))
         });
         waiting.collect()
     }
 }
 
-/// Returns which child a slice waits for. `None` when it waits for something else.
+/// Returns which child the thread of a slice waits for. `None` when it waits for something else.
 fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
     let kind = slice.object.map(ObjectRef::kind);
     match (slice.syscall?, slice.reason) {
         (_, LeftCpu::Stopped) => None,
-        // A wait for any child is attributed to the last one created. Process groups are treated the same.
+        // A wait for any child, or for a process group, is attributed to the last child created.
         (calls::WAIT4, _) => match slice.argument.map(|argument| argument as i32) {
             Some(pid) if pid > 0 => Some(AwaitedChild::Pid(Pid(pid))),
             Some(_) => Some(AwaitedChild::Any),
             None => Some(AwaitedChild::One),
         },
-        // The first argument of waitid is the kind of id; 0 means any child.
+        // The first argument of waitid is the id type; 0 (P_ALL) means any child.
         (calls::WAITID, _) if slice.argument == Some(0) => Some(AwaitedChild::Any),
         (calls::WAITID, _) => Some(AwaitedChild::One),
         (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(AwaitedChild::Any),
@@ -85,12 +85,12 @@ fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
     }
 }
 
-fn child_of(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
+fn child_awaited(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
     let found = match awaited {
         AwaitedChild::Any => children.last(),
         AwaitedChild::Pid(pid) => {
             let of_pid = children.iter().find(|child| child.pid == Some(*pid));
-            // In another pid namespace, the parent knows its children by other pids.
+            // A parent in another pid namespace sees its children under different pids.
             of_pid.or_else(|| only(children))
         }
         AwaitedChild::One => only(children),

@@ -1,5 +1,6 @@
-//! Folds the failed execs of a PATH search into one finding: the program, the misses, their cost, and the directories. PATH itself is not
-//! recorded; a search is recognized by its system calls. `failures` counts other failed execs.
+//! Combines the failed execs of a PATH search into one result: the program, the misses, their cost,
+//! and the directories. PATH itself is not recorded; a search is recognized by its system calls.
+//! `failures` counts all other failed execs.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -8,8 +9,9 @@ use crate::launch::{FailedExec, base_name};
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
-/// Errors after which a search continues. Any other error ends it, since the file was found. The order is by how well an error explains a
-/// program that was not launched: a file that must not be executed exists.
+/// Errors after which a search continues. Any other error ends it, since the file was found. The
+/// error that best explains a failed search is first: EACCES means that a file exists but must not
+/// be executed.
 const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
 /// The failed execs of one launch.
@@ -44,7 +46,7 @@ pub enum SearchEnd {
 }
 
 impl Search<'_> {
-    /// Time inside the failed `execve` calls.
+    /// Returns the time inside the failed `execve` calls.
     #[must_use]
     pub fn cost(&self) -> Nanos {
         Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
@@ -79,28 +81,28 @@ pub struct PathSearches {
 pub struct Fault {
     /// The directory, or the program's base name.
     pub name: Vec<u8>,
-    /// Number of searches with a failed exec there.
+    /// Number of searches with a failed exec in this directory or for this program.
     pub searches: u64,
     /// Number of failed execs.
     pub misses: u64,
-    /// Time inside these calls.
+    /// Time inside the failed `execve` calls.
     pub cost: Nanos,
     /// The error that best explains the failures.
     pub errno: i32,
 }
 
-/// Divides the failed execs of the launch at `index` into searches and others.
+/// Divides the failed execs of the launch at `index` into PATH searches and single failures.
 #[must_use]
 pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
-    let mut answers = execs
+    let mut later_execs = execs
         .iter()
         .filter_map(|exec| Some((exec.enter.get()?, exec.path())))
         .peekable();
     let mut attempts = Attempts::default();
     let mut misses = Vec::new();
     for failed in forest.failed_execs(index) {
-        while let Some((_, path)) = answers.next_if(|(enter, _)| *enter < failed.enter) {
+        while let Some((_, path)) = later_execs.next_if(|(enter, _)| *enter < failed.enter) {
             attempts.close(&mut misses, Some(path), SearchEnd::NotFound);
         }
         if !MISSES.contains(&failed.errno) {
@@ -121,25 +123,26 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         .last()
         .filter(|exec| exec.enter.get().is_none())
         .map(|exec| exec.path());
-    let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
-    let without_answer = if forest.launches[index].is_unfinished() {
+    let found = later_execs.next().map(|(_, path)| path).or(of_unknown_entry);
+    let end_if_not_found = if forest.launches[index].is_unfinished() {
         SearchEnd::Recording
     } else {
         SearchEnd::NotFound
     };
-    attempts.close(&mut misses, answer, without_answer);
+    attempts.close(&mut misses, found, end_if_not_found);
     attempts
 }
 
 impl<'a> Attempts<'a> {
-    /// Ends a possible search for one program, at the file that was found if there is one. The end of the recording may have cut off the
-    /// other directories.
-    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>, without_answer: SearchEnd) {
+    /// Ends a possible search for one program. `found` is the file whose exec followed, if any.
+    /// Misses in a single directory are a search only if the recording ended first, since more
+    /// directories might have followed.
+    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>, end_if_not_found: SearchEnd) {
         let Some(first) = misses.first() else { return };
         let program = base_name(first.path);
-        let answer = found.filter(|path| base_name(path) == program);
-        let mut directories = misses.iter().map(|miss| miss.path).chain(answer).map(directory_of);
-        let end = answer.map_or(without_answer, |_| SearchEnd::Found);
+        let found = found.filter(|path| base_name(path) == program);
+        let mut directories = misses.iter().map(|miss| miss.path).chain(found).map(directory_of);
+        let end = found.map_or(end_if_not_found, |_| SearchEnd::Found);
         if end == SearchEnd::Recording || directories.any(|directory| directory != directory_of(first.path)) {
             self.searches.push(Search {
                 program,
@@ -174,11 +177,11 @@ impl<'a> PathSearchTally<'a> {
         self.sums.searches += 1;
         self.sums.misses += misses;
         self.sums.cost.0 += search.cost().0;
-        let mut seen = HashSet::new();
+        let mut counted = HashSet::new();
         for miss in &search.misses {
             let directory = directory_of(miss.path);
             let tally = self.directories.entry(directory).or_default();
-            tally.add(seen.insert(directory), 1, miss.cost(), miss.errno);
+            tally.add(counted.insert(directory), 1, miss.cost(), miss.errno);
         }
         if let Some(errno) = search.decisive_errno().filter(|_| search.end == SearchEnd::NotFound) {
             let tally = self.not_found.entry(search.program).or_default();

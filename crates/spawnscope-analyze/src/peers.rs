@@ -1,5 +1,6 @@
-//! The processes that listened at the other end of internet sockets. The wake-up of a thread that waits for such a socket happens in an
-//! interrupt, so its waker is unknown. If the peer is a process of the same machine, the wait was for that process.
+//! The processes that listened at the other end of internet sockets. A thread that waits for such a
+//! socket is woken in an interrupt, so the waker is unknown. If the peer is a process on the same
+//! machine, the wait was for that process.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 /// The process at the other end of each socket of a recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peers {
-    /// By the position of the object.
+    /// The processes, by the index of the socket's row in `objects`.
     processes: HashMap<usize, WakerRow>,
 }
 
@@ -27,14 +28,15 @@ impl Peers {
         }
         let sockets = recording.objects.iter().enumerate();
         let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
-        let found = sockets.filter_map(|(place, object)| Some((place, *by_inode.get(&(object.device, object.inode))?)));
+        let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
         Peers {
             processes: found.collect(),
         }
     }
 
-    /// Returns the slice with the peer as the waker, if it waited for one. `None` for all other slices.
-    fn named(&self, slice: &SliceRow) -> Option<SliceRow> {
+    /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
+    /// peer. `None` for all other slices.
+    fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
         let process = *self.processes.get(&slice.object?.place())?;
         let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
         is_wait.then_some(SliceRow {
@@ -52,8 +54,8 @@ pub(crate) fn mark(timelines: &mut Timelines, peers: &Peers) {
     }
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let named = |(index, slice)| Some((index, peers.named(&slice)?));
-        let found: Vec<(usize, SliceRow)> = slices.iter().enumerate().filter_map(named).collect();
+        let with_peer = |(index, slice)| Some((index, peers.with_peer(&slice)?));
+        let found: Vec<(usize, SliceRow)> = slices.iter().enumerate().filter_map(with_peer).collect();
         for (index, slice) in found {
             timelines.replace(thread, index, slice);
         }

@@ -1,5 +1,4 @@
-//! The eight phases of a launch, and a duration for each. A phase that the launch does not have is zero and does not count. `pieces` computes
-//! the durations.
+//! The eight phases of a launch, and a duration for each. `pieces` computes the durations.
 
 use crate::compact::Compact;
 use spawnscope_data::event::Nanos;
@@ -7,21 +6,23 @@ use spawnscope_data::event::Nanos;
 /// One of the eight parts of a launch, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// From the parent's call until the child exists. Copies the page tables of a large parent.
+    /// From the parent's call until the child exists. A fork copies the parent's page tables in
+    /// this phase.
     Create,
     /// The child waits for its first CPU.
     Queue,
-    /// The child's first run, or the end of what it launched itself, until it enters the exec that succeeds.
+    /// From the child's first run until it enters the first successful exec. If it launches other
+    /// processes before, from the last of them on.
     Setup,
     /// Inside successful `execve` calls.
     Exec,
     /// The dynamic loader.
     Load,
-    /// The useful work.
+    /// The program's work.
     Run,
-    /// From the beginning of the exit until the parent may reap.
+    /// From the beginning of the exit until the parent can reap the child.
     Teardown,
-    /// Until the parent's wait returns.
+    /// From the end of teardown until the parent's wait returns.
     Reap,
 }
 
@@ -49,7 +50,7 @@ impl Phase {
         Phase::Reap,
     ];
 
-    /// Its name in every output.
+    /// Returns the phase's name in every output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,19 +66,21 @@ impl Phase {
     }
 }
 
-/// The duration of each phase. `None` where unknown, zero where the launch has no such phase. Stored as nanoseconds plus two, to reserve
-/// values for both cases.
+/// The duration of each phase: `None` if it is unknown, zero if the launch has no such phase.
+/// Durations are stored as nanoseconds plus two, to reserve a number for each of these cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes(Compact<8>);
 
+/// The stored number of an unknown duration.
 const UNKNOWN: u64 = 0;
-/// The launch has no such phase: without an exec there is neither `exec` nor `load`.
+/// The stored number for a launch without this phase: without an exec it has neither `exec` nor
+/// `load`.
 const ABSENT: u64 = 1;
-/// A duration of zero.
+/// The stored number of a duration of zero.
 const NO_TIME: u64 = 2;
 
 impl PhaseTimes {
-    /// Returns these durations, by phase, for a launch without the phases in `absent`.
+    /// Stores one duration for each phase. A launch does not have the phases in `absent`.
     pub(crate) fn new(durations: [Option<Nanos>; Phase::ALL.len()], absent: &[Phase]) -> PhaseTimes {
         let mut times = PhaseTimes::default();
         for (index, duration) in durations.into_iter().enumerate() {
@@ -90,7 +93,7 @@ impl PhaseTimes {
         times
     }
 
-    /// Returns the durations with `setup` as a part of `run`. Its own is unknown then.
+    /// Returns the durations with `setup` added to `run`, and the duration of `setup` unknown.
     pub(crate) fn with_setup_in_run(&self) -> PhaseTimes {
         let mut times = self.clone();
         let both = self.get(Phase::Setup).zip(self.get(Phase::Run));
@@ -110,7 +113,7 @@ impl PhaseTimes {
         }
     }
 
-    /// Whether the launch has this phase, with a known duration or not.
+    /// Whether the launch has this phase, even if its duration is unknown.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
         self.0.get(phase as usize) != ABSENT

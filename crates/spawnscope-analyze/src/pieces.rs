@@ -9,28 +9,28 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 /// A contiguous part of a phase. A phase has several pieces when a process execs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The phase it belongs to.
+    /// The phase that the piece belongs to.
     pub phase: Phase,
-    /// Its start.
+    /// When the piece starts.
     pub start: Nanos,
-    /// Its end, never before its start.
+    /// When the piece ends, never before its start.
     pub end: Nanos,
 }
 
-/// The end of a phase, where the next one starts.
+/// The boundary between a phase that ends and the next phase.
 #[derive(Clone, Copy)]
 struct Cut {
     ends: Phase,
     at: Option<Nanos>,
 }
 
-/// Returns the end of `ends`.
+/// Returns the boundary at the end of the phase `ends`.
 fn cut(ends: Phase, at: Option<Nanos>) -> Cut {
     Cut { ends, at }
 }
 
-/// Computes the wall time of a launch by phase. `unfinished` is the end of the recording, where the open phase of an unfinished launch
-/// ends.
+/// Computes the wall time of a launch by phase. `unfinished` is set for an unfinished launch: the
+/// end of the recording, at which its open phase ends.
 pub(crate) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> PhaseTimes {
     let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
     let absent = absent_phases(origin, execs.iter().map(|exec| exec.has_loader));
@@ -38,8 +38,9 @@ pub(crate) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfi
 }
 
 impl Launch<'_> {
-    /// Divides the time before the first exec at the instant until which the launch worked as a fork. The CPU time until the exec is that of
-    /// the work, since the counters have no value for this instant.
+    /// Divides the time before the first exec into `run`, until the launch finished with the
+    /// processes that it launched as a fork, and `setup`. All CPU time until the exec counts as
+    /// `run`, since the CPU counters were not read at that instant.
     pub(crate) fn divide_setup(&mut self, worked_until: Nanos, recording_end: Nanos) {
         self.instants.worked_until = Some(worked_until).into();
         let unfinished = self.is_unfinished().then_some(recording_end);
@@ -47,7 +48,8 @@ impl Launch<'_> {
         self.cpu_phases = self.cpu_phases.with_setup_in_run();
     }
 
-    /// Returns the known pieces of the launch, in order. The open phase of an unfinished launch ends at `recording_end`, or is unknown.
+    /// Returns the known pieces of the launch, in order. The open phase of an unfinished launch
+    /// ends at `recording_end`, and is unknown without it.
     #[must_use]
     pub fn pieces(&self, recording_end: Option<Nanos>) -> Vec<Piece> {
         let unfinished = recording_end.filter(|_| self.is_unfinished());
@@ -58,7 +60,7 @@ impl Launch<'_> {
     }
 }
 
-/// Returns the start of the first phase, and the end of each phase in order.
+/// Returns the start of the first phase, and the boundaries at the end of each phase in order.
 fn wall_cuts(
     origin: Origin,
     at: &Instants,
@@ -72,7 +74,8 @@ fn wall_cuts(
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
-            // Without this cut, the time up to the first run belongs to no phase.
+            // If the collector stopped the process at birth, this boundary is unknown, so `create`
+            // and `queue` are.
             let created = at.created.get().filter(|_| !at.was_stopped_at_birth);
             cuts.push(cut(Phase::Create, created));
             cuts.push(cut(Phase::Queue, at.first_run.get()));
@@ -83,7 +86,8 @@ fn wall_cuts(
         let before = match (index, origin) {
             (0, Origin::Command) => None,
             (0, Origin::Launched | Origin::Orphan) => {
-                // What a fork does with launches of its own is work, as in `(a; b)`, where a shell executes `b` itself.
+                // A fork that launches other processes before its exec does work: in `(a; b)`, the
+                // subshell launches `a` and then executes `b` itself.
                 let worked = at.worked_until.get();
                 cuts.extend(worked.map(|worked| cut(Phase::Run, Some(worked))));
                 Some(Phase::Setup)
@@ -113,7 +117,8 @@ fn wall_cuts(
 
 /// Computes the CPU time of a launch by phase, from the counters of its threads at the boundaries.
 pub(crate) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
-    // Counters start at zero with the process. Only for the command, work of the recorder comes before.
+    // The counters of a new process start at zero. But the command has done work of the recorder
+    // before.
     let first = if row.origin == Origin::Launched {
         Some(Nanos(0))
     } else {
@@ -134,12 +139,14 @@ pub(crate) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     sum_of_pieces(first, &cuts, absent)
 }
 
-/// Returns the end of `load`, in wall or CPU time. A static program has no loader, and is ready when its exec returns.
+/// Returns the end of `load`, in wall or CPU time. A static program has no loader, so its work
+/// starts when its exec returns.
 pub(crate) fn end_of_load(has_loader: Option<bool>, returned: Option<Nanos>, loaded: Option<Nanos>) -> Option<Nanos> {
     if has_loader == Some(false) { returned } else { loaded }
 }
 
-/// Returns the phases that a launch does not have. `has_loader` contains for each exec whether the program has a loader.
+/// Returns the phases that a launch does not have. `has_loader` says for each exec whether the
+/// program has a dynamic loader.
 fn absent_phases(origin: Origin, mut has_loader: impl ExactSizeIterator<Item = Option<bool>>) -> &'static [Phase] {
     let has_exec = has_loader.len() > 0;
     let is_static = has_loader.all(|has_loader| has_loader == Some(false));
@@ -169,8 +176,9 @@ fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseT
     PhaseTimes::new(sums, absent)
 }
 
-/// Returns the pieces with two known boundaries, in order. Clocks of two CPUs differ slightly, so a boundary may be before its predecessor
-/// or after the last one. The first and last are kept, the others are moved.
+/// Returns the pieces with two known boundaries, in order. Clocks of two CPUs differ slightly, so a
+/// boundary may be before its predecessor or after the last boundary. The first and the last
+/// boundary keep their time; the others are moved between their neighbours.
 fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piece> + '_ {
     let last = cuts.iter().rev().find_map(|cut| cut.at);
     let mut latest = first.unwrap_or_default();

@@ -1,8 +1,10 @@
-//! Threads that poll: schedulers of runtimes, tickers, watchers. They sleep most of the time, and wake other threads of their process for a
-//! moment of work. A thread that waits for a lock of such a thread, or for its next round, does not depend on the earlier rounds:
-//! without the launches in between, it would wait for a different round. So these waits are external ones of the recorded length, or end
-//! with what another thread did before that round. Otherwise, critical paths that enter a polling thread stay in its sleeps, and in a
-//! replay every round delays the threads that once met it.
+//! Threads that poll: schedulers of runtimes, tickers, watchers. They sleep most of the time, and
+//! wake other threads of their process for a moment of work. A thread that waits for a lock of a
+//! polling thread, or for its next round, does not depend on the earlier rounds: without the
+//! launches in between, it would wait for a different round. So these waits are rewritten: as
+//! external waits of the recorded length, or as waits for work that another thread did before that
+//! round. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
+//! replay every round would delay the threads that once waited for one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,17 +15,18 @@ use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// After a signal, the kernel continues a call with a timeout by this system call.
+/// The system call with which the kernel continues a call with a timeout after a signal (x86-64).
 const RESTART_SYSCALL: u16 = 219;
-/// A thread that sleeps less often does not poll.
+/// Minimum number of sleeps of a polling thread.
 const MIN_NAPS: usize = 8;
 
-/// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of their total duration after a
-/// change, in which each would wait for a different round; they vary independently. It is that of the thread with the largest one.
-/// `exits` has when the exit of each launch started.
+/// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of
+/// their total length in a what-if, where each would wait for a different round. The waits of one
+/// thread vary independently; the result is the largest uncertainty of any thread. `exits` contains
+/// the start of each launch's exit.
 pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
-    let mut most = 0.0_f64;
+    let mut largest = 0.0_f64;
     for threads in processes_with_threads(timelines).into_values() {
         let polls = |thread: &&ThreadIndex| is_polling(timelines, **thread);
         let polling: HashSet<ThreadIndex> = threads.iter().filter(polls).copied().collect();
@@ -40,10 +43,11 @@ pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
             let rewritten = process.waits_for_rounds(thread);
             if polling.contains(&thread) {
                 let repeated = process.repeated_waits(thread);
-                most = most.max(repeated.iter().map(length).map(|span| span.powi(2)).sum::<f64>().sqrt());
+                let sum_of_squares: f64 = repeated.iter().map(length).map(|span| span.powi(2)).sum();
+                largest = largest.max(sum_of_squares.sqrt());
                 found.extend(repeated);
             } else {
-                most = most.max(uncertainty(&rewritten));
+                largest = largest.max(uncertainty(&rewritten));
             }
             found.extend(rewritten);
         }
@@ -51,14 +55,15 @@ pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
     for (thread, index, slice) in found {
         timelines.replace(thread, index, slice);
     }
-    Nanos(most as u64)
+    Nanos(largest as u64)
 }
 
 fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
     slice.wake_span.unwrap_or_default().0 as f64
 }
 
-/// Returns the uncertainty of the part of the waits that the rounds took. For each wait, it is the recorded length of that part.
+/// Returns the uncertainty of the total time that rewritten waits spent waiting for a round. The
+/// uncertainty of each wait is the recorded length of this part.
 fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
     let of_round = |(.., slice): &(ThreadIndex, usize, SliceRow)| {
         let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
@@ -72,7 +77,7 @@ fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
     rewritten.iter().map(of_round).sum::<f64>().sqrt()
 }
 
-/// Returns the threads of each process that has several.
+/// Returns the threads of each process that has several threads.
 fn processes_with_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex>> {
     let mut threads: HashMap<u32, Vec<ThreadIndex>> = HashMap::new();
     for (index, thread) in (0..).zip(&timelines.threads) {
@@ -87,7 +92,8 @@ fn processes_with_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex
     threads
 }
 
-/// Whether a thread sleeps often, and longer than it works. Waits for a CPU do not count: a busy machine has more of them.
+/// Whether a thread sleeps often, and longer than it works. Time in the run queue counts as
+/// neither, because it depends on how busy the machine is.
 fn is_polling(timelines: &Timelines, thread: ThreadIndex) -> bool {
     let slices = timelines.slices(thread);
     let naps = slices.iter().filter(|slice| is_nap(timelines, thread, slice));
@@ -102,7 +108,8 @@ fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool 
     is_wait && timelines.cause(thread, slice).is_none() && external_wait_of(slice) == ExternalWait::Timer
 }
 
-/// Whether a wait timed out, but could have ended earlier, unlike a sleep.
+/// Whether a wait ended by its timeout in a call that another thread could have ended earlier,
+/// unlike a sleep.
 pub(crate) fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
     is_nap(timelines, thread, slice)
         && waker_is_cause(&SliceRow {
@@ -111,18 +118,20 @@ pub(crate) fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &
         })
 }
 
-/// A process of which some threads poll.
+/// A process with some threads that poll.
 struct Process<'t> {
     timelines: &'t Timelines,
     threads: &'t [ThreadIndex],
     polling: &'t HashSet<ThreadIndex>,
-    /// When its exit started.
+    /// When the exit of the process started.
     exit: Known,
 }
 
 impl Process<'_> {
-    /// Returns the slices of a thread whose wait a polling thread ended, rewritten, with their index. If another thread worked between the
-    /// beginning of the wait and the round that ended it, the round may have passed on what that thread did: the wait then ends with its work.
+    /// Returns rewritten slices for the waits of a thread that a polling thread ended, with their
+    /// index. If a third thread worked between the start of the wait and the round that ended it,
+    /// the polling thread may have passed on its result, so the wait then ends with the work of the
+    /// third thread.
     fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
         let slices = self.timelines.slices(thread);
         let rewritten = |(index, slice): (usize, SliceRow)| {
@@ -132,16 +141,17 @@ impl Process<'_> {
                 return None;
             }
             let worked = self.worked_last(thread, slice.off, self.last_round(waker, woken)?);
-            // A thread that wakes itself has no cause.
+            // A thread as its own waker stands for a wait without a known cause.
             let (task, until) = worked.unwrap_or((slice.task, woken));
             Some((thread, index, ended_by(&slice, task, until)))
         };
         slices.iter().enumerate().filter_map(rewritten).collect()
     }
 
-    /// Returns the waits of a polling thread that timed out, and were repeated until another thread ended one of them, rewritten as waits for that
-    /// thread: with a timeout or without, it waited for the same. If no thread ended one of them, they count as waits for the thread that
-    /// worked during the last of them. Sleeps stay as they are.
+    /// Returns rewritten slices for the waits of a polling thread that timed out and were repeated.
+    /// If another thread ended the last repetition, all of them become waits for that thread, since
+    /// the timeout did not change what the polling thread waited for. Otherwise they become waits
+    /// for the thread that worked during the last repetition. Sleeps are not rewritten.
     fn repeated_waits(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
         let slices = self.timelines.slices(thread);
         let mut awaited: Option<(TaskId, Option<u16>)> = None;
@@ -169,19 +179,22 @@ impl Process<'_> {
             if !was_interrupted && !is_repeatable(self.timelines, thread, &slice) {
                 continue;
             }
-            let last = || Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall));
-            awaited = awaited.or_else(last);
-            let same = |(_, call): &(TaskId, Option<u16>)| {
+            let last_worker = || Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall));
+            awaited = awaited.or_else(last_worker);
+            let is_same_call = |(_, call): &(TaskId, Option<u16>)| {
                 [*call, slice.syscall].contains(&Some(RESTART_SYSCALL)) || *call == slice.syscall
             };
-            if let Some((task, _)) = awaited.filter(same).filter(|(task, _)| self.exists(*task, ended)) {
+            if let Some((task, _)) = awaited
+                .filter(is_same_call)
+                .filter(|(task, _)| self.exists(*task, ended))
+            {
                 rewritten.push((thread, index, ended_by(&slice, task, ended)));
             }
         }
         rewritten
     }
 
-    /// Returns the number of a thread of this process in the recording.
+    /// Returns the task id of a thread of this process. `None` for a thread of another process.
     fn task_of(&self, thread: ThreadIndex) -> Option<TaskId> {
         let is_own = self.threads.contains(&thread);
         self.timelines
@@ -191,6 +204,7 @@ impl Process<'_> {
             .map(|slice| slice.task)
     }
 
+    /// Whether a thread had been created before an instant.
     fn exists(&self, task: TaskId, at: Nanos) -> bool {
         let thread = self
             .timelines
@@ -201,7 +215,8 @@ impl Process<'_> {
             .is_some_and(|created| created < at)
     }
 
-    /// Returns the other thread that worked last between two instants, and until when. None if no other thread did.
+    /// Returns which other thread that does not poll worked last between two instants, and until
+    /// when. `None` if none did.
     fn worked_last(&self, waiting: ThreadIndex, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
         let is_other = |thread: &&ThreadIndex| **thread != waiting && !self.polling.contains(thread);
         let others = self.threads.iter().filter(is_other);
@@ -209,7 +224,7 @@ impl Process<'_> {
         worked.max_by_key(|(_, until)| *until)
     }
 
-    /// Returns when the last sleep of a thread before an instant ended.
+    /// Returns when the last sleep that a thread began before an instant ended.
     fn last_round(&self, thread: ThreadIndex, before: Nanos) -> Option<Nanos> {
         let slices = self.timelines.slices(thread);
         let begun = slices.partition_point(|slice| slice.off < before);
@@ -219,7 +234,7 @@ impl Process<'_> {
     }
 }
 
-/// Returns until when a thread was last on a CPU between two instants.
+/// Returns when a thread was last on a CPU between two instants, and its task id.
 fn worked_until(slices: ThreadSlices<'_>, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
     let begun = slices.partition_point(|slice| beginning(slice) < to);
     let last = slices.get(begun.checked_sub(1)?)?;
@@ -227,7 +242,7 @@ fn worked_until(slices: ThreadSlices<'_>, from: Nanos, to: Nanos) -> Option<(Tas
     (until > from && last.on_span.is_some()).then_some((last.task, until))
 }
 
-/// Returns the slice as one whose wait a thread ended at an instant.
+/// Returns the slice with a wait that the given thread ended at an instant.
 fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
     SliceRow {
         waker: Some(WakerRow::Task(task)),

@@ -1,5 +1,5 @@
-//! The principal cause of the wall: what most of it was spent on, whether or not anything can be done about it, and the command that most of
-//! it depends on.
+//! The principal cause of the wall: the activity that most of the wall was spent on, whether or not
+//! it can be avoided, and the command that most of the wall depends on.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ pub struct Work {
     pub label: Vec<u8>,
     /// Number of its launches, the recorded command included.
     pub count: u64,
-    /// Time of its `run` on the critical path, without that of its launches.
+    /// Time of its `run` phase on the critical path, excluding the processes it launched.
     pub time: Nanos,
 }
 
-/// Minimum share of the wall that depends on a culprit.
+/// A command is a culprit only if at least this share of the wall depends on it.
 const MIN_SHARE: f64 = 0.2;
 
 /// Returns the command with the most work on the critical path.
@@ -34,10 +34,11 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
             *time += charges.get(Phase::Run).0;
         }
     }
-    let most = commands
+    let largest = commands
         .into_iter()
         .max_by_key(|(command, (_, time))| (*time, command.name));
-    most.filter(|(_, (_, time))| *time > 0)
+    largest
+        .filter(|(_, (_, time))| *time > 0)
         .map(|(command, (count, time))| Work {
             label: command.label(),
             count,
@@ -45,11 +46,12 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
         })
 }
 
-/// Returns the command that most of the wall depends on, past the shells and wrappers that only lead to it. `None` when no such share is
-/// large and certain.
+/// Returns the command that most of the wall depends on, except shells and wrappers that only lead
+/// to other commands. `None` if no command's share of the wall is large and certain.
 #[must_use]
 pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
-    let mut own = dependence.iter().filter(|each| !each.is_wrapper);
-    own.next()
+    let mut candidates = dependence.iter().filter(|each| !each.is_wrapper);
+    candidates
+        .next()
         .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= MIN_SHARE * unrecorded.0 as f64)
 }

@@ -1,4 +1,5 @@
-//! For each of the costliest programs and lines, the predicted saving without all of its launches.
+//! Predicts the saving without all launches of each of the most expensive programs and script
+//! lines.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use spawnscope_data::rows::Origin;
 pub struct Removal {
     /// What the launches have in common: `Command` or `Line`.
     pub by: GroupBy,
-    /// Their label in the table of that grouping.
+    /// The label of the launches in a table that is grouped by `by`.
     pub label: Vec<u8>,
     /// Number of launches.
     pub launches: u64,
@@ -24,8 +25,9 @@ pub struct Removal {
     pub saving: [Nanos; 3],
 }
 
-/// Predicts the saving without the launches of each of the `max_rows` programs, and each of the `max_rows` lines, with the most
-/// time on the critical path. The command itself is not removed. Predictions that `dependence` already contains are reused.
+/// Predicts the saving without the launches of a program or of a script line, for the `max_rows`
+/// programs and the `max_rows` lines with the most time on the critical path. The recorded command
+/// itself is not removed. Predictions that `dependence` already contains are reused.
 #[must_use]
 pub fn removals(
     whatif: &WhatIf<'_, '_>,
@@ -52,13 +54,15 @@ pub fn removals(
     candidates.iter().zip(savings).map(removal).collect()
 }
 
-/// Returns the saving without a command if `dependence` has it: a row with the same label and number of launches has the same launches.
+/// Returns the saving without a command if `dependence` contains it. A row with the same label and
+/// number of launches is about the same launches.
 fn known_saving((by, label, launches): &Candidate, dependence: &[Dependence]) -> Option<[Nanos; 3]> {
     let is_same = |each: &&Dependence| each.label == *label && each.count == launches.len() as u64;
     let found = dependence.iter().find(is_same).filter(|_| *by == GroupBy::Command);
     found.map(|each| each.saving)
 }
 
+/// What the launches have in common, their label, and the launches.
 type Candidate = (GroupBy, Vec<u8>, Vec<u32>);
 
 fn candidates_by_line(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers) -> Vec<Candidate> {

@@ -28,7 +28,7 @@ const MIN_LAUNCHES: u64 = 5;
 /// Maximum number of command lines that are reported.
 const MAX_LINES: usize = 10;
 
-/// Returns the command lines that were repeated for the longest time.
+/// Returns the repeated command lines with the longest total time.
 pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
     let mut lines: HashMap<CommandLine<'_>, Sums> = HashMap::new();
     for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {

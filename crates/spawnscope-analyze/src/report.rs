@@ -1,4 +1,5 @@
-//! The contents of `spawnscope report` as plain data: what is counted and how it is grouped. `present` adds words, colours and JSON keys.
+//! The contents of `spawnscope report` as plain data: counts, sums and groups. `present` adds
+//! words, colours and JSON keys.
 
 use std::collections::HashMap;
 
@@ -36,23 +37,26 @@ pub struct Report {
     pub followed: Option<(Pid, Vec<u8>)>,
     /// The window that the report is about. `None` for a whole recording.
     pub window: Option<WindowTitle>,
-    /// Spans in which processes that lived on launched others, the busiest first. Empty for a command and for a window.
+    /// Spans in which a process launched others and then lived on, the busiest first. Empty for a
+    /// command and for a window.
     pub episodes: Vec<Episode>,
     /// The report on the busiest episode, for a recording of the whole machine.
     pub busiest: Option<Box<Report>>,
     /// Name of the collector.
     pub collector: String,
-    /// Whether it saw what processes waited for.
+    /// Whether the collector recorded what processes waited for.
     pub sees_scheduler: bool,
-    /// What the recording is about, and its machine.
+    /// Labels that say what the recording is about and on which machine it was made.
     pub labels: Vec<Label>,
     /// Whether the critical path is based on waits whose causes were not recorded but reconstructed.
     pub is_reconstructed: bool,
-    /// CPUs online at the start.
+    /// Number of CPUs online at the start.
     pub cpus: u32,
-    /// CPUs that the command might use, with the fraction of a quota. `None` if unknown.
+    /// Number of CPUs that the command was allowed to use; a CPU quota can make it fractional.
+    /// `None` if unknown.
     pub allowed_cpus: Option<f64>,
-    /// From the start to the end of the command or of the recording. Up to the last event when the recorder was killed.
+    /// From the start of the command or of the recording to its end, or to the last event if the
+    /// recorder was killed.
     pub wall: Nanos,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
@@ -62,7 +66,8 @@ pub struct Report {
     pub is_live: bool,
     /// Sums over all launches.
     pub all: Summary,
-    /// Whether launch tax of several launches overlaps in time. The sum is then not a share of the wall.
+    /// Whether the launch tax of several launches overlaps in time, so that the sum is not a share
+    /// of the wall.
     pub overlaps: bool,
     /// How the wall was spent along the critical path, the longest first. Empty when the path is unknown.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
@@ -72,7 +77,8 @@ pub struct Report {
     pub waits: Vec<AttributedWaits>,
     /// The advice.
     pub advices: Advices,
-    /// What depends on the commands that run longest, the largest first. Empty without a reliable replay.
+    /// How much of the wall depends on each of the commands that run longest, the largest part
+    /// first. Empty without a reliable replay.
     pub dependence: Vec<Dependence>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
@@ -80,7 +86,7 @@ pub struct Report {
     pub group_by: GroupBy,
     /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
     pub groups: Vec<Group>,
-    /// Command lines that were launched again and again, the longest time first.
+    /// Command lines that were launched repeatedly, the longest total time first.
     pub repeats: Vec<Repeat>,
     /// Commands that were still running at the end, the most frequent first.
     pub still_running: Vec<(Vec<u8>, u64)>,
@@ -211,25 +217,27 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
     }
 }
 
-/// The critical path rounds at each change of a phase, and charges a wake-up of a parent to its child: less than this for each launch.
+/// By how much the critical tax of a launch may exceed its tax, in nanoseconds: the critical path
+/// rounds at each change of phase, and charges a parent's wake-up to its child.
 const TOLERANCE: u64 = 20_000;
 
-/// Whether sums agree: no more launch tax is on the critical path than there is in all.
+/// Whether the launch tax on the critical path is at most the total launch tax.
 #[must_use]
 pub fn is_consistent(all: &Summary) -> bool {
     let is_known = all.phases.iter().all(|(_, sum)| sum.unknown == 0);
-    let most = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE * all.count));
-    !is_known || all.critical_tax.is_none() || all.critical_tax <= most
+    let max_critical_tax = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE * all.count));
+    !is_known || all.critical_tax.is_none() || all.critical_tax <= max_critical_tax
 }
 
-/// Whether the waits of threads fit into the wall: no thread waits longer than that.
+/// Whether the sum of all waits is possible: `threads` threads cannot wait longer than the wall
+/// each.
 #[must_use]
 pub fn waits_fit(waits: &[AttributedWaits], wall: Nanos, threads: usize) -> bool {
     let waited: u128 = waits.iter().map(|each| u128::from(each.parts.total().0)).sum();
     waited <= u128::from(wall.0) * threads as u128
 }
 
-/// Returns the process of `-p`: the first that existed before.
+/// Returns the process that `-p` followed: the first one that existed before the recording.
 fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
     let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
     Some((launch.pid?, launch.command.label()))

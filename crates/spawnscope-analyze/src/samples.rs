@@ -8,14 +8,14 @@ use crate::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{SampleRow, StackId, ThreadRow};
 
-/// The activity of a thread at an instant, or the wait that started there.
+/// What a thread did at an instant, or the wait that started at this instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Index of its launch in the forest.
+    /// The index in the forest of the thread's launch.
     pub launch: usize,
     /// The phase of the launch. `None` where unknown.
     pub phase: Option<Phase>,
-    /// Whether the thread waited, and was not on a CPU.
+    /// Whether the thread waited instead of being on a CPU.
     pub is_waiting: bool,
     /// The time that the sample represents.
     pub span: Nanos,
@@ -27,19 +27,19 @@ pub struct Sample {
 #[must_use]
 pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
-    let mut lives: HashMap<usize, Vec<Piece>> = HashMap::new();
+    let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::new();
     let sample = |row: &SampleRow| {
         let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));
         let launch = forest
             .launches
             .binary_search_by_key(&process, |launch| launch.id)
             .ok()?;
-        let life = lives
+        let pieces = pieces_of
             .entry(launch)
             .or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
         Some(Sample {
             launch,
-            phase: phase_at(life, row.at),
+            phase: phase_at(pieces, row.at),
             is_waiting: row.is_waiting,
             span: row.span,
             stack: row.stack,
@@ -48,10 +48,11 @@ pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleR
     rows.iter().filter_map(sample).collect()
 }
 
-/// Returns the phase at an instant. At a boundary, the phase that starts there.
-fn phase_at(life: &[Piece], at: Nanos) -> Option<Phase> {
-    let begun = life.partition_point(|piece| piece.start <= at);
-    let piece = life[..begun].last()?;
+/// Returns the phase at an instant. An instant on a boundary belongs to the phase that starts
+/// there.
+fn phase_at(pieces: &[Piece], at: Nanos) -> Option<Phase> {
+    let begun = pieces.partition_point(|piece| piece.start <= at);
+    let piece = pieces[..begun].last()?;
     (at < piece.end).then_some(piece.phase)
 }
 
@@ -60,20 +61,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_lies_in_the_phase_that_has_begun_and_not_ended() {
+    fn an_instant_belongs_to_the_phase_that_has_begun_and_not_ended() {
         let piece = |phase, start, end| Piece {
             phase,
             start: Nanos(start),
             end: Nanos(end),
         };
-        // A boundary between the last two is unknown.
-        let life = [
+        // The boundary between run and teardown is unknown.
+        let pieces = [
             piece(Phase::Exec, 10, 20),
             piece(Phase::Load, 20, 20),
             piece(Phase::Run, 20, 30),
             piece(Phase::Teardown, 40, 50),
         ];
-        let at = |instant| phase_at(&life, Nanos(instant));
+        let at = |instant| phase_at(&pieces, Nanos(instant));
         assert_eq!([9, 10, 19].map(at), [None, Some(Phase::Exec), Some(Phase::Exec)]);
         assert_eq!(
             [20, 29, 30, 39].map(at),

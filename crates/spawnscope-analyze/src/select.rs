@@ -1,5 +1,5 @@
-//! Selectors of launches: `dirname`, `argv=*--version*`, `parent=python3*`, `line=unpack.sh:14`, or several of these separated by commas,
-//! which must all match.
+//! Selectors of launches: `dirname`, `argv=*--version*`, `parent=python3*`, `line=unpack.sh:14`, or
+//! several terms separated by commas, which must all match.
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -16,18 +16,19 @@ pub struct Selector {
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash, even while it runs a `#!` script. `command=`
-    /// before it may be omitted.
+    /// Base name of the program that the launch ran, or `(bash)` for a fork of bash, even if bash
+    /// was running a `#!` script. The prefix `command=` is optional.
     Program(GlobMatcher),
-    /// The arguments of any of its execs, joined by spaces.
+    /// The arguments of any exec of the launch, joined by spaces.
     Argv(GlobMatcher),
-    /// Base name of the parent's program: of its script, or of the interpreter that `#!` names.
+    /// Base name of the parent's program: of the file that it executed or, for a `#!` script, of
+    /// the interpreter.
     Parent(GlobMatcher),
-    /// Its call site, in the format of `report --by line`.
+    /// The call site of the launch, in the format of `report --by line`.
     Line(LinePattern),
 }
 
-/// A file, optionally with lines.
+/// A file, optionally with a range of lines.
 #[derive(Clone, Debug)]
 struct LinePattern {
     /// The last components of the path.
@@ -69,7 +70,7 @@ impl Selector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// Fails when a term is empty, has an invalid pattern, or is of an unknown kind.
+    /// Fails when a term is empty, has an invalid pattern, or starts with an unknown key.
     pub fn parse(text: &str) -> Result<Selector, SelectError> {
         let terms: Result<Vec<Term>, SelectError> = text.split(',').map(|term| Term::parse(term, text)).collect();
         Ok(Selector {
@@ -107,8 +108,9 @@ impl Selector {
         Ok(selected.map(|(index, _)| index).collect())
     }
 
-    /// Returns the most frequent call site, and the number, of launches that have a selected line only further out in their call chain.
-    /// `None` when there are none.
+    /// Returns the launches whose call chain contains a selected line further out: their most
+    /// frequent call site and their number. `None` when there are none. For use when no launch was
+    /// selected.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
         let launches = (0..).zip(&forest.launches).filter(|(index, launch)| {
@@ -126,9 +128,11 @@ impl Selector {
 }
 
 impl Term {
-    fn parse(term: &str, whole: &str) -> Result<Term, SelectError> {
+    fn parse(term: &str, selector: &str) -> Result<Term, SelectError> {
         match term.split_once('=') {
-            Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(whole.to_owned())),
+            Some((_, "")) | None if term.is_empty() || term.ends_with('=') => {
+                Err(SelectError::Empty(selector.to_owned()))
+            }
             Some(("command", pattern)) => Ok(Term::Program(glob(pattern)?)),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
@@ -162,7 +166,7 @@ impl Term {
         }
     }
 
-    /// Like `holds`, with any frame of the call chain for the line.
+    /// Like `holds`, but a line may be that of any frame of the call chain.
     fn holds_further_out(&self, forest: &Forest<'_>, index: u32) -> bool {
         match self {
             Term::Line(pattern) => {
@@ -203,10 +207,10 @@ impl LinePattern {
     }
 }
 
-/// Returns the program that the parent of a launch ran: for a `#!` script, its interpreter.
+/// Returns the program that the parent of a launch ran, which is the interpreter for a `#!` script.
 fn interpreter_of<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
     let launcher = forest.launcher(index as usize);
-    launcher.map_or(b"", |exec| exec.runs())
+    launcher.map_or(b"", |exec| exec.program_name())
 }
 
 pub(crate) fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {

@@ -1,4 +1,5 @@
-//! Collects slices as they are read from a recording, until all are there and can be grouped into timelines.
+//! Collects slices as they are read from a recording. When all have been read, groups them into
+//! timelines.
 
 use crate::child_waits::{self, Reaps};
 use crate::event_loops;
@@ -18,8 +19,9 @@ pub struct SliceCollection {
     threads: Vec<Thread>,
     tasks: Tasks,
     slices: Slices,
+    /// For each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
-    /// By launch: when its exit started.
+    /// For each launch, when its exit started.
     exits: Vec<Known>,
     open_waits: OpenWaits,
     reaps: Reaps,
@@ -80,14 +82,15 @@ impl SliceCollection {
         SliceCollection { slices, ..self }
     }
 
-    /// Groups the slices by thread and time, and finds what open waits and some waits for a CPU are for.
+    /// Groups the slices by thread and time, and finds what threads really waited for in open
+    /// waits, in some waits for a CPU, and in waits that their own process ended.
     #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         peers::mark(&mut timelines, &self.peers);
         child_waits::mark(&mut timelines, &self.reaps);
-        let of_timers = event_loops::mark(&mut timelines, &self.reaps);
-        timelines.waits_for_polling = polling::mark(&mut timelines, &self.exits).max(of_timers);
+        let timer_uncertainty = event_loops::mark(&mut timelines, &self.reaps);
+        timelines.waits_for_polling = polling::mark(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

@@ -1,5 +1,6 @@
-//! The slices of a recording, by thread and time. There are several per launch, so they dominate the memory of an analysis. Each is packed
-//! into 40 bytes; the few that do not fit are stored whole.
+//! The slices of a recording, by thread and time. There are several per launch, so they dominate
+//! the memory of an analysis. Each slice is packed into 40 bytes; the few that do not fit are
+//! stored unpacked.
 
 use std::ops::Range;
 
@@ -10,9 +11,9 @@ use spawnscope_data::rows::{ObjectRef, SliceRow, TextId, WakerRow};
 #[derive(Clone, Debug, Default)]
 pub struct Slices {
     packed: Vec<Packed>,
-    /// Slices that do not fit.
-    whole: Vec<SliceRow>,
-    /// Wakers that are not followed, one per slice.
+    /// Slices that do not fit into a `Packed`.
+    unpacked: Vec<SliceRow>,
+    /// Wakers that are not followed, one for each slice with such a waker.
     others: Vec<(Pid, Option<TextId>)>,
 }
 
@@ -20,17 +21,19 @@ pub struct Slices {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct Packed {
-    /// Not valid for a slice that is stored whole.
+    /// Not valid for a slice that is stored unpacked.
     task: u32,
     off: Nanos,
-    /// Durations. `UNKNOWN` where unknown.
-    on: u32,
-    away: u32,
-    wake: u32,
-    /// The waker, or the index of the waker or of the whole slice, depending on `kind`.
+    /// Nanoseconds on the CPU before `off`. `UNKNOWN` if unknown, as for the next two.
+    on_span: u32,
+    /// Nanoseconds off the CPU after `off`.
+    off_span: u32,
+    /// Nanoseconds from `off` to the wake-up.
+    wake_span: u32,
+    /// Depending on `kind`: the waking task, an index in `others`, or an index in `unpacked`.
     waker: u32,
     object: Option<ObjectRef>,
-    /// `UNCOUNTED` where unknown.
+    /// Number of system calls. `UNCOUNTED` if unknown.
     calls: u16,
     /// `u16::MAX` for none.
     syscall: u16,
@@ -48,7 +51,7 @@ enum WakerKind {
     Task,
     Other,
     Interrupt,
-    Whole,
+    Unpacked,
 }
 
 impl Slices {
@@ -65,10 +68,10 @@ impl Slices {
 
     fn pack(&mut self, row: SliceRow) -> Packed {
         let packed = self.pack_small(&row).unwrap_or_else(|| {
-            self.whole.push(row);
+            self.unpacked.push(row);
             Packed {
-                waker: self.whole.len() as u32 - 1,
-                kind: WakerKind::Whole,
+                waker: self.unpacked.len() as u32 - 1,
+                kind: WakerKind::Unpacked,
                 ..Packed::EMPTY
             }
         });
@@ -76,7 +79,7 @@ impl Slices {
     }
 
     fn pack_small(&mut self, row: &SliceRow) -> Option<Packed> {
-        let packed = Packed::of(row, self.others.len() as u32)?;
+        let packed = Packed::new(row, self.others.len() as u32)?;
         if let Some(WakerRow::Other(pid, name)) = row.waker {
             self.others.push((pid, name));
         }
@@ -86,14 +89,15 @@ impl Slices {
     /// Sorts the slices by thread and time.
     pub(super) fn sort(&mut self) {
         self.packed.shrink_to_fit();
-        let whole = &self.whole;
-        self.packed.sort_unstable_by_key(|slice| (slice.task(whole), slice.off));
+        let unpacked = &self.unpacked;
+        self.packed
+            .sort_unstable_by_key(|slice| (slice.task(unpacked), slice.off));
     }
 
     /// Iterates over the threads in order, each with the start and end of its slices.
     pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
         let mut start = 0;
-        let task = |slice: &Packed| slice.task(&self.whole);
+        let task = |slice: &Packed| slice.task(&self.unpacked);
         self.packed.chunk_by(move |a, b| task(a) == task(b)).map(move |run| {
             let end = start + run.len() as u32;
             (task(&run[0]), [std::mem::replace(&mut start, end), end])
@@ -105,12 +109,12 @@ impl Slices {
         (0..self.packed.len() as u32).map(|index| self.get(index))
     }
 
-    // Callers use few of the values.
+    // Inlined, so that the values that a caller does not use are not unpacked.
     #[inline]
     pub(super) fn get(&self, index: u32) -> SliceRow {
         let packed = &self.packed[index as usize];
         match packed.kind {
-            WakerKind::Whole => self.whole[packed.waker as usize],
+            WakerKind::Unpacked => self.unpacked[packed.waker as usize],
             _ => packed.row(&self.others),
         }
     }
@@ -124,9 +128,9 @@ impl Packed {
     const EMPTY: Packed = Packed {
         task: 0,
         off: Nanos(0),
-        on: UNKNOWN,
-        away: UNKNOWN,
-        wake: UNKNOWN,
+        on_span: UNKNOWN,
+        off_span: UNKNOWN,
+        wake_span: UNKNOWN,
         waker: 0,
         object: None,
         calls: UNCOUNTED,
@@ -136,8 +140,9 @@ impl Packed {
         is_waker_certain: None,
     };
 
-    /// Packs a slice. `None` when it does not fit. `others` is the index for a waker that is not followed.
-    fn of(row: &SliceRow, others: u32) -> Option<Packed> {
+    /// Packs a slice. `None` when it does not fit. A waker that is not followed is stored as
+    /// `other_index`.
+    fn new(row: &SliceRow, other_index: u32) -> Option<Packed> {
         if row.argument.is_some() && row.is_open_wait() {
             return None;
         }
@@ -145,13 +150,13 @@ impl Packed {
             None => (WakerKind::NoWaker, 0),
             Some(WakerRow::Interrupt) => (WakerKind::Interrupt, 0),
             Some(WakerRow::Task(task)) => (WakerKind::Task, u32::try_from(task.0).ok()?),
-            Some(WakerRow::Other(..)) => (WakerKind::Other, others),
+            Some(WakerRow::Other(..)) => (WakerKind::Other, other_index),
         };
         Some(Packed {
             task: u32::try_from(row.task.0).ok()?,
-            on: packed_span(row.on_span)?,
-            away: packed_span(row.off_span)?,
-            wake: packed_span(row.wake_span)?,
+            on_span: packed_span(row.on_span)?,
+            off_span: packed_span(row.off_span)?,
+            wake_span: packed_span(row.wake_span)?,
             waker,
             object: row.object,
             calls: match row.calls {
@@ -167,9 +172,9 @@ impl Packed {
     }
 
     /// Returns the thread of the slice.
-    fn task(&self, whole: &[SliceRow]) -> TaskId {
+    fn task(&self, unpacked: &[SliceRow]) -> TaskId {
         match self.kind {
-            WakerKind::Whole => whole[self.waker as usize].task,
+            WakerKind::Unpacked => unpacked[self.waker as usize].task,
             _ => TaskId(u64::from(self.task)),
         }
     }
@@ -180,14 +185,14 @@ impl Packed {
         SliceRow {
             task: TaskId(u64::from(self.task)),
             off: self.off,
-            on_span: span(self.on),
-            off_span: span(self.away),
-            wake_span: span(self.wake),
+            on_span: span(self.on_span),
+            off_span: span(self.off_span),
+            wake_span: span(self.wake_span),
             reason: self.reason,
             syscall: (self.syscall != u16::MAX).then_some(self.syscall),
             argument: None,
             waker: match self.kind {
-                WakerKind::NoWaker | WakerKind::Whole => None,
+                WakerKind::NoWaker | WakerKind::Unpacked => None,
                 WakerKind::Interrupt => Some(WakerRow::Interrupt),
                 WakerKind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
                 WakerKind::Other => {
@@ -214,8 +219,9 @@ fn packed_span(span: Option<Nanos>) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadSlices<'s> {
     slices: &'s Slices,
-    /// Index of the first slice, and the index after the last.
+    /// Index of the first slice.
     start: u32,
+    /// Index after the last slice.
     end: u32,
 }
 
@@ -268,7 +274,8 @@ impl<'s> ThreadSlices<'s> {
         )
     }
 
-    /// Returns the index of the first slice for which `holds` is false, as for standard slices.
+    /// Returns the index of the first slice for which `holds` is false, like `partition_point` of
+    /// `[T]`.
     #[must_use]
     pub fn partition_point(self, holds: impl Fn(&SliceRow) -> bool) -> usize {
         let (mut low, mut high) = (self.start, self.end);
@@ -307,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_out_as_they_were_put_in() {
+    fn packing_a_slice_does_not_change_it() {
         let plain = slice(1, 10);
         let rows = [
             plain,

@@ -15,29 +15,29 @@ pub enum Spent {
     Tax,
     /// Work of the programs.
     Run,
-    /// Programs that were runnable but had no CPU.
+    /// Runnable programs that waited for a CPU.
     RunQueue,
     /// An external wait, with the name of the process if known.
     ExternalWait(ExternalWait, Option<Vec<u8>>),
 }
 
-/// Returns the parts of the wall, the longest first.
+/// Returns how the wall was spent, the longest part first.
 pub(crate) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
     let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
     let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
     let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
     let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
     for (what, time) in &path.external_wait {
-        // One name may have several text numbers.
+        // Times of processes with the same name are added. One name may have several text ids.
         let spent = Spent::ExternalWait(*what, name_of(what));
-        let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
+        let is_same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
             (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
             | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
                 a == b
             }
             _ => false,
         };
-        match external_wait.iter_mut().find(same) {
+        match external_wait.iter_mut().find(is_same) {
             Some((_, sum)) => sum.0 += time.0,
             None => external_wait.push((spent, *time)),
         }

@@ -1,5 +1,5 @@
-//! Sums over launches: phases, counts, tax; and whether their tax overlaps in time. One `Summary` is used for the whole recording and for
-//! each row of the table.
+//! Sums over launches: phases, counts, tax. One type, `Summary`, is used for the whole recording
+//! and for each row of the table. Also finds whether the tax of launches overlaps in time.
 
 use crate::critical_path::{Charges, CriticalPath};
 use crate::launch::Launch;
@@ -15,7 +15,7 @@ pub struct Summary {
     pub count: u64,
     /// Summed wall time from the parent's call to the reaping.
     pub total: Nanos,
-    /// Number of launches with a known total.
+    /// Number of launches with a known wall time.
     pub timed: u64,
     /// Wall time in all phases except `run`. `None` when no such phase is known.
     pub tax: Option<Nanos>,
@@ -29,13 +29,13 @@ pub struct Summary {
     pub cpu_phases: PhaseSums,
     /// CPU time. `None` when it is unknown for all launches.
     pub cpu: Option<Nanos>,
-    /// Failed `execve` calls.
+    /// Number of failed `execve` calls.
     pub failed_execs: u64,
-    /// Launches without an exec.
+    /// Number of launches without an exec.
     pub forks_without_exec: u64,
-    /// Launches still running at the end.
+    /// Number of launches that were still running at the end.
     pub unfinished: u64,
-    /// Launches without a recorded creation.
+    /// Number of launches without a recorded creation.
     pub orphans: u64,
 }
 
@@ -53,7 +53,7 @@ impl Summary {
         add_known(&mut self.critical, charges.map(Charges::total));
         add_known(&mut self.critical_tax, charges.map(Charges::tax));
         add_known(&mut self.cpu, launch.cpu.get());
-        self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
+        self.phases.add(&launch.phases, |phase| is_expected(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);
         self.failed_execs += forest.failed_execs(index).len() as u64;
         self.forks_without_exec += u64::from(launch.is_fork_without_exec());
@@ -61,7 +61,7 @@ impl Summary {
         self.orphans += u64::from(launch.origin == Origin::Orphan);
     }
 
-    /// Adds the sums of other launches.
+    /// Adds the sums over other launches.
     pub(crate) fn merge(&mut self, other: &Summary) {
         self.count += other.count;
         self.total.0 += other.total.0;
@@ -85,19 +85,21 @@ impl Summary {
     }
 }
 
-/// Whether this launch should have this phase. The recorder creates the command, holds it until its exec and reaps it, which does not
-/// count; an unfinished launch has not ended.
-fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
-    let is_recorders = matches!(phase, Phase::Create | Phase::Queue | Phase::Setup | Phase::Reap);
-    let by_recorder = launch.origin == Origin::Command && is_recorders;
-    let yet_to_come = launch.is_unfinished() && matches!(phase, Phase::Teardown | Phase::Reap);
-    !by_recorder && !yet_to_come
+/// Whether an unknown duration of this phase counts as missing. The phases in which the recorder
+/// creates, holds or reaps the command do not count, nor do the last phases of an unfinished
+/// launch.
+fn is_expected(launch: &Launch<'_>, phase: Phase) -> bool {
+    let is_phase_of_recorder = matches!(phase, Phase::Create | Phase::Queue | Phase::Setup | Phase::Reap);
+    let by_recorder = launch.origin == Origin::Command && is_phase_of_recorder;
+    let is_not_reached = launch.is_unfinished() && matches!(phase, Phase::Teardown | Phase::Reap);
+    !by_recorder && !is_not_reached
 }
 
 /// The sum of one phase over a set of launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseSum {
-    /// Sum over the launches where it is known. `None` when it is unknown for all. Launches without this phase add zero.
+    /// Sum of the known durations. `None` when the duration is unknown for all launches. Launches
+    /// without this phase add zero.
     pub time: Option<Nanos>,
     /// Number of launches with this phase and a known duration.
     pub known: u64,
@@ -146,12 +148,12 @@ impl PhaseSums {
         }
     }
 
-    fn add(&mut self, times: &PhaseTimes, is_owed: impl Fn(Phase) -> bool) {
+    fn add(&mut self, times: &PhaseTimes, is_expected: impl Fn(Phase) -> bool) {
         for (phase, time) in times.iter() {
             let sum = &mut self.0[phase as usize];
             add_known(&mut sum.time, time);
             sum.known += u64::from(time.is_some() && times.has(phase));
-            sum.unknown += u64::from(time.is_none() && is_owed(phase));
+            sum.unknown += u64::from(time.is_none() && is_expected(phase));
         }
     }
 }
@@ -162,8 +164,9 @@ fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
     }
 }
 
-/// A child overlaps the wait of its parent slightly: an overlap below this share of the tax is normal.
-const MIN_SHARE: f64 = 0.05;
+/// Minimum overlap, as a share of the tax, that is reported. Smaller overlaps are normal, because a
+/// child's phases slightly overlap its parent's.
+const MIN_OVERLAP: f64 = 0.05;
 
 /// Whether the summed tax of all launches is clearly longer than the time in which any tax occurred.
 pub(crate) fn tax_overlaps(forest: &Forest<'_>) -> bool {
@@ -176,7 +179,7 @@ pub(crate) fn tax_overlaps(forest: &Forest<'_>) -> bool {
         covered_ns += end.since(start.max(latest)).0;
         latest = latest.max(end);
     }
-    (sum_ns - covered_ns) as f64 > MIN_SHARE * sum_ns as f64
+    (sum_ns - covered_ns) as f64 > MIN_OVERLAP * sum_ns as f64
 }
 
 /// Returns the intervals of a launch outside of `run`.

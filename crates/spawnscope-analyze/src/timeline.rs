@@ -1,5 +1,6 @@
-//! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as recorded, by thread and time; a `Moment`
-//! is a view of one of them at an instant. `external_wait` finds the reason of a blocked state.
+//! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as
+//! recorded, by thread and time; a `Moment` is a view of one slice at an instant. `external_wait`
+//! finds the reason of a blocked state.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,22 +33,24 @@ pub struct Timelines {
     pub threads: Vec<Thread>,
     tasks: Tasks,
     slices: Slices,
-    /// Range of the slices of each thread.
-    indices: Vec<[u32; 2]>,
-    /// By launch: whether it was alive when the recording ended.
+    /// For each thread, the start and end of its slices in `slices`.
+    slice_ranges: Vec<[u32; 2]>,
+    /// For each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
-    /// For open waits: the thread that each waiting thread waits for.
+    /// For each thread with an open wait, the thread that it waits for.
     awaited: HashMap<ThreadIndex, ThreadIndex>,
-    /// For a recording without wakers: the waits whose cause is not certain.
+    /// The waits whose cause is uncertain, if the causes were reconstructed.
     unknown: Option<UnknownWaits>,
-    /// Uncertainty of waits for rounds of polling threads (`polling`).
+    /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
+    /// `event_loops`).
     pub(crate) waits_for_polling: Nanos,
 }
 
-/// Maps thread numbers of the recording to indices.
+/// Maps task ids of the recording to thread indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
-    /// Numbers of first threads, which equal the number and index of their launch. Ascending.
+    /// Task ids of the first threads, in the order of the launches. The first thread has the id of
+    /// its launch. Ascending.
     first: Vec<TaskId>,
     /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
@@ -63,7 +66,7 @@ impl Tasks {
     }
 
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        // The recorder numbers threads from 1 with few gaps, so the first guess is often right.
+        // The recorder numbers threads from 1 with few gaps, so this guess is often right.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
         if self.first.get(guess) == Some(&task) {
             return Some(guess as ThreadIndex);
@@ -91,7 +94,7 @@ pub struct Moment {
 pub enum State {
     /// It is on a CPU.
     Running,
-    /// It waits for a CPU. After a wait, it carries the slice of that wait.
+    /// It waits for a CPU. If another wait came before, this is the slice of that wait.
     Runnable(Option<SliceRow>),
     /// It is blocked.
     Blocked(SliceRow),
@@ -105,17 +108,17 @@ impl Timelines {
     /// Groups the slices by thread and time.
     pub(crate) fn new(threads: Vec<Thread>, tasks: Tasks, mut slices: Slices, is_alive: Vec<bool>) -> Timelines {
         slices.sort();
-        let mut indices = vec![[0; 2]; threads.len()];
-        for (task, index) in slices.runs() {
+        let mut slice_ranges = vec![[0; 2]; threads.len()];
+        for (task, range) in slices.runs() {
             if let Some(thread) = tasks.thread(task) {
-                indices[thread as usize] = index;
+                slice_ranges[thread as usize] = range;
             }
         }
         Timelines {
             threads,
             tasks,
             slices,
-            indices,
+            slice_ranges,
             is_alive,
             awaited: HashMap::new(),
             unknown: None,
@@ -123,12 +126,12 @@ impl Timelines {
         }
     }
 
-    /// Sets the threads that open waits are for.
+    /// Sets the threads that are awaited in open waits.
     pub(crate) fn with_awaited(self, awaited: HashMap<ThreadIndex, ThreadIndex>) -> Timelines {
         Timelines { awaited, ..self }
     }
 
-    /// Replaces all slices. Open waits are then for nothing known.
+    /// Replaces all slices. The threads that are awaited in open waits become unknown.
     pub(crate) fn with_slices(self, slices: Slices) -> Timelines {
         Timelines::new(self.threads, self.tasks, slices, self.is_alive)
     }
@@ -140,7 +143,7 @@ impl Timelines {
         self.with_slices(slices)
     }
 
-    /// Sets the waits whose cause is not certain.
+    /// Sets the waits whose cause is uncertain.
     pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
         Timelines {
             unknown: Some(unknown),
@@ -148,7 +151,7 @@ impl Timelines {
         }
     }
 
-    /// Returns the waits whose cause is not certain, if the causes were not recorded.
+    /// Returns the waits whose cause is uncertain, if the causes were reconstructed.
     pub(crate) fn unknown(&self) -> Option<&UnknownWaits> {
         self.unknown.as_ref()
     }
@@ -176,7 +179,8 @@ impl Timelines {
         self.tasks.thread(task)
     }
 
-    /// Returns the followed thread that caused the end of a wait. For an open wait, the thread that it waits for.
+    /// Returns the followed thread that caused the end of a wait. For an open wait, returns the
+    /// thread that is awaited.
     #[must_use]
     pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
         if slice.is_open_wait() {
@@ -186,7 +190,8 @@ impl Timelines {
         waker_is_cause(slice).then_some(waker)
     }
 
-    /// Returns the followed thread that woke another one, or that was running when an interrupt did.
+    /// Returns the followed thread that woke another thread, or that was running when an interrupt
+    /// woke it.
     #[must_use]
     pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
         match slice.waker {
@@ -198,12 +203,13 @@ impl Timelines {
     /// Returns the slices of a thread, by time.
     #[must_use]
     pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
-        ThreadSlices::new(&self.slices, self.indices[thread as usize])
+        ThreadSlices::new(&self.slices, self.slice_ranges[thread as usize])
     }
 
-    /// Replaces one slice of a thread. Its thread and time stay.
+    /// Replaces one slice of a thread. The new slice must have the same thread and time.
     pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
-        self.slices.set(self.indices[thread as usize][0] + index as u32, row);
+        self.slices
+            .set(self.slice_ranges[thread as usize][0] + index as u32, row);
     }
 
     /// Returns the number of slices of all threads.
@@ -211,7 +217,7 @@ impl Timelines {
         self.slices.len()
     }
 
-    /// Returns for each launch of the forest the time that its threads waited for a CPU.
+    /// Returns, for each launch of the forest, how long its threads waited for a CPU.
     #[must_use]
     pub fn run_queue_times(&self) -> Vec<Nanos> {
         let mut sums = vec![Nanos(0); self.is_alive.len()];
@@ -239,14 +245,15 @@ impl Timelines {
             return moment(beginning(&slice), State::Running);
         }
         let left = slice.off;
-        let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
-        if let Some(back) = back.filter(|back| at > *back) {
-            // The thread was on a CPU in a slice that was lost. A process that lived on may have done more since.
+        let returned = slice.off_span.map(|span| Nanos(left.0 + span.0));
+        if let Some(returned) = returned.filter(|returned| at > *returned) {
+            // A slice in which the thread was on a CPU was lost. If its process outlived the
+            // recording, the time after its last slice is unknown.
             let is_open = begun == slices.len() && self.outlives(thread);
-            return moment(back, if is_open { State::Unknown } else { State::Running });
+            return moment(returned, if is_open { State::Unknown } else { State::Running });
         }
         let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0));
-        let woken = woken.map(|woken| back.map_or(woken, |back| woken.min(back)));
+        let woken = woken.map(|woken| returned.map_or(woken, |returned| woken.min(returned)));
         match (slice.reason, woken) {
             (LeftCpu::Ended, _) => moment(left, State::Unknown),
             (LeftCpu::Created, _) => moment(left, State::Created),
@@ -257,7 +264,8 @@ impl Timelines {
     }
 }
 
-/// Returns how long a thread was runnable after a slice without a CPU. `None` when that is unknown, or when it was not.
+/// Returns how long a thread waited for a CPU after a slice. `None` if that is unknown or the
+/// thread ended.
 pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
     let off = slice.off_span?;
     match slice.reason {
@@ -272,8 +280,9 @@ pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
-/// Returns the last thread of a launch on a CPU, with which the launch ended. For a launch that is still alive, its first thread that is:
-/// other threads may come and go.
+/// Returns the thread of a launch that was on a CPU last, with which the launch ended. For a launch
+/// that is still alive, returns the first thread that is alive, since other threads may come and
+/// go.
 #[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
     last_threads(timelines, |other| other == launch)
@@ -281,7 +290,7 @@ pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
         .unwrap_or(launch)
 }
 
-/// Returns the last thread of all launches that `is_wanted` accepts.
+/// Returns the last thread of each launch that `is_wanted` accepts.
 pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
     let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
     let threads = (0..).zip(&timelines.threads);
@@ -303,15 +312,16 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
 /// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
 #[must_use]
 pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
-    let ends_then = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
-    if ends_then(&forest.launches[root as usize]) {
+    let ends_at_end = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
+    if ends_at_end(&forest.launches[root as usize]) {
         return root;
     }
-    let last = forest.launches.iter().position(ends_then);
+    let last = forest.launches.iter().position(ends_at_end);
     last.map_or(root, |index| index as u32)
 }
 
-/// Returns the launch at which a path starts: the recorded command, or the owner of a window. `None` for a recording of the whole machine.
+/// Returns the launch whose wall is analyzed: the recorded command, or the owner of a window.
+/// `None` for a recording of the whole machine.
 #[must_use]
 pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
     forest.root.map(|root| root as u32)

@@ -1,5 +1,5 @@
-//! The launches of a recording as a forest: parents, and the name that each launch is counted under. No code here recurses or is quadratic:
-//! chains may be 100,000 launches deep.
+//! The launches of a recording as a forest, with the name that each launch is counted under.
+//! Nothing here is recursive or quadratic, because chains may be 100,000 launches deep.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
-/// Maximum number of nested forks that are searched for the program they are copies of.
-const DEEPEST_FORKS: usize = 16;
+/// Maximum number of nested forks that are searched for the program that they are copies of.
+const MAX_NESTED_FORKS: usize = 16;
 
 /// All launches, ordered by id, and their parents. Launches are referred to by index.
 #[derive(Clone, Debug)]
@@ -25,15 +25,15 @@ pub struct Forest<'a> {
     pub orphans: Vec<usize>,
     /// The recorded command, or the owner of a window.
     pub root: Option<usize>,
-    /// The end of the recording, where open phases end.
+    /// The end of the recording, which ends the phases that are still open.
     pub end: Nanos,
-    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
+    /// Wall-clock time of instant zero, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// Children of each launch, by time of creation.
     children: Grouped<usize>,
     /// Indices of the failed execs of each launch, by time.
     failed_execs: Grouped<u32>,
-    /// The recording that contains those rows.
+    /// The recording that contains the rows of failed execs, frames and texts.
     recording: &'a Recording,
     /// The parent of each launch.
     parents: Vec<Known<u32>>,
@@ -46,7 +46,7 @@ pub struct Step {
     pub index: usize,
     /// Depth below the top of the walk.
     pub depth: usize,
-    /// Whether it is the last sibling.
+    /// Whether the launch is its parent's last child.
     pub is_last: bool,
 }
 
@@ -57,7 +57,8 @@ impl<'a> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 
-    /// Joins rows of launches and execs that were moved out of a recording, so that they can be freed.
+    /// Joins rows of launches and execs that were moved out of a recording. The caller can free
+    /// them afterwards.
     #[must_use]
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
@@ -77,7 +78,7 @@ impl<'a> Forest<'a> {
         };
         let mut joined = joiner.join(&rows, execs);
         let order = parents_first(&mut parents);
-        name_and_place(&mut joined, &parents, &order, &rows, recording);
+        set_names_and_depths(&mut joined, &parents, &order, &rows, recording);
 
         let children = group_children(&joined, &parents);
         joiner.divide_forks(&mut joined, &children);
@@ -87,8 +88,8 @@ impl<'a> Forest<'a> {
             .enumerate()
             .filter(|(index, _)| parents[*index].get().is_none())
         {
-            let belongs_at_top = matches!(launch.origin, Origin::Command | Origin::Existed);
-            if belongs_at_top { &mut roots } else { &mut orphans }.push(index);
+            let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
+            if is_root { &mut roots } else { &mut orphans }.push(index);
         }
         let started_unix_ns = info.started_unix_ns;
         Forest {
@@ -116,7 +117,7 @@ impl<'a> Forest<'a> {
         self.recording
     }
 
-    /// Returns the launches by the one at `index`, in order of creation.
+    /// Returns the children of the launch at `index`, in order of creation.
     #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
         self.children.of(index)
@@ -150,7 +151,8 @@ impl<'a> Forest<'a> {
         self.recording.texts.get(id)
     }
 
-    /// Returns the program of the launch at `index` at an instant. A process may exec more than once.
+    /// Returns the program that the launch at `index` ran at an instant. A process may exec more
+    /// than once.
     #[must_use]
     pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
         let launch = &self.launches[index];
@@ -168,11 +170,12 @@ impl<'a> Forest<'a> {
         self.parents[index].get().map(|parent| parent as usize)
     }
 
-    /// Returns the exec that the parent was running when it made the launch. For forks without exec, the exec of their parent.
+    /// Returns the exec whose program the parent ran when it launched `index`. If the parent was a
+    /// fork without an exec, returns the exec of the nearest ancestor that has one.
     #[must_use]
     pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
         let mut child = index;
-        for _ in 0..DEEPEST_FORKS {
+        for _ in 0..MAX_NESTED_FORKS {
             let parent = self.parent(child)?;
             let launch = &self.launches[parent];
             let before = self.launches[child]
@@ -198,7 +201,7 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// Returns the launch that the recording names as its root, or else its command.
+/// Returns the launch that the recording names as its root; without one, its command.
 fn root_among(launches: &[Launch<'_>], named: Option<LaunchId>) -> Option<usize> {
     let named = named.and_then(|id| launches.binary_search_by_key(&id, |launch| launch.id).ok());
     named.or_else(|| launches.iter().position(|launch| launch.origin == Origin::Command))
@@ -213,8 +216,8 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
     }));
 }
 
-/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of parents: one of its launches then loses
-/// its parent.
+/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of
+/// parents. It is broken: one launch of the cycle loses its parent.
 fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
@@ -227,7 +230,7 @@ fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
             at = parents[index as usize].get();
         }
         if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
-            // The launch visited last has the parent that closes the cycle.
+            // The parent of the launch visited last closes the cycle.
             if let Some(topmost) = climb.last() {
                 parents[*topmost as usize] = Known::default();
             }
@@ -247,8 +250,9 @@ enum Visit {
     Placed,
 }
 
-/// Sets the depth and the names of each launch. These depend on its ancestors, so `order` has parents first.
-fn name_and_place<'a>(
+/// Sets the depth and the names of each launch. They depend on its ancestors, so `order` must have
+/// parents first.
+fn set_names_and_depths<'a>(
     launches: &mut [Launch<'a>],
     parents: &[Known<u32>],
     order: &[u32],
@@ -259,7 +263,7 @@ fn name_and_place<'a>(
     for index in order.iter().map(|index| *index as usize) {
         let own_name = match rows[index].name {
             Some(id) => Some(recording.texts.get(id)),
-            // A command that never ran is named as requested.
+            // A command that could not be executed has the name that was requested.
             None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
             None => None,
         };
@@ -285,17 +289,18 @@ fn name_and_place<'a>(
                 ..birth_command
             },
         };
-        // Most launches share their commands with others.
+        // Most launches have the same command as others, so commands are shared.
         let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
         launch.birth_command = shared(birth_command);
         launch.command = shared(command);
     }
 }
 
-/// Returns the program of `launch` at an instant, or its last one when the instant is unknown.
+/// Returns the program that `launch` ran at an instant, or its last program if the instant is
+/// unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
-    let done = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
-    let program = done.last();
+    let execs = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
+    let program = execs.last();
     Command {
         name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())),
         forked: false,

@@ -1,4 +1,5 @@
-//! Selects the lines of a tree: similar siblings as one line, only some launches with their ancestors, or only the upper levels.
+//! Selects which lines of a tree are shown: can fold similar siblings into one line, show only some
+//! launches with their ancestors, or show only the upper levels.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,13 +7,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::tree::{Forest, Step};
 use spawnscope_data::event::Nanos;
 
-/// From this many similar siblings on, only the first one is shown and the others are counted.
-const FOLDED_FROM: usize = 4;
+/// At least this many similar siblings are folded: only the first is shown, and the others are
+/// counted.
+const MIN_FOLDED: usize = 4;
 
 /// Which lines of a tree are shown. The default shows all launches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TreeOptions<'o> {
-    /// By launch: whether it is shown. `None` shows all.
+    /// For each launch, whether it is shown. `None` shows all.
     pub shown: Option<&'o [bool]>,
     /// Maximum number of levels.
     pub depth: Option<usize>,
@@ -25,7 +27,7 @@ pub struct TreeOptions<'o> {
 pub enum Line {
     /// A launch.
     Launch(Step),
-    /// The siblings that are like the launch above, with their descendants.
+    /// Siblings that are similar to the launch in the line above, with their descendants.
     Folded {
         /// Depth of the siblings.
         depth: usize,
@@ -75,12 +77,12 @@ pub fn with_ancestors(forest: &Forest<'_>, selected: impl IntoIterator<Item = u3
 pub struct TreeView<'v, 'a> {
     forest: &'v Forest<'a>,
     options: TreeOptions<'v>,
-    /// By launch: equal numbers mean equal programs, outcomes and descendants. Empty without folding.
+    /// For each launch, its shape as `shapes` returns it. Empty without folding.
     shapes: Vec<u64>,
 }
 
 impl<'v, 'a> TreeView<'v, 'a> {
-    /// Prepares the view.
+    /// Prepares a view of the forest with these options.
     #[must_use]
     pub fn new(forest: &'v Forest<'a>, options: TreeOptions<'v>) -> TreeView<'v, 'a> {
         let shapes = if options.fold { shapes(forest) } else { Vec::new() };
@@ -104,7 +106,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
         })
     }
 
-    /// Puts the lines of siblings on the stack, the first one on top.
+    /// Pushes the lines of siblings on the stack, the first line on top.
     fn push(&self, pending: &mut Vec<Line>, siblings: &[usize], depth: usize) {
         let is_shown = |index: &usize| self.options.shown.is_none_or(|shown| shown[*index]);
         let siblings: Vec<usize> = siblings.iter().copied().filter(is_shown).collect();
@@ -117,10 +119,10 @@ impl<'v, 'a> TreeView<'v, 'a> {
             return;
         }
         let first_line = pending.len();
-        for alike in self.by_shape(siblings) {
-            let is_folded = alike.len() >= FOLDED_FROM;
-            let single = if is_folded { &alike[..1] } else { &alike[..] };
-            pending.extend(single.iter().map(|index| {
+        for similar in self.by_shape(siblings) {
+            let is_folded = similar.len() >= MIN_FOLDED;
+            let shown = if is_folded { &similar[..1] } else { &similar[..] };
+            pending.extend(shown.iter().map(|index| {
                 Line::Launch(Step {
                     index: *index,
                     depth,
@@ -128,7 +130,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
                 })
             }));
             if is_folded {
-                pending.push(self.folded(&alike[1..], depth));
+                pending.push(self.folded(&similar[1..], depth));
             }
         }
         if let Some(last) = pending.last_mut() {
@@ -156,7 +158,8 @@ impl<'v, 'a> TreeView<'v, 'a> {
         }
     }
 
-    /// Groups siblings that are folded, each group at the place of its first member. The others stay alone, in order.
+    /// Groups the siblings that are folded. Each group is at the position of its first member;
+    /// every other sibling is a group of its own.
     fn by_shape(&self, siblings: Vec<usize>) -> Vec<Vec<usize>> {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for shape in siblings.iter().filter_map(|index| self.shapes.get(*index)) {
@@ -165,7 +168,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
         let mut positions: HashMap<u64, usize> = HashMap::new();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for index in siblings {
-            let shape = self.shapes.get(index).filter(|shape| counts[*shape] >= FOLDED_FROM);
+            let shape = self.shapes.get(index).filter(|shape| counts[*shape] >= MIN_FOLDED);
             let position = shape.map_or(groups.len(), |shape| *positions.entry(*shape).or_insert(groups.len()));
             if position == groups.len() {
                 groups.push(Vec::new());
@@ -176,7 +179,8 @@ impl<'v, 'a> TreeView<'v, 'a> {
     }
 }
 
-/// Returns a number for each launch that is equal for equal subtrees: programs, outcomes and failed execs, not arguments and times.
+/// Returns a hash of each launch's subtree: the programs, outcomes and numbers of failed execs, but
+/// not arguments and times. Similar subtrees have the same hash.
 fn shapes(forest: &Forest<'_>) -> Vec<u64> {
     let mut shapes = vec![0; forest.launches.len()];
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();

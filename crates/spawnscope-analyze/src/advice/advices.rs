@@ -1,4 +1,5 @@
-//! Findings with the predicted savings of their fixes: which are worth making, which are not and why, and which overlap.
+//! Findings with the predicted savings of their fixes: which fixes are worth making, which are not
+//! and why, and which findings overlap.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -21,26 +22,28 @@ pub struct Advice {
     pub saving: [Nanos; 3],
     /// Call sites of the affected launches.
     pub callers: CallerCounts,
-    /// Whose code requests the launches, if it is not the user's.
+    /// The code that requests the launches, if the user does not maintain it.
     pub foreign: Option<Foreign>,
-    /// Indices of earlier advice about some of the same launches. Savings that overlap cannot be added.
+    /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
+    /// cannot be added.
     pub overlaps: Vec<usize>,
 }
 
 /// All advice on a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Advices {
-    /// Advice that saves wall time: in the user's own code, then in other code, each with the largest saving first.
+    /// Advice that saves wall time: first in code that the user maintains, then in other code; in
+    /// both parts the largest saving first.
     pub worth: Vec<Advice>,
-    /// Findings with costly launches whose fix does not reliably save enough.
+    /// Findings with expensive launches whose fix does not reliably save enough.
     pub not_worth: Vec<(Doubt, Advice)>,
-    /// Combined saving of the first three. `None` when there is only one.
+    /// Saving of the first three together. `None` if fewer than two are worth making.
     pub together: Option<[Nanos; 3]>,
-    /// The wall without the overhead of recording. Shares of savings refer to it.
+    /// The wall without the overhead of recording. Savings are shown as shares of this wall.
     pub unrecorded: Nanos,
 }
 
-/// Why a fix is not worth making, although its launches cost much.
+/// Why a fix is not worth making, although its launches are expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     /// The confidence interval is too wide.
@@ -53,8 +56,9 @@ pub enum Doubt {
 
 impl Doubt {
     pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
-        // What a script polls for is mostly unknown, and its sleeps are on the path, though not charged to a launch.
-        if advice.saving[0] > context.least_saving() || advice.finding.rule == rules::sleep_loop::RULE {
+        // Usually it is unknown what a script polls for. Its sleeps are on the critical path, but
+        // as external waits, so the launches would seem to be off the path.
+        if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
             Doubt::Uncertain
         } else if off_path::are_off_path(context, &advice.finding.launches) {
             Doubt::OffPath
@@ -64,7 +68,7 @@ impl Doubt {
     }
 }
 
-/// Maximum number of characters shown of a command.
+/// Maximum number of characters of a command that are shown.
 const MAX_CHARACTERS: usize = 60;
 
 impl Advices {
@@ -73,7 +77,8 @@ impl Advices {
         rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
     }
 
-    /// Keeps what one rule found. The savings of several findings together are no longer known then.
+    /// Keeps only the findings of one rule. Drops the saving of several findings together, which is
+    /// no longer known.
     pub fn keep_rule(&mut self, rule: &str) {
         self.worth.retain(|advice| advice.finding.rule == rule);
         self.not_worth.retain(|(_, advice)| advice.finding.rule == rule);
@@ -81,7 +86,7 @@ impl Advices {
         self.mark_overlaps();
     }
 
-    /// Notes for each advice which earlier ones are about some of the same launches.
+    /// Marks for each advice the earlier advice about some of the same launches.
     pub(super) fn mark_overlaps(&mut self) {
         for index in 1..self.worth.len() {
             let (before, rest) = self.worth.split_at_mut(index);
@@ -94,7 +99,7 @@ impl Advices {
         }
     }
 
-    /// Drops advice of a general rule about launches for which a specific rule has advice.
+    /// Drops advice of a general rule if a specific rule has advice about most of its launches.
     pub(super) fn drop_general(&mut self, general: &str) {
         let specific: HashSet<u32> = self
             .worth
@@ -111,19 +116,20 @@ impl Advices {
         self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
     }
 
-    /// Of two rules with the same fix, drops advice about launches that advice of the other one contains. For the same launches, that of the first
-    /// one stays.
+    /// For two rules with the same fix, drops advice of one rule whose launches are all contained
+    /// in advice of the other. If both are about the same launches, keeps the advice of the first
+    /// rule.
     pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
         let rank = |advice: &Advice| rules.iter().position(|rule| *rule == advice.finding.rule);
-        let of_rules = self
+        let candidates = self
             .worth
             .iter()
             .filter_map(|advice| Some((rank(advice)?, &advice.finding.launches)));
-        let of_rules: Vec<(usize, Vec<u32>)> = of_rules.map(|(rank, launches)| (rank, launches.clone())).collect();
+        let candidates: Vec<(usize, Vec<u32>)> = candidates.map(|(rank, launches)| (rank, launches.clone())).collect();
         self.worth.retain(|advice| {
             let own = &advice.finding.launches;
             rank(advice).is_none_or(|own_rank| {
-                !of_rules.iter().any(|(rank, launches)| {
+                !candidates.iter().any(|(rank, launches)| {
                     let comes_first = (Reverse(launches.len()), *rank) < (Reverse(own.len()), own_rank);
                     *rank != own_rank && comes_first && own.iter().all(|launch| launches.binary_search(launch).is_ok())
                 })
@@ -131,7 +137,7 @@ impl Advices {
         });
     }
 
-    /// Says in the titles which advice is about code that the user does not maintain.
+    /// Adds to the titles of advice about code that the user does not maintain whose code it is.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
@@ -147,7 +153,8 @@ impl Advices {
         }
     }
 
-    /// Adds the call site or the command to titles that occur more than once, where that makes them distinct.
+    /// Makes titles that occur more than once distinct by adding the call site or, if that is not
+    /// enough, the command.
     pub(super) fn distinguish_titles(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         let mut by_title: HashMap<String, Vec<&mut Advice>> = HashMap::new();
@@ -157,7 +164,7 @@ impl Advices {
         for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
             let additions = [most_frequent_line, command]
                 .into_iter()
-                .find_map(|of| differing(&alike, of));
+                .find_map(|addition| distinct_additions(&alike, addition));
             for (advice, addition) in alike.iter_mut().zip(additions.unwrap_or_default()) {
                 advice.finding.title.push_str(&addition);
             }
@@ -165,9 +172,9 @@ impl Advices {
     }
 }
 
-/// Returns one addition per advice, or `None` when one is missing or two are equal.
-fn differing(alike: &[&mut Advice], of: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
-    let additions: Vec<String> = alike.iter().map(|advice| of(advice)).collect::<Option<_>>()?;
+/// Returns one addition to each title, or `None` if one is missing or two are equal.
+fn distinct_additions(alike: &[&mut Advice], addition: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
+    let additions: Vec<String> = alike.iter().map(|advice| addition(advice)).collect::<Option<_>>()?;
     let distinct: HashSet<&String> = additions.iter().collect();
     (distinct.len() == alike.len()).then_some(additions)
 }

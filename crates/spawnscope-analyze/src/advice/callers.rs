@@ -1,4 +1,5 @@
-//! Evidence about call sites: the lines that requested most launches of a finding, and the line that requested the example.
+//! Evidence about call sites: the line that requested the most launches of a finding, and the line
+//! that requested the example.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -34,9 +35,9 @@ fn launched_from(counts: &CallerCounts) -> String {
         let times = units::counted(*count, "time", "times");
         format!("{} ({times})", name(&call_site.short_label()))
     };
-    let most = counts.largest.first().map(entry).unwrap_or_default();
+    let largest = counts.largest.first().map(entry).unwrap_or_default();
     let more = counts.largest.len().saturating_sub(1) as u64 + counts.other_call_sites;
-    let mut sentence = format!("launched from {most}");
+    let mut sentence = format!("launched from {largest}");
     if more > 0 {
         sentence.push_str(" and ");
         sentence.push_str(&units::counted(more, "more line", "more lines"));

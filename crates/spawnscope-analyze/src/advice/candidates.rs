@@ -8,7 +8,8 @@ use crate::advice::context::RuleContext;
 use crate::launch::Launch;
 use spawnscope_data::event::Nanos;
 
-/// Maximum number of findings per rule. Each is replayed, which takes a while on a large recording.
+/// Maximum number of findings per rule. Each finding is replayed, which takes a while for a large
+/// recording.
 pub(super) const MAX_FINDINGS: usize = 3;
 
 /// The launches of one possible finding.
@@ -22,12 +23,15 @@ pub(super) struct Candidate<'a> {
 }
 
 impl<'a> RuleContext<'_, 'a> {
-    /// Returns one candidate per program name, the largest possible saving first. `of` returns the name and the possible saving of each
-    /// launch that the rule applies to.
-    pub(super) fn candidates(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Candidate<'a>> {
+    /// Returns one candidate per program name, the largest possible saving first.
+    /// `name_and_max_saving` returns `None` for launches that the rule does not apply to.
+    pub(super) fn candidates(
+        &self,
+        name_and_max_saving: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>,
+    ) -> Vec<Candidate<'a>> {
         let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
         for (index, launch) in self.launched() {
-            if let Some((name, max_saving)) = of(index, launch) {
+            if let Some((name, max_saving)) = name_and_max_saving(index, launch) {
                 let (launches, sum) = by_name.entry(name).or_default();
                 launches.push(index);
                 *sum += max_saving.0;
@@ -39,7 +43,7 @@ impl<'a> RuleContext<'_, 'a> {
             max_saving: Nanos(sum),
         };
         let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
-        candidates.retain(|candidate| candidate.max_saving > self.least_saving());
+        candidates.retain(|candidate| candidate.max_saving > self.min_saving());
         candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));
         candidates.truncate(MAX_FINDINGS);
         candidates

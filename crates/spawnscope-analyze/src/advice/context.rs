@@ -48,13 +48,14 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         &self.whatif.forest.launches[index as usize]
     }
 
-    /// Iterates over the launches with a known parent. The recorded command has none.
+    /// Iterates over the launches with a known parent, so without the recorded command.
     pub(super) fn launched(&self) -> impl Iterator<Item = (u32, &'g Launch<'a>)> + use<'g, 'a> {
         let launches = (0..).zip(&self.whatif.forest.launches);
         launches.filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some())
     }
 
-    /// Groups the launches with a known parent. `key` returns `None` for those that the rule does not apply to.
+    /// Groups the launches with a known parent. `key` returns `None` for launches that the rule
+    /// does not apply to.
     pub(super) fn grouped_by<K: Ord>(&self, key: impl Fn(u32, &'g Launch<'a>) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
         let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
         for (index, launch) in self.launched() {
@@ -65,7 +66,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         groups
     }
 
-    /// The measured wall.
+    /// Returns the measured wall.
     pub(super) fn wall(&self) -> Nanos {
         self.whatif.replay.measured
     }
@@ -75,7 +76,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     }
 
     /// Returns the saving that advice must exceed.
-    pub(super) fn least_saving(&self) -> Nanos {
+    pub(super) fn min_saving(&self) -> Nanos {
         self.share_of_wall(MIN_SHARE).max(MIN_SAVING)
     }
 
@@ -85,21 +86,21 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         Nanos(launches.iter().map(total).sum())
     }
 
-    /// Returns the summed duration of one phase. Launches where it is unknown count as zero.
+    /// Returns the summed duration of one phase. Unknown durations count as zero.
     pub(super) fn phase_of(&self, launches: &[u32], phase: Phase) -> Nanos {
         let time = |index: &u32| self.launch(*index).phases.get(phase).unwrap_or_default().0;
         Nanos(launches.iter().map(time).sum())
     }
 
-    /// Returns the median duration of one phase. Returns zero if it is unknown for all launches.
+    /// Returns the median duration of one phase, or zero if it is unknown for all launches.
     pub(super) fn median_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
         let median = self.median_of(launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
         Nanos(median.unwrap_or_default() as u64)
     }
 
-    /// Returns the median over the launches where the value is known.
-    pub(super) fn median_of(&self, launches: &[u32], of: impl Fn(&Launch<'a>) -> Option<f64>) -> Option<f64> {
-        median(launches.iter().filter_map(|index| of(self.launch(*index))))
+    /// Returns the median of the known values of `value`.
+    pub(super) fn median_of(&self, launches: &[u32], value: impl Fn(&Launch<'a>) -> Option<f64>) -> Option<f64> {
+        median(launches.iter().filter_map(|index| value(self.launch(*index))))
     }
 
     /// Returns the time that launches spend on the critical path.
@@ -108,12 +109,13 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         Nanos(critical.map(|charges| charges.total().0).sum())
     }
 
-    /// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
+    /// Whether the parent reads the output of a launch while the launch runs, as a shell does for
+    /// `$( )`.
     pub(super) fn is_captured(&self, index: u32) -> bool {
         is_captured(self.forest(), self.timelines(), index)
     }
 
-    /// Returns the arguments of the first of these launches that has an exec.
+    /// Returns the arguments of the first of these launches with an exec.
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
         let launch = self.example_launch(launches);
         let exec = launch.and_then(|index| self.launch(index).execs.last());

@@ -1,4 +1,5 @@
-//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules build it sentence by sentence.
+//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules
+//! build a finding with methods that add one sentence or line each.
 
 use crate::advice::context::RuleContext;
 use crate::whatif::Fix;
@@ -17,15 +18,15 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// Arguments of one of the affected launches.
     pub example: Vec<Vec<u8>>,
-    /// The call site of the example, if it is known and there are others.
+    /// The call site of the example, if it is known and the finding has other call sites, too.
     pub example_call_site: Option<String>,
-    /// The fix, one line each: sentences, or text to type.
+    /// The lines of the fix: sentences, or commands and code to type.
     pub fix: Vec<String>,
     /// What the fix does not solve, or may break.
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
-    /// The same changes, as input of the replay.
+    /// The changes of the fix, as input of the replay.
     pub tries: Vec<Fix>,
     /// How the saving is derived.
     pub basis: Basis,
@@ -41,7 +42,7 @@ pub enum Basis {
 }
 
 impl Finding {
-    /// A finding whose saving the recording shows.
+    /// Returns a finding whose saving the recording shows.
     pub(super) fn measured(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
         Finding {
             rule,
@@ -58,7 +59,7 @@ impl Finding {
         }
     }
 
-    /// A finding whose saving a model estimates.
+    /// Returns a finding whose saving a model estimates.
     pub(super) fn modelled(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
         Finding {
             basis: Basis::Modelled,
@@ -72,13 +73,13 @@ impl Finding {
         self
     }
 
-    /// Adds sentences of evidence: several, one, or none.
+    /// Adds any number of sentences of evidence.
     pub(super) fn evidence_of(mut self, sentences: impl IntoIterator<Item = String>) -> Finding {
         self.evidence.extend(sentences);
         self
     }
 
-    /// Shows the arguments of the first affected launch that has an exec.
+    /// Sets the example: the arguments of the first affected launch with an exec.
     pub(super) fn with_example(mut self, context: &RuleContext<'_, '_>) -> Finding {
         self.example = context.example(&self.launches);
         self
@@ -102,13 +103,14 @@ impl Finding {
         self
     }
 
-    /// Predicts the saving by one change to all affected launches, which `option` of `spawnscope whatif` tries.
+    /// Sets the change to all affected launches that predicts the saving, and the `option` of
+    /// `spawnscope whatif` that makes the same change.
     pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
         let launches = self.launches.clone();
         self.predicted_by_all(vec![Fix { change, launches }], option)
     }
 
-    /// Predicts the saving by several changes.
+    /// Sets several changes that together predict the saving.
     pub(super) fn predicted_by_all(mut self, tries: Vec<Fix>, options: impl Into<String>) -> Finding {
         self.tries = tries;
         self.whatif = options.into();

@@ -1,10 +1,10 @@
-//! Fixes in the language of the program that launches: how to keep an answer, launch without a shell, or wait. A fix in another language
-//! would be of no use.
+//! Fixes in the language of the launching program: how to keep an answer, avoid launching a small
+//! program, or launch without a shell.
 
 use crate::patterns::runtimes::Runtime;
 
-/// Returns how to keep the answer of a program, one line each.
-pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
+/// Returns the lines that show how to keep the answer of a program.
+pub(super) fn how_to_keep_an_answer(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Shell => &[
             "  answer=$(PROGRAM ARGUMENTS)     once, before the loop; then \"$answer\"",
@@ -28,7 +28,7 @@ pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
     }
 }
 
-/// Returns how to do the work of a small program without launching one, one line each.
+/// Returns the lines that show how to do the work of a small program without launching it.
 pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Shell => &[
@@ -46,7 +46,7 @@ pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
     }
 }
 
-/// Returns how to launch a program without a shell, one line each.
+/// Returns the lines that show how to launch a program without a shell.
 pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Python => {
@@ -77,7 +77,8 @@ pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
     }
 }
 
-/// Returns how to replace the shell's redirections, directory and variables, one line each.
+/// Returns the lines that show how to do without the shell's redirections, `cd` and variable
+/// assignments.
 pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Python => {

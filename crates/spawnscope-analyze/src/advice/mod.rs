@@ -1,6 +1,6 @@
-//! Advice: what to change, how, and how much time that saves. Each rule in `rules` finds launches and proposes a fix. Each proposal is
-//! replayed, and only proposals that reliably save wall time are reported, the largest saving first, those in code that the
-//! user maintains before the others.
+//! Advice: what to change, how, and how much time that saves. Each rule in `rules` finds launches
+//! and proposes a fix. Each fix is replayed, and only fixes that reliably save wall time are
+//! recommended: first those in code that the user maintains, the largest saving first.
 
 mod advices;
 mod callers;
@@ -26,27 +26,29 @@ pub use owner::{Foreign, Owner};
 pub use rules::builtin::substitute_for_fuzzing;
 use spawnscope_data::parallel;
 
-/// A finding that is not worth fixing is reported when its launches took this share of the wall.
+/// A finding that is not worth fixing is reported only when its launches took more than this share
+/// of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Number of findings in the combined replay.
-const TOGETHER: usize = 3;
+/// Number of findings whose fixes are replayed together.
+const MAX_TOGETHER: usize = 3;
 
 /// Applies all rules to a recording.
 pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context));
     let mut findings: Vec<Finding> = findings.into_iter().flatten().collect();
-    findings.retain(|finding| context.spent_on(&finding.launches) >= context.least_saving());
+    findings.retain(|finding| context.spent_on(&finding.launches) >= context.min_saving());
     findings
 }
 
-/// Selects and sorts findings by what their fixes save. There is one prediction of each finding.
+/// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each
+/// finding.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> Advices {
     let mut advices = Advices {
         unrecorded: context.whatif.unrecorded(),
         ..Advices::default()
     };
     for (finding, prediction) in findings.into_iter().zip(predictions) {
-        sort_in(&mut advices, context, advice_of(context, finding, prediction));
+        add(&mut advices, context, advice_of(context, finding, prediction));
     }
     advices.worth.sort_by_key(|advice| {
         let finding = &advice.finding;
@@ -63,7 +65,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
     advices.name_owners();
     advices.mark_overlaps();
     if advices.worth.len() > 1 {
-        let first = advices.worth.iter().take(TOGETHER);
+        let first = advices.worth.iter().take(MAX_TOGETHER);
         let fixes: Vec<Fix> = first.flat_map(|advice| advice.finding.tries.iter().cloned()).collect();
         advices.together = Some(context.whatif.predict(&fixes).saving());
     }
@@ -80,14 +82,15 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Predi
     }
 }
 
-/// Adds advice to those that are worth it, or not. Findings with cheap launches are dropped.
-fn sort_in(advices: &mut Advices, context: &RuleContext<'_, '_>, advice: Advice) {
-    let least = context.least_saving();
-    if advice.finding.rule == rules::off_path::RULE && advice.saving[0] > least {
-        // The finding would be wrong: these launches delay others, or waited for something outside.
+/// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
+/// cheap.
+fn add(advices: &mut Advices, context: &RuleContext<'_, '_>, advice: Advice) {
+    let min_saving = context.min_saving();
+    if advice.finding.rule == rules::off_path::RULE && advice.saving[0] > min_saving {
+        // The finding would be wrong: without these launches, the wall would be clearly shorter.
         return;
     }
-    if advice.saving[1] > least {
+    if advice.saving[1] > min_saving {
         advices.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
         advices.not_worth.push((Doubt::of(context, &advice), advice));

@@ -14,7 +14,7 @@ use spawnscope_data::event::Language;
 pub enum Owner {
     /// The user, as far as the path shows.
     User,
-    /// A generator: an edit is lost at the next run of Autoconf, Automake, Libtool or CMake.
+    /// A generator: edits are lost at the next run of Autoconf, Automake, Libtool or CMake.
     Generated,
     /// A third party: an installed package or a vendored dependency.
     ThirdParty,
@@ -23,7 +23,7 @@ pub enum Owner {
 /// Code that the user does not maintain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its owner, who is never the user.
+    /// The owner of the code, who is never the user.
     pub owner: Owner,
     /// The file that requests most of the launches.
     pub file: Vec<u8>,
@@ -60,13 +60,13 @@ const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] = [
     b"vendor",
     b"vendor_perl",
 ];
-/// Directories below which packages are installed.
-const INSTALLED: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
+/// Prefixes of paths of installed packages.
+const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
 /// The directory below `/usr/` in which users keep their own scripts.
-const LOCAL: &[u8] = b"/usr/local/";
+const LOCAL_PREFIX: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
 const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
-/// Compiled programs that choose themselves what they launch. No script or makefile of the user contains these launches.
+/// Compiled programs that decide themselves what to launch. No script or makefile of the user contains these launches.
 const SELF_DIRECTED: [&[u8]; 18] = [
     b"apt",
     b"apt-get",
@@ -116,7 +116,8 @@ impl Owner {
             _ if THIRD_PARTY_DIRECTORIES.contains(&directory) => Some(Owner::ThirdParty),
             _ => None,
         });
-        let is_installed = INSTALLED.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL);
+        let is_installed =
+            INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
         match kind {
             Some(owner) => owner,
             None if is_installed || DOWNLOADED.iter().any(contains) => Owner::ThirdParty,
@@ -125,8 +126,8 @@ impl Owner {
     }
 }
 
-/// Returns the code that requests most of the launches of a finding, if the user does not maintain it. Also returns `None` when that is
-/// unknown, and for rules whose fix is elsewhere.
+/// Returns the code that requests most of the launches of a finding. `None` if the user maintains
+/// it, if it is unknown, or if the rule's fix is elsewhere.
 pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
     if FIXED_ELSEWHERE.contains(&rule) {
         return None;
@@ -146,24 +147,27 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch, and who maintains it. For a compiled program it returns the program if that chooses itself what it
-/// launches, otherwise `None`: the user maintains its arguments.
+/// Returns the script that requested a launch, or the program if that decides itself what to launch, and who maintains it. `None` for other
+/// compiled programs, of which the user controls only the arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
     let call_site = context.callers.of(launch as usize);
-    let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
+    let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
     let self_directed = |exec: &Exec<'g>| {
-        let name = exec.runs();
+        let name = exec.program_name();
         let is_known = SELF_DIRECTED.iter().any(|program| is_version_of(name, program));
         is_known.then(|| (Owner::ThirdParty, exec.path()))
     };
-    if let Some(owner) = launcher().filter(|_| of_call_site.is_none()).and_then(self_directed) {
+    if let Some(owner) = launcher()
+        .filter(|_| script_call_site.is_none())
+        .and_then(self_directed)
+    {
         return Some(owner);
     }
     // Code in an `eval` has no file, but belongs to the script.
-    let file = of_call_site.and_then(|call_site| call_site.file.as_deref());
+    let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
     let file = file.or_else(|| launcher().and_then(script_of))?;
-    let is_generated = of_call_site.is_some_and(is_generated_makefile);
+    let is_generated = script_call_site.is_some_and(is_generated_makefile);
     Some((
         if is_generated {
             Owner::Generated
@@ -174,7 +178,8 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     ))
 }
 
-/// Whether the makefile says that it was generated. Its path does not: automake's is called Makefile, too.
+/// Whether the call site is in a makefile whose text says that it was generated. The path does not
+/// show this: Automake's makefiles are called Makefile, too.
 fn is_generated_makefile(call_site: &CallSite) -> bool {
     call_site.language == Language::Make && call_site.module.is_some()
 }

@@ -3,13 +3,13 @@
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;
 
-/// Maximum number of columns of a line on a narrow page.
-const NARROW: usize = 70;
+/// Maximum number of columns of a line, so that it fits on a narrow page.
+const MAX_COLUMNS: usize = 70;
 
-/// Formats a replacement `before -> after`, in one line or two.
+/// Formats a replacement `before -> after`, in one line if it fits, otherwise in two.
 pub(super) fn replacement(before: &str, after: &str) -> Vec<String> {
     let line = format!("  {before}  ->  {after}");
-    if line.chars().count() <= NARROW {
+    if line.chars().count() <= MAX_COLUMNS {
         return vec![line];
     }
     vec![format!("  {before}"), format!("    ->  {after}")]
@@ -25,7 +25,8 @@ pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
-/// Returns a glob for this name. A comma, which would end the term of a selector, becomes `?`.
+/// Returns a glob that matches exactly this name. A comma, which would end the term of a selector,
+/// becomes `?`.
 pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {
@@ -52,32 +53,32 @@ pub(super) fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns a command line, or its beginning and its end if it has more than `most` characters. It often begins with options that all of them
-/// have.
-pub(super) fn abridged(line: &str, most: usize) -> String {
+/// Returns a command line, or its beginning and its end if it has more than `max` characters. The
+/// end gets two thirds, because command lines of one build often begin with the same options.
+pub(super) fn abridged(line: &str, max: usize) -> String {
     let characters: Vec<char> = line.chars().collect();
-    if characters.len() <= most {
+    if characters.len() <= max {
         return line.to_owned();
     }
-    let end = &characters[characters.len() - most * 2 / 3..];
-    // From a whole word on, if that leaves enough.
+    let end = &characters[characters.len() - max * 2 / 3..];
+    // Starts at a word, if at least half of the end remains.
     let word = end.iter().position(|character| *character == ' ');
     let end = &end[word.filter(|word| *word <= end.len() / 2).unwrap_or(0)..];
-    let begin = &characters[..most - 1 - end.len()];
+    let begin = &characters[..max - 1 - end.len()];
     begin.iter().chain(&['…']).chain(end).collect()
 }
 
-/// `1,234 times`.
+/// Formats `1,234 times`.
 pub(super) fn times(count: usize) -> String {
     format!("{} times", units::count(count as u64))
 }
 
-/// `1,234 forks`.
+/// Formats `1,234 forks`.
 pub(super) fn forks(count: usize) -> String {
     units::counted(count as u64, "fork", "forks")
 }
 
-/// `1,234 launches`.
+/// Formats `1,234 launches`.
 pub(super) fn launches(count: usize) -> String {
     units::counted(count as u64, "launch", "launches")
 }

@@ -1,5 +1,5 @@
-//! Builds the options of `spawnscope whatif` that select the launches of a proposal. A selection that does not match the proposal is
-//! omitted, because it would predict a different saving.
+//! Builds the options of `spawnscope whatif` that try a fix. If no selectors match the launches of
+//! the fix, the options are omitted, because they would predict a different saving.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,16 +9,18 @@ use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
-/// Maximum number of selections of one change.
+/// Maximum number of options for one change.
 const MAX_SELECTIONS: usize = 8;
-/// Maximum number of script lines in one selection.
+/// Maximum number of script lines by which launches are selected.
 const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
 const MAX_ARGUMENTS: usize = 100;
-/// Divisor of the time of the intended launches. The launches that a selection misses or adds may take at most the quotient.
+/// The launches that a selection misses or adds may take at most the time of the intended launches
+/// divided by this.
 const MAX_ERROR_DIVISOR: u64 = 20;
 
-/// Returns the options that try these changes. Empty if some of the launches cannot be distinguished from others.
+/// Returns the options that try these changes. Empty if some of the launches cannot be
+/// distinguished from other launches.
 pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
     let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
@@ -32,20 +34,20 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         Change::Direct => "--direct",
         _ => return None,
     };
-    let meant = changed(context, fix.change, &fix.launches);
-    let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
+    let intended = changed(context, fix.change, &fix.launches);
+    let mut by_kind: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
         let launch = context.launch(index);
         let kind = (launch.command.label(), launch.birth_command.name);
-        kinds.entry(kind).or_default().push(index);
+        by_kind.entry(kind).or_default().push(index);
     }
     let mut selections = Vec::new();
-    for ((program, parent), launches) in &kinds {
-        let plain = launches_of(program, parent);
-        let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &meant);
+    for ((program, parent), launches) in &by_kind {
+        let selector = launches_of(program, parent);
+        let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &intended);
         let candidates = [
-            Some(vec![plain.clone()]),
-            with_lines(context, &plain, launches),
+            Some(vec![selector.clone()]),
+            with_lines(context, &selector, launches),
             with_arguments(context, launches),
         ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
@@ -57,8 +59,9 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the option that tries batches of these launches: all launches of a program by a parent, or those with `word` among their arguments.
-/// Empty if neither selects these.
+/// Returns the option that tries batches of these launches. It selects all launches of a program by
+/// a parent or, if those are too many, those with `word` among their arguments. Empty if neither
+/// selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
     (program, parent): (&[u8], &[u8]),
@@ -67,23 +70,25 @@ pub(super) fn batch_option(
     size: u32,
 ) -> String {
     let change = Change::Batch(size);
-    let meant = changed(context, change, launches);
-    let plain = launches_of(program, parent);
-    let with_word = (!word.is_empty()).then(|| format!("{plain},argv=*{}*", literal(word)));
-    let mut candidates = std::iter::once(plain).chain(with_word);
-    let fitting = candidates.find(|selection| fits(context, change, std::slice::from_ref(selection), launches, &meant));
+    let intended = changed(context, change, launches);
+    let selector = launches_of(program, parent);
+    let with_word = (!word.is_empty()).then(|| format!("{selector},argv=*{}*", literal(word)));
+    let mut candidates = std::iter::once(selector).chain(with_word);
+    let fitting =
+        candidates.find(|selection| fits(context, change, std::slice::from_ref(selection), launches, &intended));
     fitting
         .map(|selection| quoted(&format!("--batch={selection}={size}")))
         .unwrap_or_default()
 }
 
-/// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.
-fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
+/// Returns selectors that are restricted to the call sites of the launches. `None` when there are
+/// too many call sites, or when some are unknown.
+fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines
         .map(|call_site| Some(call_site?.short_label()))
         .collect::<Option<_>>()?;
-    let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
+    let selection = |line: &Vec<u8>| format!("{selector},line={}", name(line));
     (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
 }
 
@@ -108,13 +113,13 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     selections.filter(|selections| selections.len() <= MAX_LINES)
 }
 
-/// Whether the selections of a change match `launches` and nothing outside `meant`, except for launches that take little time.
+/// Whether the selections of a change match `launches` and nothing outside `intended`, except for launches that take little time.
 fn fits(
     context: &RuleContext<'_, '_>,
     change: Change,
     selections: &[String],
     launches: &[u32],
-    meant: &HashSet<u32>,
+    intended: &HashSet<u32>,
 ) -> bool {
     let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
@@ -122,7 +127,7 @@ fn fits(
     };
     let selected = changed(context, change, &selected.concat());
     let missing = launches.iter().filter(|index| !selected.contains(index));
-    let different: Vec<u32> = missing.chain(selected.difference(meant)).copied().collect();
+    let different: Vec<u32> = missing.chain(selected.difference(intended)).copied().collect();
     context.spent_on(&different).0 <= context.spent_on(launches).0 / MAX_ERROR_DIVISOR
 }
 

@@ -1,4 +1,5 @@
-//! Evidence about launches with unknown arguments. Rules that read arguments leave them out, so their predictions are too small.
+//! Evidence about launches with unknown arguments. Rules that read arguments cannot include such
+//! launches, so their predicted savings are too small.
 
 use std::collections::HashSet;
 
@@ -20,17 +21,22 @@ const RULES: [&str; 9] = [
     "repeats",
 ];
 
-/// Says how many more launches of the same programs, by the same processes, may belong to a finding.
+/// Adds how many more launches of the same programs by the same processes may belong to the
+/// finding.
 pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     if !RULES.contains(&finding.rule) {
         return finding;
     }
     let forest = context.forest();
     let included: HashSet<u32> = finding.launches.iter().copied().collect();
-    let kinds: HashSet<(Option<usize>, &[u8])> = finding.launches.iter().map(|index| kind(forest, *index)).collect();
+    let included_kinds: HashSet<(Option<usize>, &[u8])> = finding
+        .launches
+        .iter()
+        .map(|index| parent_and_program(forest, *index))
+        .collect();
     let left_out = (0..forest.launches.len() as u32)
         .filter(|index| has_unknown_arguments(forest, *index))
-        .filter(|index| kinds.contains(&kind(forest, *index)) && !included.contains(index))
+        .filter(|index| included_kinds.contains(&parent_and_program(forest, *index)) && !included.contains(index))
         .count();
     if left_out == 0 {
         return finding;
@@ -41,8 +47,8 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> F
     ))
 }
 
-/// Returns the parent of a launch and its program.
-fn kind<'a>(forest: &Forest<'a>, index: u32) -> (Option<usize>, &'a [u8]) {
+/// Returns the parent and the program of a launch.
+fn parent_and_program<'a>(forest: &Forest<'a>, index: u32) -> (Option<usize>, &'a [u8]) {
     let launch = &forest.launches[index as usize];
     (forest.parent(index as usize), launch.command.name)
 }

@@ -1,4 +1,4 @@
-//! The script lines behind an exceeded budget, and the advice about them.
+//! The script lines that exceed a budget, and the advice about them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,35 +12,36 @@ use crate::whatif::changes::Change;
 /// Maximum number of lines that are named for one budget.
 const MAX_NAMED: usize = 5;
 
-/// A line that launches, with what counts against the budget.
+/// A script line that launches, and how much it contributes to what the budget limits.
 #[derive(Clone, Debug)]
 pub struct Culprit {
-    /// The program that it launches most.
+    /// The program that the line launches most often.
     pub command: Vec<u8>,
-    /// Number of other programs that it launches.
+    /// Number of other programs that the line launches.
     pub others: u64,
-    /// The line. `None` if it is unknown.
+    /// The position of the line. `None` if it is unknown.
     pub place: Option<Place>,
-    /// What counts: launches, failed execs, or nanoseconds on the critical path. The median over the runs.
+    /// The median over the runs of what the budget limits: launches, failed execs, or nanoseconds
+    /// of launch tax on the critical path.
     pub count: u64,
-    /// The advice about its launches: the title, and the lines of the fix.
+    /// The advice about the line's launches: the title, and the lines of the fix.
     pub advice: Option<(String, Vec<String>)>,
 }
 
 /// The counts of one line.
 #[derive(Default)]
 struct Line<'r> {
-    /// By run.
+    /// One count for each run.
     counts: Vec<u64>,
-    /// By program, over all runs.
+    /// The count of each program, summed over all runs.
     programs: BTreeMap<&'r [u8], u64>,
 }
 
 impl Line<'_> {
     fn culprit(self, place: Option<&Place>) -> Culprit {
-        let most = self.programs.iter().max_by_key(|(_, count)| **count);
+        let largest = self.programs.iter().max_by_key(|(_, count)| **count);
         Culprit {
-            command: most.map(|(program, _)| program.to_vec()).unwrap_or_default(),
+            command: largest.map(|(program, _)| program.to_vec()).unwrap_or_default(),
             others: (self.programs.len() as u64).saturating_sub(1),
             place: place.cloned(),
             count: Count::of(self.counts).median,
@@ -49,27 +50,28 @@ impl Line<'_> {
     }
 }
 
-/// The runs and their advice, in which culprits are found.
+/// The runs among whose launches culprits are found, and the advice about them.
 pub(super) struct Suspects<'r> {
     pub(super) runs: &'r [Run],
     pub(super) advices: &'r Advices,
 }
 
 impl Suspects<'_> {
-    /// Counts by line. Launches without a known line are counted by program.
-    pub(super) fn by_line(&self, is_meant: impl Fn(&Key) -> bool, of: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
+    /// Sums `count` over the launches of each line, the largest first. Launches without a known
+    /// line are grouped by program.
+    pub(super) fn by_line(&self, is_limited: impl Fn(&Key) -> bool, count: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
         let mut lines: BTreeMap<_, Line<'_>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
-            // The command itself cannot be removed.
-            let is_suspect = |key: &Key| is_meant(key) && key.parent != THE_RECORDER;
+            // The recorded command itself is no culprit.
+            let is_suspect = |key: &Key| is_limited(key) && key.parent != THE_RECORDER;
             for (key, sums) in run.launches.iter().filter(|(key, _)| is_suspect(key)) {
                 let program = key.command.as_slice();
                 let unknown = key.place.is_none().then_some(program);
                 let line = lines.entry((&key.place, unknown)).or_default();
                 line.counts.resize(self.runs.len(), 0);
-                line.counts[number] += of(sums);
-                if of(sums) > 0 {
-                    *line.programs.entry(program).or_default() += of(sums);
+                line.counts[number] += count(sums);
+                if count(sums) > 0 {
+                    *line.programs.entry(program).or_default() += count(sums);
                 }
             }
         }
@@ -79,27 +81,27 @@ impl Suspects<'_> {
         culprits
     }
 
-    /// Adds the advice about the launches of each line whose fix lowers what the budget limits.
-    pub(super) fn advised(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
+    /// Adds to each line the advice about its launches, if the fix lowers what the budget limits.
+    pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
         for culprit in &mut culprits {
             let Some(place) = &culprit.place else { continue };
             let is_about = |advice: &&Advice| {
                 let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| Place::of(call_site));
                 call_sites.any(|call_site| call_site == *place)
             };
-            let is_help = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
+            let is_helpful = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
             let advice = self
                 .advices
                 .worth
                 .iter()
-                .find(|advice| is_help(advice) && is_about(advice));
+                .find(|advice| is_helpful(advice) && is_about(advice));
             culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
         }
         culprits
     }
 }
 
-/// Whether a fix makes launches fewer.
+/// Whether a fix reduces the number of launches.
 pub(super) fn removes_launches(change: Change) -> bool {
     match change {
         Change::Remove
@@ -127,12 +129,12 @@ pub(super) fn removes_launches(change: Change) -> bool {
     }
 }
 
-/// Whether a fix makes failed execs fewer.
+/// Whether a fix reduces the number of failed execs.
 pub(super) fn removes_failed_execs(change: Change) -> bool {
     change == Change::Absolute || removes_launches(change)
 }
 
-/// Keeps the lines that count most.
+/// Keeps the lines with the largest counts.
 pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
     culprits.retain(|culprit| culprit.count > 0);
     culprits.truncate(MAX_NAMED);
@@ -190,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn advice_that_keeps_the_count_is_not_given_for_a_budget_of_counts() {
+    fn advice_for_a_budget_of_counts_reduces_the_count() {
         let place = Place::of(&call_site());
-        let of_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
+        let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
             let advices = Advices {
                 worth: worth.to_vec(),
                 ..Advices::default()
@@ -202,17 +204,20 @@ mod tests {
                 advices: &advices,
             };
             let culprit = Line::default().culprit(Some(&place));
-            let advised = suspects.advised(vec![culprit], lowers).remove(0);
+            let advised = suspects.with_advice(vec![culprit], lowers).remove(0);
             advised.advice.map(|(title, _)| title)
         };
         let (vfork, builtin) = (advice("vfork", Change::Vfork), advice("builtin", Change::Builtin));
         let absolute = advice("absolute", Change::Absolute);
         let both = [vfork.clone(), builtin];
-        assert_eq!(of_budget(&both, |_| true).as_deref(), Some("vfork"));
-        assert_eq!(of_budget(&both, removes_launches).as_deref(), Some("builtin"));
-        assert_eq!(of_budget(&[vfork], removes_launches), None);
+        assert_eq!(advice_for_budget(&both, |_| true).as_deref(), Some("vfork"));
+        assert_eq!(advice_for_budget(&both, removes_launches).as_deref(), Some("builtin"));
+        assert_eq!(advice_for_budget(&[vfork], removes_launches), None);
         let absolute = [absolute];
-        assert_eq!(of_budget(&absolute, removes_launches), None);
-        assert_eq!(of_budget(&absolute, removes_failed_execs).as_deref(), Some("absolute"));
+        assert_eq!(advice_for_budget(&absolute, removes_launches), None);
+        assert_eq!(
+            advice_for_budget(&absolute, removes_failed_execs).as_deref(),
+            Some("absolute")
+        );
     }
 }

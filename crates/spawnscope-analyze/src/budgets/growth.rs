@@ -1,11 +1,11 @@
-//! Budgets relative to a baseline: launches, forks without exec and failed execs may not grow by more than a tolerance; nor may the wall,
-//! if both sides have several runs.
+//! Budgets relative to a baseline: launches, forks without exec and failed execs may not grow by
+//! more than a tolerance. The same holds for the wall if both sides have several runs.
 
 use super::culprits::Culprit;
 use super::{Budget, Measured, Verdict};
 use crate::diff::{CountChange, Diff, Row};
 
-/// What must not grow.
+/// A number that must not grow by more than the tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grown {
     /// Launches.
@@ -18,7 +18,7 @@ pub enum Grown {
     Wall,
 }
 
-/// By how much a number may exceed the baseline's.
+/// How much larger a number may be than in the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// A share of the baseline's number.
@@ -47,36 +47,37 @@ impl Tolerance {
 /// Maximum number of lines that are named for one budget.
 const MAX_NAMED: usize = 5;
 
-/// A count of a group of launches.
-type OfRow = fn(&Row) -> &CountChange;
+/// Returns one of the counts of a group of launches.
+type RowCount = fn(&Row) -> &CountChange;
 
-/// Checks the difference to the baseline, which is its older side.
+/// Checks the growth since the baseline, which is the older side of the diff.
 #[must_use]
 pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
-    let counts: [(Grown, &CountChange, OfRow); 3] = [
+    let counts: [(Grown, &CountChange, RowCount); 3] = [
         (Grown::Launches, &diff.launches, |row| &row.count),
         (Grown::ForksWithoutExec, &diff.forks_without_exec, |row| &row.count),
         (Grown::FailedExecs, &diff.failed_execs, |row| &row.failed_execs),
     ];
-    let of_count = |(grown, change, of): (Grown, &CountChange, OfRow)| {
+    let verdict = |(grown, change, count): (Grown, &CountChange, RowCount)| {
         let limit = tolerance.limit(change.before.median as f64);
         let is_exceeded = change.after.median as f64 > limit && change.after.low > change.before.high;
-        let is_meant = |row: &&Row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"(");
+        let is_counted = |row: &&Row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"(");
         Verdict {
             budget: Budget::Growth(grown, limit),
             measured: Measured::Count(change.after),
             is_exceeded,
             culprits: if is_exceeded {
-                grown_rows(diff, is_meant, of)
+                grown_rows(diff, is_counted, count)
             } else {
                 Vec::new()
             },
         }
     };
-    counts.into_iter().map(of_count).chain(wall(diff, tolerance)).collect()
+    counts.into_iter().map(verdict).chain(wall(diff, tolerance)).collect()
 }
 
-/// Checks the wall. `None` if a side has one run only: with a single number, change and noise cannot be distinguished.
+/// Checks the wall. `None` if a side has only one run, because a change cannot be distinguished
+/// from noise then.
 fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     let (before, difference) = (diff.wall.before?, diff.wall.difference?);
     let limit = before * (1.0 + tolerance.share());
@@ -92,20 +93,20 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     })
 }
 
-/// The groups of launches that grew most.
-fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: OfRow) -> Vec<Culprit> {
+/// Returns the groups of launches that grew most.
+fn grown_rows(diff: &Diff, is_counted: impl Fn(&&Row) -> bool, count: RowCount) -> Vec<Culprit> {
     let mut rows: Vec<&Row> = diff
         .rows
         .iter()
-        .filter(is_meant)
-        .filter(|row| of(row).difference() > 0)
+        .filter(is_counted)
+        .filter(|row| count(row).difference() > 0)
         .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(of(row).difference()));
+    rows.sort_by_key(|row| std::cmp::Reverse(count(row).difference()));
     let culprit = |row: &&Row| Culprit {
         command: row.command.clone(),
         others: 0,
         place: row.place().cloned(),
-        count: of(row).difference().unsigned_abs(),
+        count: count(row).difference().unsigned_abs(),
         advice: None,
     };
     rows.iter().take(MAX_NAMED).map(culprit).collect()

@@ -1,4 +1,5 @@
-//! The measured values of a command for services that follow benchmarks: counts, and times with their intervals.
+//! The measured values of a command, for services that track benchmarks: counts, and times with
+//! their confidence intervals.
 
 use crate::diff::{Count, Run};
 use spawnscope_data::statistics::mean_interval;
@@ -6,21 +7,22 @@ use spawnscope_data::statistics::mean_interval;
 /// A measured value of all runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name: words with hyphens.
+    /// The name of the metric: words joined by hyphens.
     pub slug: &'static str,
-    /// Its unit.
+    /// The unit of the value.
     pub unit: &'static str,
     /// The median of a count, the mean of a time.
     pub value: f64,
-    /// The smallest and the largest count, or the ends of the interval. `None` if the runs agree, or for the time of a single run.
+    /// The smallest and the largest count, or the ends of a time's confidence interval. `None` if
+    /// all counts are equal, or for the time of a single run.
     pub ends: Option<[f64; 2]>,
 }
 
-/// Returns what the runs measured. Unknown values are left out.
+/// Returns the metrics of the runs, without unknown values.
 #[must_use]
 pub fn metrics(runs: &[Run]) -> Vec<Metric> {
-    let count = |slug, unit, of: fn(&Run) -> u64| {
-        let count = Count::of(runs.iter().map(of).collect());
+    let count = |slug, unit, value: fn(&Run) -> u64| {
+        let count = Count::of(runs.iter().map(value).collect());
         let ends = (!count.is_exact()).then_some([count.low as f64, count.high as f64]);
         Some(Metric {
             slug,
@@ -29,8 +31,8 @@ pub fn metrics(runs: &[Run]) -> Vec<Metric> {
             ends,
         })
     };
-    let time = |slug, of: fn(&Run) -> Option<f64>| {
-        let times = runs.iter().map(of).collect::<Option<Vec<f64>>>()?;
+    let time = |slug, time_of: fn(&Run) -> Option<f64>| {
+        let times = runs.iter().map(time_of).collect::<Option<Vec<f64>>>()?;
         let interval = mean_interval(&times);
         let value = interval.map(|interval| interval.value).or(times.first().copied())?;
         let ends = interval.map(|interval| [interval.low, interval.high]);

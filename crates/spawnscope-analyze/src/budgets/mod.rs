@@ -1,5 +1,6 @@
-//! Budgets for launches: whether the recordings of a command keep them, and which script lines exceed them. Counts are exact. Times exceed
-//! a budget only if the lower end of their interval does, so that noise does not fail a build. `growth` compares with a baseline.
+//! Budgets for launches: whether the recordings of a command keep them, and which script lines
+//! exceed them. Counts are exact. A time exceeds a budget only if the lower end of its confidence
+//! interval does, so that noise does not fail a build. `growth` compares with a baseline.
 
 mod culprits;
 mod growth;
@@ -20,22 +21,22 @@ use culprits::{Suspects, removes_failed_execs, removes_launches, worst};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::{Interval, mean_interval};
 
-/// The requested budgets. `None` where there is none.
+/// The requested budgets. `None` if no budget was requested.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
-    /// Launches.
+    /// Maximum number of launches.
     pub launches: Option<u64>,
-    /// Forks without an exec.
+    /// Maximum number of forks without an exec.
     pub forks_without_exec: Option<u64>,
-    /// Failed execs.
+    /// Maximum number of failed execs.
     pub failed_execs: Option<u64>,
-    /// Launch tax on the critical path, as a share of the wall.
+    /// Maximum launch tax on the critical path, as a share of the wall.
     pub critical_tax: Option<f64>,
-    /// The wall.
+    /// Maximum wall.
     pub wall: Option<Nanos>,
-    /// Launches from any one script line.
+    /// Maximum number of launches from any one script line.
     pub per_line: Option<u64>,
-    /// Launches of programs.
+    /// Maximum numbers of launches of programs.
     pub per_command: Vec<CommandBudget>,
 }
 
@@ -74,22 +75,24 @@ pub enum Budget {
     FailedExecs(u64),
     /// Launches of one program.
     Command(String, u64),
-    /// Launches by the line that makes most of them.
+    /// Launches from the line that makes the most launches.
     Line(u64),
     /// Launch tax on the critical path, as a share of the wall.
     CriticalTax(f64),
     /// The wall.
     Wall(Nanos),
-    /// A number of the baseline, with the tolerance added.
+    /// A number that must not grow: which one, and its limit, which is the baseline's value plus
+    /// the tolerance.
     Growth(Grown, f64),
 }
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measured {
-    /// A count. Its median decides.
+    /// A count. Its median is compared with the budget.
     Count(Count),
-    /// A time in nanoseconds, or a share. The lower end decides.
+    /// A time in nanoseconds, or a share. The lower end of its interval is compared with the
+    /// budget.
     Interval(Interval),
 }
 
@@ -102,7 +105,7 @@ pub struct Verdict {
     pub measured: Measured,
     /// Whether the measured value exceeds the budget.
     pub is_exceeded: bool,
-    /// The launches that exceed it, the most first. Empty if the budget is kept.
+    /// The lines that exceed the budget, the largest count first. Empty if the budget is kept.
     pub culprits: Vec<Culprit>,
 }
 
@@ -113,7 +116,7 @@ pub struct Check {
     pub command: Vec<Vec<u8>>,
     /// Number of recordings.
     pub runs: usize,
-    /// Lost events. Counts are lower limits if there are any.
+    /// Number of lost events. If it is not zero, counts are lower limits.
     pub lost: u64,
     /// The verdicts, in the order of the options.
     pub verdicts: Vec<Verdict>,
@@ -141,47 +144,47 @@ pub enum BudgetError {
     /// The recorder did not finish.
     #[error("the wall is unknown, because a recorder was killed before it finished: record again")]
     NoWall,
-    /// No critical path.
+    /// The critical path is unknown.
     #[error("--max-critical-tax needs a complete command: record one without -p or -a")]
     NoCriticalPath,
 }
 
-/// The budget with a limit.
-type OfLimit = fn(u64) -> Budget;
+/// Makes the budget from its limit.
+type MakeBudget = fn(u64) -> Budget;
 
-/// A count in sums over launches.
-type OfSums = fn(&Summary) -> u64;
+/// Returns one count from the sums over launches.
+type CountOf = fn(&Summary) -> u64;
 
 /// Checks the recordings of a command, all runs of the same version. The advice is about the first of them.
 ///
 /// # Errors
-/// When a budget limits what the recordings do not contain.
+/// When the recordings do not contain what a budget limits.
 pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check, BudgetError> {
     let suspects = Suspects { runs, advices };
     let mut verdicts = Vec::new();
-    let all: [(Option<u64>, OfLimit, OfSums); 3] = [
+    let all: [(Option<u64>, MakeBudget, CountOf); 3] = [
         (budgets.launches, Budget::Launches, |sums| sums.count),
         (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| {
             sums.forks_without_exec
         }),
         (budgets.failed_execs, Budget::FailedExecs, |sums| sums.failed_execs),
     ];
-    for (limit, budget, of) in all {
-        verdicts.extend(limit.map(|limit| suspects.limit(budget(limit), limit, |_| true, of)));
+    for (limit, budget, count) in all {
+        verdicts.extend(limit.map(|limit| suspects.limit(budget(limit), limit, |_| true, count)));
     }
     for each in &budgets.per_command {
-        let is_meant = |key: &Key| matches(&each.glob, &key.command);
+        let is_limited = |key: &Key| matches(&each.glob, &key.command);
         let budget = Budget::Command(each.name.clone(), each.most);
-        verdicts.push(suspects.limit(budget, each.most, is_meant, |sums| sums.count));
+        verdicts.push(suspects.limit(budget, each.most, is_limited, |sums| sums.count));
     }
-    if let Some(most) = budgets.per_line {
-        verdicts.push(per_line(&suspects, most)?);
+    if let Some(max) = budgets.per_line {
+        verdicts.push(per_line(&suspects, max)?);
     }
-    if let Some(most) = budgets.critical_tax {
-        verdicts.push(critical_tax(&suspects, most)?);
+    if let Some(max) = budgets.critical_tax {
+        verdicts.push(critical_tax(&suspects, max)?);
     }
-    if let Some(most) = budgets.wall {
-        verdicts.push(wall(&suspects, most)?);
+    if let Some(max) = budgets.wall {
+        verdicts.push(wall(&suspects, max)?);
     }
     Ok(Check {
         command: runs.first().map(|run| run.command.clone()).unwrap_or_default(),
@@ -191,15 +194,15 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check
     })
 }
 
-/// Checks the line that makes most launches. All lines above the budget are culprits.
-fn per_line(suspects: &Suspects<'_>, most: u64) -> Result<Verdict, BudgetError> {
+/// Checks the line that makes the most launches. All lines above the budget are culprits.
+fn per_line(suspects: &Suspects<'_>, max: u64) -> Result<Verdict, BudgetError> {
     if !suspects.runs.iter().any(|run| run.has_places) {
         return Err(BudgetError::NoLines);
     }
     let lines = suspects.by_line(|_| true, |sums| sums.count);
     let above: Vec<_> = lines
         .iter()
-        .filter(|line| line.place.is_some() && line.count > most)
+        .filter(|line| line.place.is_some() && line.count > max)
         .cloned()
         .collect();
     let largest = lines
@@ -209,68 +212,68 @@ fn per_line(suspects: &Suspects<'_>, most: u64) -> Result<Verdict, BudgetError> 
         .max();
     let largest = largest.unwrap_or_default();
     Ok(Verdict {
-        budget: Budget::Line(most),
+        budget: Budget::Line(max),
         measured: Measured::Count(Count::of(vec![largest])),
         is_exceeded: !above.is_empty(),
-        culprits: suspects.advised(above, removes_launches),
+        culprits: suspects.with_advice(above, removes_launches),
     })
 }
 
-fn critical_tax(suspects: &Suspects<'_>, most: f64) -> Result<Verdict, BudgetError> {
+fn critical_tax(suspects: &Suspects<'_>, max: f64) -> Result<Verdict, BudgetError> {
     let share = |run: &Run| {
         let wall = run.wall.filter(|wall| wall.0 > 0).ok_or(BudgetError::NoWall)?;
         let tax = run.all.critical_tax.ok_or(BudgetError::NoCriticalPath)?;
         Ok(tax.0 as f64 / wall.0 as f64)
     };
     let shares: Vec<f64> = suspects.runs.iter().map(share).collect::<Result<_, _>>()?;
-    Ok(suspects.limit_time(Budget::CriticalTax(most), most, &shares))
+    Ok(suspects.limit_time(Budget::CriticalTax(max), max, &shares))
 }
 
-fn wall(suspects: &Suspects<'_>, most: Nanos) -> Result<Verdict, BudgetError> {
+fn wall(suspects: &Suspects<'_>, max: Nanos) -> Result<Verdict, BudgetError> {
     let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64).ok_or(BudgetError::NoWall);
     let walls: Vec<f64> = suspects.runs.iter().map(wall).collect::<Result<_, _>>()?;
-    Ok(suspects.limit_time(Budget::Wall(most), most.0 as f64, &walls))
+    Ok(suspects.limit_time(Budget::Wall(max), max.0 as f64, &walls))
 }
 
 impl Suspects<'_> {
-    /// Checks a count of the launches that are meant.
+    /// Checks the count of the launches that `is_limited` accepts.
     fn limit(
         &self,
         budget: Budget,
-        most: u64,
-        is_meant: impl Fn(&Key) -> bool,
-        of: impl Fn(&Summary) -> u64,
+        max: u64,
+        is_limited: impl Fn(&Key) -> bool,
+        count: impl Fn(&Summary) -> u64,
     ) -> Verdict {
-        let of_run = |run: &Run| {
-            let meant = run.launches.iter().filter(|(key, _)| is_meant(key));
-            meant.map(|(_, sums)| of(sums)).sum()
+        let count_in_run = |run: &Run| {
+            let limited = run.launches.iter().filter(|(key, _)| is_limited(key));
+            limited.map(|(_, sums)| count(sums)).sum()
         };
-        let count = Count::of(self.runs.iter().map(of_run).collect());
-        let is_exceeded = count.median > most;
+        let total = Count::of(self.runs.iter().map(count_in_run).collect());
+        let is_exceeded = total.median > max;
         let lowers = match budget {
             Budget::FailedExecs(_) => removes_failed_execs,
             _ => removes_launches,
         };
         let culprits = if is_exceeded {
-            self.advised(worst(self.by_line(is_meant, of)), lowers)
+            self.with_advice(worst(self.by_line(is_limited, count)), lowers)
         } else {
             Vec::new()
         };
         Verdict {
             budget,
-            measured: Measured::Count(count),
+            measured: Measured::Count(total),
             is_exceeded,
             culprits,
         }
     }
 
     /// Checks a time or a share, given for each run.
-    fn limit_time(&self, budget: Budget, most: f64, values: &[f64]) -> Verdict {
+    fn limit_time(&self, budget: Budget, max: f64, values: &[f64]) -> Verdict {
         let interval = interval(values);
-        let is_exceeded = interval.low > most;
+        let is_exceeded = interval.low > max;
         let culprits = if is_exceeded {
             let lines = self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0);
-            self.advised(worst(lines), |_| true)
+            self.with_advice(worst(lines), |_| true)
         } else {
             Vec::new()
         };
@@ -283,7 +286,8 @@ impl Suspects<'_> {
     }
 }
 
-/// Returns the interval of the mean of several runs. A single run has the drift between runs that predictions assume.
+/// Returns the confidence interval of the mean of several runs. For a single run, its width is the
+/// drift between runs that predictions assume.
 fn interval(values: &[f64]) -> Interval {
     mean_interval(values).unwrap_or_else(|| {
         let value = values.first().copied().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Edges of ninja that launches were made for, from a recording.
+//! The ninja edges that launches were made for, as recorded.
 
 use std::collections::HashMap;
 
 use spawnscope_data::event::LaunchId;
 use spawnscope_data::rows::Recording;
 
-/// Outputs of an edge that are looked at.
+/// Maximum number of outputs of an edge that are used.
 const MAX_OUTPUTS: usize = 64;
 
 /// The outputs of each launch's edge.
@@ -25,12 +25,13 @@ impl<'a> Edges<'a> {
         Edges { by_launch }
     }
 
-    /// Returns the outputs of a launch's edge; none if it was not made for one.
+    /// Returns the outputs of a launch's edge. Empty if the launch was not made for an edge.
     pub(super) fn outputs(&self, launch: LaunchId) -> &[&'a [u8]] {
         self.by_launch.get(&launch).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a file that a compiler was given is an output of a launch's edge. The two may be relative to different directories.
+    /// Whether the output file of a compiler is an output of a launch's edge. The two paths may be
+    /// relative to different directories.
     pub(super) fn makes(&self, launch: LaunchId, file: &[u8]) -> bool {
         let file = file.strip_prefix(b"./").unwrap_or(file);
         let outputs = self.outputs(launch).iter();
@@ -40,7 +41,7 @@ impl<'a> Edges<'a> {
     }
 }
 
-/// Whether a path ends with another one.
+/// Whether a path ends with all components of another path.
 fn is_end_of(end: &[u8], path: &[u8]) -> bool {
     let before = path.strip_suffix(end);
     before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))

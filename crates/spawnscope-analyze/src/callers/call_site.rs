@@ -1,5 +1,6 @@
-//! Picks the frame of a call chain that is reported as the call site, and formats it: the innermost frame that the user can change.
-//! Libraries that every launch goes through are skipped.
+//! Selects the frame of a call chain that is reported as the call site, and formats it. The call
+//! site is the innermost frame whose code the user can change, so libraries that every launch goes
+//! through are skipped.
 
 use crate::frames::{Frame, Frames, is_standard_library};
 use crate::launch::{Launch, base_name, is_version_of};
@@ -15,37 +16,41 @@ pub enum Detail {
     Function,
 }
 
-/// A place in a program that requested launches. Unknown fields are `None`.
+/// The code that requested launches. Unknown fields are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
     /// The language of the code.
     pub language: Language,
     /// The source file, as in the call chain.
     pub file: Option<Vec<u8>>,
-    /// The line in it, from 1.
+    /// The line in the file or script, from 1.
     pub line: Option<u32>,
-    /// The function; in a makefile the target. `None` if it is unknown, outside of all functions, and for a line that makes several targets.
+    /// The function, or the target of a makefile. `None` if it is unknown, if the code is outside
+    /// of all functions, or if the line makes several targets.
     pub function: Option<Vec<u8>>,
-    /// The ELF file that contains the machine code; of a generated makefile, its template.
+    /// The ELF file that contains the machine code; for a generated makefile, the template that it
+    /// was generated from.
     pub module: Option<Vec<u8>>,
-    /// The address in that file, when the function is unknown.
+    /// The address in `module`, if neither function nor file is known.
     pub address: Option<u64>,
     /// The program that ran the script, when no file is known.
     pub program: Option<Vec<u8>>,
-    /// The line of a script given with `-c` that requested the launch; the first line at function precision. Truncated, so that scripts
-    /// with the same beginning share one call site.
+    /// The line that requested the launch, in a script that was given with `-c`; with
+    /// `Detail::Function`, the first line of the script. Truncated, so that scripts with the same
+    /// beginning share one call site.
     pub text: Option<Vec<u8>>,
     /// Whether another file of the recording has the same base name. Labels then contain the whole path.
     pub(crate) has_namesake: bool,
 }
 
-/// The place of a rule that make knows without a makefile.
-const BUILT_IN: &[u8] = b"built-in rule of make";
+/// How the call site of a rule that is built into make is shown.
+const BUILT_IN_RULE: &[u8] = b"built-in rule of make";
 
-/// Maximum length of a script line, in bytes.
+/// Maximum length of `CallSite::text`, in bytes.
 const MAX_TEXT: usize = 48;
 
-/// Name prefixes of libraries that launch on behalf of others: the C library, the loader, Python itself.
+/// Prefixes of the names of libraries that launch on behalf of other code: the C library, the
+/// loader, Python itself.
 const RUNTIME_LIBRARIES: [&[u8]; 9] = [
     b"libc.so",
     b"libc-",
@@ -57,9 +62,10 @@ const RUNTIME_LIBRARIES: [&[u8]; 9] = [
     b"_posixsubprocess",
     b"[vdso]",
 ];
-/// Name prefixes of interpreters. Their functions do not identify the script.
+/// Names of interpreters, without a version. A function of an interpreter does not identify the
+/// script.
 const INTERPRETERS: [&[u8]; 6] = [b"bash", b"dash", b"sh", b"busybox", b"python", b"perl"];
-/// Functions of a C library that is linked statically into the program.
+/// Functions of the C library that launch. They identify a C library that is linked statically.
 const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"fork",
     b"__fork",
@@ -84,29 +90,35 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"_IO_new_proc_open",
 ];
 
-/// Beginnings of the functions of Go's packages between a program and the system call.
+/// Prefixes of functions in Go's packages that are called between the program and the system call.
 const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"os/exec.", b"internal/"];
 
 impl CallSite {
-    /// Returns the call site of a launch. `None` when no call chain shows it. `given` is the script that its shell was given with `-c`.
+    /// Returns the call site of a launch. `None` if no call chain shows it. `inline_script` is the
+    /// script that the launching shell was given with `-c`.
     pub(super) fn of(
         forest: &Forest<'_>,
         launch: &Launch<'_>,
-        given: Option<&[u8]>,
+        inline_script: Option<&[u8]>,
         detail: Detail,
     ) -> Option<CallSite> {
         let script = in_script(forest.frames(launch.script_stack), detail);
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
-        Some(CallSite::of_frame(&frame, launch.birth_command.name, given, detail))
+        Some(CallSite::from_frame(
+            &frame,
+            launch.birth_command.name,
+            inline_script,
+            detail,
+        ))
     }
 
-    fn of_frame(frame: &Frame<'_>, program: &[u8], given: Option<&[u8]>, detail: Detail) -> CallSite {
+    fn from_frame(frame: &Frame<'_>, program: &[u8], inline_script: Option<&[u8]>, detail: Detail) -> CallSite {
         let has_name = frame.function.is_some() || frame.file.is_some();
         let line = match detail {
             Detail::Line => frame.line,
             Detail::Function => Some(1),
         };
-        let is_given = frame.language.is_script() && frame.file.is_none();
+        let is_inline = frame.language.is_script() && frame.file.is_none();
         CallSite {
             language: frame.language,
             file: frame.file.map(<[u8]>::to_vec),
@@ -114,8 +126,10 @@ impl CallSite {
             function: frame.function.map(<[u8]>::to_vec),
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
-            program: is_given.then(|| program.to_vec()),
-            text: given.filter(|_| is_given).and_then(|given| beginning(given, line?)),
+            program: is_inline.then(|| program.to_vec()),
+            text: inline_script
+                .filter(|_| is_inline)
+                .and_then(|inline_script| beginning(inline_script, line?)),
             has_namesake: false,
         }
     }
@@ -131,11 +145,11 @@ impl CallSite {
             (Some(file), Some(call)) if self.line.is_none() => [call, b" in ".to_vec(), file].concat(),
             (Some(file), Some(call)) => [file, b" in ".to_vec(), call].concat(),
             (Some(file), None) => file,
-            (None, call) => self.in_module(call),
+            (None, call) => self.module_label(call),
         }
     }
 
-    /// Formats the call site without the function, if a file is known.
+    /// Formats the call site without the function if the file is known, otherwise like `label`.
     #[must_use]
     pub fn short_label(&self) -> Vec<u8> {
         self.file_and_line().unwrap_or_else(|| self.label())
@@ -147,14 +161,14 @@ impl CallSite {
         match (shown, self.line) {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
-            (None, None) if self.language == Language::Make => Some(BUILT_IN.to_vec()),
+            (None, None) if self.language == Language::Make => Some(BUILT_IN_RULE.to_vec()),
             // A script given as an argument has no file.
-            (None, line) => self.in_given_script(line),
+            (None, line) => self.inline_script_label(line),
         }
     }
 
     /// Formats a script without a file: `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line 3`.
-    fn in_given_script(&self, line: Option<u32>) -> Option<Vec<u8>> {
+    fn inline_script_label(&self, line: Option<u32>) -> Option<Vec<u8>> {
         let program = self.program.as_deref()?;
         let line = line.filter(|line| self.text.is_none() || *line > 1);
         let line = line.map(|line| format!(" line {line}")).unwrap_or_default();
@@ -172,7 +186,7 @@ impl CallSite {
         Some([function, b"()"].concat())
     }
 
-    fn in_module(&self, call: Option<Vec<u8>>) -> Vec<u8> {
+    fn module_label(&self, call: Option<Vec<u8>>) -> Vec<u8> {
         let module = self.module.as_deref().map(base_name);
         match (call, module, self.address) {
             (Some(call), Some(module), _) => [&call, b" in ".as_slice(), module].concat(),
@@ -192,17 +206,19 @@ fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     if line.len() <= MAX_TEXT {
         return (!line.is_empty()).then(|| line.to_vec());
     }
-    // A character is not cut: the bytes after its first one begin with the bits 10.
+    // Does not cut a character: in UTF-8, all bytes of a character except the first begin with the
+    // bits 10.
     let end = (0..=MAX_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
     let end = end.unwrap_or_default();
     Some([&line[..end], "…".as_bytes()].concat())
 }
 
-/// Returns the innermost frame outside of the language's standard library, or the innermost one if all are in it. If that function has no
-/// known line, its caller in the same file is more precise.
+/// Returns the innermost frame outside of the language's standard library, or the innermost frame
+/// if all are in the library. If its line is unknown, returns its caller in the same file, which is
+/// more precise.
 fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     let mut innermost = None;
-    let mut frames = frames.filter(says_where);
+    let mut frames = frames.filter(has_position);
     while let Some(frame) = frames.next() {
         if !is_standard_library(&frame) {
             let lacks_line = detail == Detail::Line && frame.line.is_none() && frame.file.is_some();
@@ -215,19 +231,24 @@ fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     innermost
 }
 
-/// Returns the innermost frame outside of the C library and of interpreters. If only an interpreter is left, its frame.
+/// Returns the innermost frame outside of the C library and of interpreters or, if there is none,
+/// the innermost frame of an interpreter.
 fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
-    let own = |frame: &Frame<'_>| says_where(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
-    outside.or_else(|| frames.clone().find(own))
+    let is_candidate =
+        |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
+    let outside = frames
+        .clone()
+        .find(|frame| is_candidate(frame) && !is_interpreter(frame));
+    outside.or_else(|| frames.clone().find(is_candidate))
 }
 
-fn says_where(frame: &Frame<'_>) -> bool {
+fn has_position(frame: &Frame<'_>) -> bool {
     frame.file.is_some() || frame.function.is_some() || frame.line.is_some() || frame.module.is_some()
 }
 
-/// Whether a frame is in the standard library of Go or Rust, which launches on behalf of others. Go's functions have the names of their
-/// packages, which a module's own functions never have; Rust's files have the path of the build that made the library.
+/// Whether a frame is in the standard library of Go or Rust, which launches on behalf of other
+/// code. Names of Go functions start with their package; Rust's library files have the path of the
+/// build that made the library.
 fn is_library_of_language(frame: &Frame<'_>) -> bool {
     let (file, function) = (frame.file.unwrap_or_default(), frame.function.unwrap_or_default());
     let is_go = file.ends_with(b".go") || file.ends_with(b".s");
@@ -235,6 +256,7 @@ fn is_library_of_language(frame: &Frame<'_>) -> bool {
     is_rust || (is_go && GO_PACKAGES.iter().any(|package| function.starts_with(package)))
 }
 
+/// Whether a frame is in a library, or in a function of one, that launches on behalf of other code.
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
     let is_library = frame

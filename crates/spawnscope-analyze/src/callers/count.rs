@@ -1,4 +1,5 @@
-//! The call sites of all launches of a recording, without duplicates, and the most frequent ones of a set of launches.
+//! The call sites of all launches of a recording, without duplicates, and the most frequent call
+//! sites of a set of launches.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -13,23 +14,25 @@ use spawnscope_data::rows::StackId;
 /// Maximum number of call sites reported for one set of launches.
 const MAX_SHOWN: usize = 10;
 
-/// Maximum number of scripts given with `-c` that start with the same word and are reported separately.
+/// Maximum number of inline scripts (`-c`) with the same first word that are reported separately.
 const MAX_ALIKE: u32 = 4;
 
 /// The call site of each launch of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
     call_sites: Vec<CallSite>,
-    /// By launch index.
-    of_launch: Vec<Requester>,
+    /// The requester of each launch, by index.
+    requesters: Vec<Requester>,
 }
 
-/// The data that determine a call site: both call chains, the program that ran the script, and the script given with `-c`.
+/// What determines a call site: the call chains in the script and in machine code, the program that
+/// ran the script, and the inline script (`-c`).
 type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requester {
-    /// No recorded caller: the recorder launched the command, and existing processes have no known launch.
+    /// The recorder, which launched the command, or an unknown process, for processes that existed
+    /// before the recording.
     NoCaller,
     Unknown,
     /// An index into `call_sites`.
@@ -46,16 +49,16 @@ impl Callers {
         let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
         for (index, launch) in forest.launches.iter().enumerate() {
             let script = launch.script_stack;
-            let given = script.and_then(|_| command_of(forest.launcher(index)?));
-            let chain = (script, launch.native_stack, launch.birth_command.name, given);
+            let inline_script = script.and_then(|_| command_of(forest.launcher(index)?));
+            let chain = (script, launch.native_stack, launch.birth_command.name, inline_script);
             let call_site = *by_chain.entry(chain).or_insert_with(|| {
-                let call_site = CallSite::of(forest, launch, given, detail)?;
+                let call_site = CallSite::of(forest, launch, inline_script, detail)?;
                 Some(*known.entry(call_site).or_insert_with_key(|call_site| {
                     callers.call_sites.push(call_site.clone());
                     callers.call_sites.len() as u32 - 1
                 }))
             });
-            callers.of_launch.push(match call_site {
+            callers.requesters.push(match call_site {
                 _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
                 Some(call_site) => Requester::At(call_site),
                 None => Requester::Unknown,
@@ -67,7 +70,8 @@ impl Callers {
         callers
     }
 
-    /// Merges scripts by their first word where many start with it: these are one script with different arguments.
+    /// Merges inline scripts with the same first word if there are many: they are one command with
+    /// different arguments.
     fn merge_alike(&mut self) {
         let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
         let key = |call_site: &CallSite| Some((call_site.program.clone(), call_site.first_word()?.to_vec()));
@@ -81,25 +85,26 @@ impl Callers {
         });
     }
 
-    /// Merges the targets that one line of a makefile makes, such as that of a pattern rule: one line is one call site.
+    /// Merges the targets of one line of a makefile, such as a pattern rule, because one line is
+    /// one call site.
     fn merge_targets(&mut self) {
-        type Place = (Vec<u8>, u32);
-        let place = |call_site: &CallSite| -> Option<Place> {
+        type FileAndLine = (Vec<u8>, u32);
+        let file_and_line = |call_site: &CallSite| -> Option<FileAndLine> {
             let is_make = call_site.language == Language::Make;
             is_make.then(|| Some((call_site.file.clone()?, call_site.line?)))?
         };
-        let mut targets: HashMap<Place, u32> = HashMap::new();
-        for place in self.call_sites.iter().filter_map(place) {
-            *targets.entry(place).or_default() += 1;
+        let mut targets: HashMap<FileAndLine, u32> = HashMap::new();
+        for line in self.call_sites.iter().filter_map(file_and_line) {
+            *targets.entry(line).or_default() += 1;
         }
         self.replace(|call_site| {
-            if place(call_site).is_some_and(|place| targets[&place] > 1) {
+            if file_and_line(call_site).is_some_and(|line| targets[&line] > 1) {
                 call_site.function = None;
             }
         });
     }
 
-    /// Changes call sites, and merges those that are equal then.
+    /// Changes all call sites, and merges call sites that have become equal.
     fn replace(&mut self, change: impl Fn(&mut CallSite)) {
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         let mut numbers = Vec::new();
@@ -110,7 +115,7 @@ impl Callers {
                 self.call_sites.len() as u32 - 1
             }));
         }
-        for requester in &mut self.of_launch {
+        for requester in &mut self.requesters {
             if let Requester::At(number) = requester {
                 *number = numbers[*number as usize];
             }
@@ -120,7 +125,7 @@ impl Callers {
     /// Whether the call site of any launch is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.of_launch
+        self.requesters
             .iter()
             .any(|requester| matches!(requester, Requester::At(_)))
     }
@@ -131,9 +136,10 @@ impl Callers {
         self.number_of(launch).map(|number| self.call_site(number))
     }
 
-    /// Returns the number of that call site. Equal call sites have the same number.
+    /// Returns the number of the call site of the launch at an index. Equal call sites have the
+    /// same number.
     pub(crate) fn number_of(&self, launch: usize) -> Option<u32> {
-        match self.of_launch.get(launch) {
+        match self.requesters.get(launch) {
             Some(Requester::At(call_site)) => Some(*call_site),
             _ => None,
         }
@@ -149,7 +155,7 @@ impl Callers {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         let mut unknown = 0;
         for launch in launches {
-            match self.of_launch.get(*launch as usize) {
+            match self.requesters.get(*launch as usize) {
                 Some(Requester::At(number)) => *counts.entry(*number).or_default() += 1,
                 Some(Requester::Unknown) => unknown += 1,
                 Some(Requester::NoCaller) | None => {}
@@ -177,13 +183,13 @@ fn mark_namesakes(call_sites: &mut [CallSite]) {
         .iter()
         .filter_map(|call_site| call_site.file.clone())
         .collect();
-    let mut bearers: HashMap<&[u8], u32> = HashMap::new();
+    let mut counts: HashMap<&[u8], u32> = HashMap::new();
     for file in &files {
-        *bearers.entry(base_name(file)).or_default() += 1;
+        *counts.entry(base_name(file)).or_default() += 1;
     }
     for call_site in call_sites {
         let file = call_site.file.as_deref();
-        call_site.has_namesake = file.is_some_and(|file| bearers[base_name(file)] > 1);
+        call_site.has_namesake = file.is_some_and(|file| counts[base_name(file)] > 1);
     }
 }
 
@@ -194,7 +200,7 @@ pub struct CallerCounts {
     pub largest: Vec<(CallSite, u64)>,
     /// Number of further call sites.
     pub other_call_sites: u64,
-    /// Number of launches by those.
+    /// Number of launches from the further call sites.
     pub others: u64,
     /// Number of launches without a known call site.
     pub unknown: u64,

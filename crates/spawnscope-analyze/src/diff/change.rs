@@ -1,4 +1,5 @@
-//! A number before and after, and whether it changed: counts exactly, times with the interval of the difference.
+//! A number before and after, and whether it changed. Counts are compared exactly, times by the
+//! confidence interval of their difference.
 
 use crate::phases::Phase;
 use spawnscope_data::statistics::{Interval, Resamples, mean};
@@ -6,16 +7,16 @@ use spawnscope_data::statistics::{Interval, Resamples, mean};
 /// A count over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The smallest.
+    /// The smallest count.
     pub low: u64,
-    /// The median, the lower one of two.
+    /// The median; the lower middle one for an even number of runs.
     pub median: u64,
-    /// The largest.
+    /// The largest count.
     pub high: u64,
 }
 
 impl Count {
-    /// Summarises one count per run.
+    /// Summarizes the counts of all runs.
     #[must_use]
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
@@ -28,7 +29,7 @@ impl Count {
         }
     }
 
-    /// Whether all runs agree.
+    /// Whether all runs have the same count.
     #[must_use]
     pub fn is_exact(self) -> bool {
         self.low == self.high
@@ -38,20 +39,20 @@ impl Count {
 /// A count before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountChange {
-    /// Before.
+    /// The count on the older side.
     pub before: Count,
-    /// After.
+    /// The count on the newer side.
     pub after: Count,
 }
 
 impl CountChange {
-    /// Whether every run after differs from every run before in the same direction.
+    /// Whether all runs after have a larger count than all runs before, or all have a smaller one.
     #[must_use]
     pub fn is_change(&self) -> bool {
         self.before.high < self.after.low || self.after.high < self.before.low
     }
 
-    /// The difference of the medians.
+    /// Returns the difference of the medians.
     #[must_use]
     pub fn difference(&self) -> i64 {
         self.after.median.cast_signed() - self.before.median.cast_signed()
@@ -61,11 +62,12 @@ impl CountChange {
 /// A time before and after, as means over the runs in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeChange {
-    /// Before. `None` when it is unknown in a run.
+    /// The mean of the older side. `None` if the time is unknown in any run.
     pub before: Option<f64>,
-    /// After.
+    /// The mean of the newer side. `None` if the time is unknown in any run.
     pub after: Option<f64>,
-    /// The difference. `None` with a single run on a side, because change and noise then cannot be distinguished.
+    /// The difference. `None` if a side has only one run, because a change cannot be distinguished
+    /// from noise then.
     pub difference: Option<Interval>,
 }
 
@@ -81,13 +83,13 @@ impl TimeChange {
         }
     }
 
-    /// The difference of the means. `None` when a time is unknown.
+    /// Returns the difference of the means. `None` when a time is unknown.
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         Some(self.after? - self.before?)
     }
 
-    /// Whether the difference is larger than the noise of the runs. `None` with a single run on a side.
+    /// Whether the difference exceeds the noise between runs. `None` if a side has only one run.
     #[must_use]
     pub fn is_change(&self) -> Option<bool> {
         self.difference.map(|difference| !difference.contains_zero())

@@ -1,6 +1,7 @@
-//! Compares recordings of two versions of a command: which launches were added, removed and changed. Counts are exact. Times have intervals
-//! if both sides have several runs. `normalise` and `matching` decide which launches are the same, and `change` decides which differences
-//! are noise.
+//! Compares recordings of two versions of a command: which launches were added, removed and
+//! changed. Counts are exact. Times have confidence intervals if both sides have several runs.
+//! `normalise` and `matching` decide which launches are the same, and `change` decides which
+//! differences are noise.
 
 mod change;
 mod matching;
@@ -18,12 +19,13 @@ use spawnscope_data::statistics::Resamples;
 use crate::phases::Phase;
 use crate::summary::Summary;
 
-/// A time of one group of launches is a change only from this share of the wall on: with many groups, some intervals exclude zero by chance.
+/// A group's change in time is reported only if it is at least this share of the wall. With many
+/// groups, some intervals exclude zero by chance.
 const MIN_SHARE: f64 = 0.01;
-/// The constants that stand for the cost of a launch on a machine.
-const COSTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
-/// Machine constants that differ by more than this share are reported.
-const MIN_CONSTANT: f64 = 0.2;
+/// The machine constants that represent the cost of a launch.
+const COST_CONSTANTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
+/// Machine constants are reported if they differ by more than this share.
+const MIN_CONSTANT_CHANGE: f64 = 0.2;
 
 /// The difference between two sides.
 #[derive(Clone, Debug)]
@@ -32,17 +34,17 @@ pub struct Diff {
     pub runs: [usize; 2],
     /// Arguments of the command before and after.
     pub commands: [Vec<Vec<u8>>; 2],
-    /// Lost events before and after. Counts are lower limits if there are any.
+    /// Number of lost events before and after. If it is not zero, counts are lower limits.
     pub lost: [u64; 2],
     /// Conditions that differ between the runs.
     pub conditions: Vec<Condition>,
     /// The wall.
     pub wall: TimeChange,
-    /// All launches.
+    /// Number of launches.
     pub launches: CountChange,
-    /// Forks without an exec.
+    /// Number of forks without an exec.
     pub forks_without_exec: CountChange,
-    /// Failed execs.
+    /// Number of failed execs.
     pub failed_execs: CountChange,
     /// Times of all launches.
     pub times: Times,
@@ -52,7 +54,8 @@ pub struct Diff {
     pub rows: Vec<Row>,
 }
 
-/// A condition that differs between the sides. It changes times too, in addition to the change that is compared.
+/// A condition that differs between the sides, and affects times in addition to the compared
+/// change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// The number of CPUs.
@@ -61,7 +64,7 @@ pub enum Condition {
     Architecture(String, String),
     /// A constant of the machine, in nanoseconds.
     Constant(Constant, f64, f64),
-    /// Script lines are known on one side only; this one lacks them.
+    /// Script lines are unknown on this side, and known on the other.
     NoLines(Side),
     /// A recording of this side is incomplete.
     Incomplete(Side),
@@ -79,20 +82,20 @@ pub enum Side {
 /// What happened to a group of launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Only the newer recordings have it.
+    /// Only the newer recordings contain the group.
     Added,
-    /// Only the older recordings have it.
+    /// Only the older recordings contain the group.
     Removed,
-    /// Both have it, and a count or a time differs.
+    /// Both sides contain the group, and a count or a time differs.
     Changed,
-    /// Both have it, and nothing differs beyond the noise.
+    /// Both sides contain the group, and no difference exceeds the noise.
     Same,
 }
 
 /// A group of launches that do the same.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What happened to it.
+    /// What happened to the group.
     pub kind: Kind,
     /// The program.
     pub command: Vec<u8>,
@@ -100,20 +103,21 @@ pub struct Row {
     pub arguments: Option<Vec<u8>>,
     /// The program of the parent.
     pub parent: Vec<u8>,
-    /// Where the older recordings requested it.
+    /// The call site in the older recordings.
     pub place_before: Option<Place>,
-    /// Where the newer recordings requested it.
+    /// The call site in the newer recordings.
     pub place_after: Option<Place>,
     /// Number of launches.
     pub count: CountChange,
-    /// Failed execs.
+    /// Number of failed execs.
     pub failed_execs: CountChange,
-    /// Times.
+    /// Times of the launches.
     pub times: Times,
 }
 
 impl Row {
-    /// Where it is requested now, or was before.
+    /// Returns the call site in the newer recordings, or in the older recordings if the newer have
+    /// none.
     #[must_use]
     pub fn place(&self) -> Option<&Place> {
         self.place_after.as_ref().or(self.place_before.as_ref())
@@ -149,31 +153,32 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     }
 }
 
-fn each<T>(runs: &[Run], of: impl Fn(&Run) -> T) -> Vec<T> {
-    runs.iter().map(of).collect()
+fn each<T>(runs: &[Run], value: impl Fn(&Run) -> T) -> Vec<T> {
+    runs.iter().map(value).collect()
 }
 
 /// The sums of each run of both sides.
 type Sums = [Vec<Option<Summary>>; 2];
 
-fn counts(sums: &Sums, of: impl Fn(&Summary) -> u64) -> CountChange {
+fn counts(sums: &Sums, count: impl Fn(&Summary) -> u64) -> CountChange {
     let [before, after] = [0, 1].map(|side| {
-        let counts = sums[side].iter().map(|sums| sums.as_ref().map_or(0, &of));
+        let counts = sums[side].iter().map(|sums| sums.as_ref().map_or(0, &count));
         Count::of(counts.collect())
     });
     CountChange { before, after }
 }
 
-/// Compares a time. A run without such launches spends no time on them; a run with launches of unknown time spends an unknown one.
-fn time(resamples: &Resamples, sums: &Sums, of: impl Fn(&Summary) -> Option<Nanos>) -> TimeChange {
-    let of_side = |side: usize| {
+/// Compares a time. It is zero in a run without such launches, and unknown in a run whose launches
+/// have an unknown time.
+fn time(resamples: &Resamples, sums: &Sums, time_of: impl Fn(&Summary) -> Option<Nanos>) -> TimeChange {
+    let times_of_side = |side: usize| {
         let times = sums[side].iter().map(|sums| match sums {
-            Some(sums) => of(sums).map(|time| time.0 as f64),
+            Some(sums) => time_of(sums).map(|time| time.0 as f64),
             None => Some(0.0),
         });
         times.collect::<Vec<Option<f64>>>()
     };
-    TimeChange::of(resamples, &of_side(0), &of_side(1))
+    TimeChange::of(resamples, &times_of_side(0), &times_of_side(1))
 }
 
 fn times(resamples: &Resamples, sums: &Sums) -> Times {
@@ -222,7 +227,8 @@ fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Op
     }
 }
 
-/// The largest change on the critical path first, then the largest change of the count. Names decide between equals.
+/// Returns the sort key: the largest change on the critical path first, then the largest change of
+/// the count, then by name.
 fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<Place>) {
     let critical = row.times.critical.value().unwrap_or_default().abs();
     (
@@ -245,7 +251,11 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     if old.arch != new.arch {
         conditions.push(Condition::Architecture(old.arch.clone(), new.arch.clone()));
     }
-    for constant in old.calibration.iter().filter(|constant| COSTS.contains(&constant.what)) {
+    for constant in old
+        .calibration
+        .iter()
+        .filter(|constant| COST_CONSTANTS.contains(&constant.what))
+    {
         let other = new.calibration.iter().find(|other| other.what == constant.what);
         if let Some(other) = other.filter(|other| differs(constant, other)) {
             conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));
@@ -263,13 +273,14 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     conditions
 }
 
-/// Whether a constant differs by more than its own spread.
+/// Whether a constant differs clearly: by more than `MIN_CONSTANT_CHANGE`, and without overlap of
+/// the measured intervals.
 fn differs(before: &Calibration, after: &Calibration) -> bool {
     let (less, more) = if before.ns < after.ns {
         (before, after)
     } else {
         (after, before)
     };
-    let is_apart = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
-    less.ns > 0.0 && more.ns > (1.0 + MIN_CONSTANT) * less.ns && is_apart
+    let has_no_overlap = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
+    less.ns > 0.0 && more.ns > (1.0 + MIN_CONSTANT_CHANGE) * less.ns && has_no_overlap
 }

@@ -1,20 +1,21 @@
-//! Removes from arguments what differs between two runs of the same command: numbers, hashes, temporary names, process ids. Two launches
-//! with equal normalised arguments do the same in both runs.
+//! Removes from arguments what differs between two runs of the same command: numbers, hashes,
+//! temporary names, process ids. Launches of two runs with equal normalised arguments do the same.
 
 use crate::launch::base_name;
 
-/// Replaces a number or a hash.
-const ANY: u8 = b'#';
-/// Replaces the name of a temporary file.
-const TEMPORARY: u8 = b'*';
-/// Directories for temporary files. The name directly below them is not kept.
-const DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
-/// A hexadecimal word of at least this many digits is a hash. A shorter one may be a word.
-const HASH_DIGITS: usize = 7;
-/// Longer arguments are cut, so that a megabyte is not kept as a key.
+/// The replacement for a number or a hash.
+const PLACEHOLDER: u8 = b'#';
+/// The replacement for the name of a temporary file.
+const TEMPORARY_NAME: u8 = b'*';
+/// Directories for temporary files. The name directly below them is replaced.
+const TEMPORARY_DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
+/// A hexadecimal string of at least this many digits is a hash. A shorter string may be a word.
+const MIN_HASH_DIGITS: usize = 7;
+/// Maximum length of normalised arguments. Longer arguments are truncated, since they are kept as
+/// keys.
 const MAX_BYTES: usize = 1_024;
 
-/// Joins the normalised arguments with spaces, without the first, which names the program.
+/// Joins the normalised arguments with spaces. Leaves out the first argument, the program's name.
 #[must_use]
 pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();
@@ -40,7 +41,10 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
     let mut normal = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        if let Some(directory) = DIRECTORIES.iter().find(|directory| text[at..].starts_with(directory)) {
+        if let Some(directory) = TEMPORARY_DIRECTORIES
+            .iter()
+            .find(|directory| text[at..].starts_with(directory))
+        {
             normal.extend_from_slice(directory);
             at += directory.len();
             at += push_temporary_name(&mut normal, &text[at..]);
@@ -56,7 +60,8 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
     normal
 }
 
-/// Whether the argument is a letter with a number that means something: `-O2`, `-j8`, `-m32`.
+/// Whether the argument is an option of one letter with a number that must be kept: `-O2`, `-j8`,
+/// `-m32`.
 fn is_short_option(text: &[u8]) -> bool {
     let [b'-', letter, digits @ ..] = text else {
         return false;
@@ -73,17 +78,18 @@ fn word_at(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Adds a word without its numbers. A word that is a hash, or a name that `mktemp` made, is removed as a whole.
+/// Adds a word with its numbers replaced. A hash, or a random name from `mktemp`, is replaced as a
+/// whole.
 fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
     if is_hash(word) || (ends_with_tmp(normal) && is_random(word)) {
-        normal.push(ANY);
+        normal.push(PLACEHOLDER);
         return;
     }
     for byte in word {
         if !byte.is_ascii_digit() {
             normal.push(*byte);
-        } else if normal.last() != Some(&ANY) {
-            normal.push(ANY);
+        } else if normal.last() != Some(&PLACEHOLDER) {
+            normal.push(PLACEHOLDER);
         }
     }
 }
@@ -93,10 +99,10 @@ fn is_hash(word: &[u8]) -> bool {
     let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
     let has_digit = word.iter().any(u8::is_ascii_digit);
     let is_address = word.strip_prefix(b"0x").is_some_and(is_hexadecimal);
-    is_address || (word.len() >= HASH_DIGITS && has_digit && is_hexadecimal(word))
+    is_address || (word.len() >= MIN_HASH_DIGITS && has_digit && is_hexadecimal(word))
 }
 
-/// Whether the text ends with `tmp.`, after which `mktemp` puts a random name.
+/// Whether the text ends with `tmp.` or similar, to which `mktemp` appends a random name.
 fn ends_with_tmp(normal: &[u8]) -> bool {
     normal.ends_with(b"tmp.") || normal.ends_with(b"tmp_") || normal.ends_with(b"tmp-")
 }
@@ -105,18 +111,20 @@ fn is_random(word: &[u8]) -> bool {
     word.len() >= 6
 }
 
-/// Adds a `*` for the first component of a path below a temporary directory, and its suffix, such as `.s`. Returns its length.
+/// Adds a `*` for the name of a temporary file, and the suffix of the name, such as `.s`. Returns
+/// the length of the path that it replaces.
 fn push_temporary_name(normal: &mut Vec<u8>, rest: &[u8]) -> usize {
     let is_end = |byte: &u8| b"/ '\":;,)".contains(byte);
     let length = rest.iter().position(is_end).unwrap_or(rest.len());
     if length > 0 {
-        normal.push(TEMPORARY);
+        normal.push(TEMPORARY_NAME);
         normal.extend_from_slice(suffix(base_name(&rest[..length])));
     }
     length
 }
 
-/// The suffix of a file name if it is short and has only letters, so that it is not itself random: `.s`, `.sock`.
+/// Returns the suffix of a file name, such as `.s` or `.sock`. Returns nothing if the suffix may be
+/// random, because it is long or does not consist of lower-case letters.
 fn suffix(name: &[u8]) -> &[u8] {
     let dot = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0);
     let suffix = dot.map_or(&name[name.len()..], |dot| &name[dot..]);
@@ -133,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_differ_between_runs_are_removed() {
+    fn parts_that_differ_between_runs_are_replaced() {
         for (before, after, normal) in [
             (
                 "usr/share/doc/section0/file0",
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_name_the_work_are_kept() {
+    fn parts_that_do_not_differ_between_runs_are_kept() {
         for same in ["-O2", "-j8", "--verbose", "Makefile", "facade", "src/main.c", "a b"] {
             assert_eq!(text(same), same);
         }
@@ -164,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_argument_is_the_programs_name() {
+    fn the_first_argument_is_left_out() {
         assert_eq!(arguments([b"/bin/mv".as_slice(), b"a1", b"b2"].into_iter()), b"a# b#");
         assert_eq!(arguments(std::iter::empty()), b"");
         assert!(arguments([b"x".as_slice(), &[b'y'; 5_000]].into_iter()).len() <= MAX_BYTES);

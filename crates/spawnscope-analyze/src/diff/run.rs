@@ -1,4 +1,5 @@
-//! One recording, reduced to what a comparison needs: its launches under keys that another run of the same command also has.
+//! One recording, reduced to what a comparison needs: sums over its launches, by keys that are the
+//! same in another run of the command.
 
 use std::collections::HashMap;
 
@@ -17,24 +18,26 @@ use spawnscope_data::rows::{Origin, Recording};
 pub struct Key {
     /// The program, `(bash)` for a fork without an exec.
     pub command: Vec<u8>,
-    /// Its arguments without numbers and temporary names.
+    /// The normalised arguments.
     pub arguments: Vec<u8>,
-    /// Where it was requested.
+    /// The call site.
     pub place: Option<Place>,
     /// The program of the parent.
     pub parent: Vec<u8>,
 }
 
-/// A call site as two checkouts of the same sources share it: without the directory of the file.
+/// A call site without the directory of its file, so that two checkouts of the same sources have
+/// the same call sites.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Base name of the file, or the description of a call site without a file.
+    /// Base name of the file; for a call site without a file, its normalised label.
     pub file: Vec<u8>,
     /// The line.
     pub line: Option<u32>,
     /// The function.
     pub function: Option<Vec<u8>>,
-    /// The file as recorded. It may differ between two recordings, so it is not compared.
+    /// The path of the file as recorded. It is not compared, because it may differ between two
+    /// recordings.
     pub path: FilePath,
 }
 
@@ -67,7 +70,7 @@ impl Ord for FilePath {
 }
 
 impl Place {
-    /// Returns the place of a call site.
+    /// Reduces a call site.
     #[must_use]
     pub fn of(call_site: &CallSite) -> Place {
         Place {
@@ -81,7 +84,7 @@ impl Place {
         }
     }
 
-    /// Formats the place: `unpack.sh:20`.
+    /// Formats the file and the line: `unpack.sh:20`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         match self.line {
@@ -98,15 +101,15 @@ pub struct Run {
     pub command: Vec<Vec<u8>>,
     /// The wall. `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
-    /// CPUs online at the start.
+    /// Number of CPUs online at the start.
     pub cpus: u32,
-    /// `uname -m`.
+    /// The architecture, as `uname -m` prints it.
     pub arch: String,
     /// The measured constants of the machine.
     pub calibration: Vec<Calibration>,
     /// Number of lost events.
     pub lost: u64,
-    /// Whether script lines are known for any launch.
+    /// Whether the call site of any launch is known.
     pub has_places: bool,
     /// Sums over all launches.
     pub all: Summary,

@@ -1,25 +1,29 @@
-//! Finds why launches became slower: whether the growth of the parent explains it, and which phase grew most.
+//! Finds why launches became slower: whether the parent's memory growth is the cause, and which
+//! phase grew most.
 
-use super::{COST, MIN_TREND, Segment};
+use super::{COST_PHASES, MIN_TREND, Segment};
 use crate::phases::Phase;
 use spawnscope_data::statistics::{kendall_tau, theil_sen_slope};
 
-/// Smaller growth is normal fluctuation of the allocator, not a leak.
+/// Minimum growth of the parent's resident set. Smaller changes are normal fluctuation of the
+/// allocator.
 const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;
-/// The phases that pay for page tables: `fork` copies them, and the exec or exit of the child frees the copy.
+/// The phases that include the cost of page tables: `fork` copies them, and the exec or exit of the
+/// child frees the copy.
 const PAGE_TABLE_PHASES: [Phase; 3] = [Phase::Create, Phase::Exec, Phase::Teardown];
-/// Copying page tables costs about as much as freeing them. Where `create` has less than this share of the total growth of these phases,
-/// another cause slowed the others, such as a permission scanner in `exec`.
+/// Minimum share of `create` in the growth of these phases. Copying page tables costs about as much
+/// as freeing them. With a smaller share, something else slowed the other phases, such as a
+/// permission scanner in `exec`.
 const MIN_CREATE_SHARE: f64 = 0.2;
 
-/// The memory of the parent grew, and the cost of its launches with it.
+/// Growth of the parent's memory that made its launches more expensive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryGrowth {
     /// Growth of the launch cost, in nanoseconds per megabyte (1,000,000 bytes) of the parent.
     pub ns_per_mb: f64,
-    /// Resident set in the first segment.
+    /// The parent's resident set in the first segment.
     pub from_bytes: u64,
-    /// Resident set in the last segment.
+    /// The parent's resident set in the last segment.
     pub to_bytes: u64,
 }
 
@@ -28,12 +32,12 @@ pub struct MemoryGrowth {
 pub struct Rise {
     /// The phase.
     pub phase: Phase,
-    /// Its share of the growth of the total cost. Above 1 when other phases became shorter.
+    /// The phase's share of the growth of the total cost. Above 1 if other phases became shorter.
     pub share: f64,
 }
 
-/// Returns the memory growth if it is the cause: the memory grew, `create` grew with it, and the phases that pay for page tables explain at
-/// least half of the total growth.
+/// Returns the memory growth if it is the cause: the memory grew, `create` grew with it, and
+/// `PAGE_TABLE_PHASES` explain at least half of the growth of the cost.
 pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
     let (first, last) = (segments.first()?, segments.last()?);
     let (from_bytes, to_bytes) = (first.parent_rss_bytes?, last.parent_rss_bytes?);
@@ -61,18 +65,19 @@ pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
     })
 }
 
-/// Returns the phase that grew most from the first to the last segment. `None` when no phase that is known in both grew.
+/// Returns the phase that grew most from the first to the last segment. `None` if no phase with
+/// known times grew.
 pub(super) fn largest_rise(segments: &[Segment]) -> Option<Rise> {
     let (first, last) = (segments.first()?, segments.last()?);
-    let risen = COST.into_iter().filter_map(|phase| {
+    let risen = COST_PHASES.into_iter().filter_map(|phase| {
         let rise_ns = last.phase(phase)?.since(first.phase(phase)?).0;
         Some((phase, rise_ns)).filter(|_| rise_ns > 0)
     });
     let (phase, rise_ns) = risen.max_by_key(|(_, rise_ns)| *rise_ns)?;
-    let whole_ns = last.cost.since(first.cost).0.max(1);
+    let total_ns = last.cost.since(first.cost).0.max(1);
     Some(Rise {
         phase,
-        share: rise_ns as f64 / whole_ns as f64,
+        share: rise_ns as f64 / total_ns as f64,
     })
 }
 
@@ -80,7 +85,7 @@ fn span_ns(segment: &Segment, phase: Phase) -> Option<f64> {
     segment.phase(phase).map(|span| span.0 as f64)
 }
 
-/// Returns one value per segment. `None` when any is unknown.
-fn values(segments: &[Segment], of: impl Fn(&Segment) -> Option<f64>) -> Option<Vec<f64>> {
-    segments.iter().map(of).collect()
+/// Returns one value per segment. `None` when any value is unknown.
+fn values(segments: &[Segment], value: impl Fn(&Segment) -> Option<f64>) -> Option<Vec<f64>> {
+    segments.iter().map(value).collect()
 }

@@ -1,5 +1,6 @@
-//! Finds parents whose launches become slower over time, and shows the course in ten segments. Each parent is judged alone; a missed drift
-//! is preferred to a false alarm. `cause` finds the reason.
+//! Finds parents whose launches become slower over time, and divides the launches of each into ten
+//! segments. Thresholds are strict, because a missed drift is better than a false alarm. `cause`
+//! finds the reason.
 
 mod cause;
 mod samples;
@@ -17,18 +18,21 @@ use samples::Sample;
 const MIN_CHILDREN: usize = 20;
 /// Number of segments with equal counts that a parent's children are divided into.
 const SEGMENTS: usize = 10;
-/// Minimum ratio of the cost of the last segment to the first ...
+/// Minimum ratio of the cost in the last segment to the cost in the first.
 const MIN_RATIO: f64 = 1.3;
-/// ... and minimum difference.
+/// Minimum difference between the cost in the last segment and the cost in the first.
 const MIN_GROWTH_NS: f64 = 50_000.0;
-/// Minimum Kendall's tau of the ten medians. One slow stretch does not reach it, a rising trend does.
+/// Minimum Kendall's tau of the ten medians. A rising trend reaches it; a single slow stretch does
+/// not.
 const MIN_TREND: f64 = 0.6;
-/// Minimum Kendall's tau of the individual launches, in standard deviations under random order: 1 case in 30,000.
+/// Minimum Kendall's tau of the individual launches, in standard deviations of tau for a random
+/// order. Chance exceeds it in 1 of 30,000 cases.
 const MIN_DEVIATIONS: f64 = 4.0;
-/// Maximum number of launches that are compared pairwise. From more launches, this many are picked at equal distances.
+/// Maximum number of launches that are compared pairwise. Of more launches, this many are picked at
+/// equal distances.
 const MAX_COMPARED: usize = 500;
-/// The phases that make up the cost of a launch. `reap` is left out: it depends on the parent, not on the launch.
-const COST: [Phase; 6] = [
+/// The phases that make up the cost of a launch, without `reap`, which depends on the parent.
+const COST_PHASES: [Phase; 6] = [
     Phase::Create,
     Phase::Queue,
     Phase::Setup,
@@ -44,11 +48,11 @@ pub struct Drift {
     pub parent: LaunchId,
     /// Pid of the parent.
     pub pid: Option<Pid>,
-    /// Program of the parent at the end.
+    /// Display name of the parent's last program.
     pub label: Vec<u8>,
     /// Number of compared launches.
     pub children: u64,
-    /// The course in ten segments with equal counts.
+    /// The launches in order of creation, in ten segments with equal numbers of launches.
     pub segments: Vec<Segment>,
     /// The memory growth of the parent, if it is the cause.
     pub memory: Option<MemoryGrowth>,
@@ -57,7 +61,7 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Returns the ratio of the cost of the last launches to the first ones.
+    /// Returns the ratio of the cost in the last segment to the cost in the first.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         match (self.segments.first(), self.segments.last()) {
@@ -67,24 +71,26 @@ impl Drift {
     }
 }
 
-/// One segment of a parent's children, in order of creation. Its values are corrected for the mix of programs.
+/// One segment of a parent's children. Its values are corrected for the mix of programs and
+/// mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Number of launches.
     pub children: u64,
     /// Median cost of a launch: launch tax without `reap`.
     pub cost: Nanos,
-    /// Medians of the phases in the order of `COST`.
-    phases: [Option<Nanos>; COST.len()],
+    /// Medians of the phases in the order of `COST_PHASES`.
+    phases: [Option<Nanos>; COST_PHASES.len()],
     /// Median of the parent's resident set.
     pub parent_rss_bytes: Option<u64>,
 }
 
 impl Segment {
-    /// Returns the median of one phase. `None` when it is unknown, or not part of the cost.
+    /// Returns the median of one phase. `None` if it is unknown, or the phase is not part of the
+    /// cost.
     #[must_use]
     pub fn phase(&self, phase: Phase) -> Option<Nanos> {
-        let position = COST.iter().position(|counted| *counted == phase)?;
+        let position = COST_PHASES.iter().position(|each| *each == phase)?;
         self.phases[position]
     }
 }
@@ -133,10 +139,10 @@ fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
     })
 }
 
-/// Divides items into segments of equal count.
-fn parts<T>(of_samples: &[T]) -> impl Iterator<Item = &[T]> + Clone {
-    let start = |segment: usize| segment * of_samples.len() / SEGMENTS;
-    (0..SEGMENTS).map(move |segment| &of_samples[start(segment)..start(segment + 1)])
+/// Divides items into segments with equal numbers of items.
+fn parts<T>(items: &[T]) -> impl Iterator<Item = &[T]> + Clone {
+    let start = |segment: usize| segment * items.len() / SEGMENTS;
+    (0..SEGMENTS).map(move |segment| &items[start(segment)..start(segment + 1)])
 }
 
 fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
@@ -149,12 +155,12 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     let without_phases = |part: &[Sample<'_>]| Segment {
         children: part.len() as u64,
         cost: Nanos(median_cost_ns(part).max(0.0) as u64),
-        phases: [None; COST.len()],
+        phases: [None; COST_PHASES.len()],
         parent_rss_bytes: rss_bytes(part).map(|bytes| bytes as u64),
     };
     let mut segments: Vec<Segment> = parts(samples).map(without_phases).collect();
-    for (position, phase) in COST.into_iter().enumerate() {
-        let spans_ns = samples::levelled(samples, phase);
+    for (position, phase) in COST_PHASES.into_iter().enumerate() {
+        let spans_ns = samples::corrected_phase(samples, phase);
         for (segment, part) in segments.iter_mut().zip(parts(&spans_ns)) {
             let span_ns = median(part.iter().copied().flatten());
             segment.phases[position] = span_ns.map(|span_ns| Nanos(span_ns.max(0.0) as u64));
@@ -163,7 +169,8 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     segments
 }
 
-/// Whether there is a trend over all segments that is large enough to matter, with almost no late launch as fast as an early one.
+/// Whether the medians rise over all segments by enough to matter, and hardly any late launch is as
+/// fast as an early launch.
 fn became_slower(samples: &[Sample<'_>]) -> bool {
     let medians_ns: Vec<f64> = parts(samples).map(median_cost_ns).collect();
     let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);
@@ -179,7 +186,7 @@ fn became_slower(samples: &[Sample<'_>]) -> bool {
         && trend(&medians_ns) >= MIN_TREND
 }
 
-/// Whether such a rise would be very unlikely for launches in random order.
+/// Whether the rise would be very unlikely for launches in random order.
 fn is_beyond_chance(samples: &[Sample<'_>]) -> bool {
     let picked = samples.len().min(MAX_COMPARED);
     let costs_ns: Vec<f64> = (0..picked)

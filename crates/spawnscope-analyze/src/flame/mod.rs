@@ -1,5 +1,6 @@
-//! Weighted stacks of launches, for a flame graph: the path to each launch, and its cost or its samples. `weights` divides the cost of a
-//! launch, `stacks` stores the boxes. `present` draws them.
+//! Weighted stacks of launches for a flame graph: the path to each launch, with its cost or its
+//! samples. `weights` divides the cost of a launch, `stacks` stores the boxes, and `present` draws
+//! them.
 
 mod stacks;
 mod weights;
@@ -22,7 +23,7 @@ use weights::Weights;
 /// The meaning of the width of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Nanoseconds in which a process existed and none of its children did.
+    /// Nanoseconds in which a process existed but none of its children did.
     Wall,
     /// Nanoseconds of launch tax.
     Tax,
@@ -36,12 +37,12 @@ pub enum Weight {
     OffCpu,
 }
 
-/// The order of the boxes.
+/// What the boxes stand for, from the bottom up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacking {
     /// Processes by ancestry, with the phases on top.
     Tree,
-    /// Process, the functions that requested the next launch, process, and so on.
+    /// A process, then the functions that requested the next launch, then that process, and so on.
     Caller,
     /// Programs side by side regardless of their parents, with the phases on top.
     Command,
@@ -54,28 +55,28 @@ pub struct FlameOptions {
     pub weight: Weight,
     /// The order of boxes.
     pub stacking: Stacking,
-    /// Only this phase.
+    /// The only phase to draw. `None` draws all phases.
     pub phase: Option<Phase>,
 }
 
 /// The meaning of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label<'a> {
-    /// A phase of the launch below.
+    /// A phase of the launch in the box below.
     Phase(Phase),
-    /// The launch below was runnable but had no CPU.
+    /// Time in which the launch in the box below was runnable but had no CPU.
     RunQueue,
-    /// The launch below was in an unknown phase.
+    /// Time in which the phase of the launch in the box below is unknown.
     UnknownPhase,
     /// A program.
     Program(Command<'a>),
     /// A frame of a call chain. Machine code has no address if the function is known.
     Frame(Frame<'a>),
-    /// A line of a script that was given to the program below with `-c`.
+    /// A script that was given with `-c` to the program in the box below, and the line in it.
     Given(&'a [u8], Option<u32>),
-    /// Unreadable frames.
+    /// Outer frames that could not be read.
     Truncated,
-    /// Everything beyond the highest level.
+    /// Everything above the highest level that is drawn.
     Beyond,
     /// An external wait, with the name of the process if known.
     ExternalWait(ExternalWait, Option<&'a [u8]>),
@@ -84,9 +85,9 @@ pub enum Label<'a> {
 /// A flame graph: a tree of boxes.
 #[derive(Clone, Debug)]
 pub struct Flame<'a> {
-    /// The request.
+    /// The options that the flame graph was made with.
     pub wanted: FlameOptions,
-    /// Boxes, each after the one below it.
+    /// The boxes, each after the box below it.
     pub nodes: Vec<Node<'a>>,
     /// Sum of the weights of all boxes.
     pub total: u64,
@@ -107,7 +108,7 @@ pub enum FlameError {
     /// Sampling was not requested, or the recording was too short for a sample.
     #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
     NoSamples,
-    /// Samples exist, but none match.
+    /// Samples exist, but none of the requested kind.
     #[error(
         "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
     )]
@@ -164,7 +165,7 @@ pub fn flame<'a>(
     let weights = Weights::new(forest, path, wanted);
     stack_launches(&mut stacks, forest, wanted.stacking, |stacks, own, index| {
         if forest.launches[index].is_launch() {
-            weights.put(stacks, own, index);
+            weights.add_launch(stacks, own, index);
         }
     });
     if let Some(path) = path.filter(|_| wanted.weight == Weight::Critical && wanted.phase.is_none()) {
@@ -186,7 +187,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions
         return Err(FlameError::NoSamples);
     }
     let mut stacks = Stacks::default();
-    // By launch: its box.
+    // The box of each launch.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
         boxes[index] = Some(own);
@@ -201,7 +202,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions
             at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
         }
         for label in labels(forest.frames(Some(sample.stack))) {
-            at = Some(stacks.above(at, whole_function(label)));
+            at = Some(stacks.above(at, without_line(label)));
         }
         if let Some(at) = at {
             stacks.add(at, sample.span.0);
@@ -214,14 +215,14 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions
     finished(stacks, wanted).ok_or(FlameError::NoSampleThere(unsampled))
 }
 
-/// Creates a box for each process and passes it to `take`, parents first.
+/// Creates a box for each process, parents first, and calls `visit` with it.
 fn stack_launches<'a>(
     stacks: &mut Stacks<'a>,
     forest: &Forest<'a>,
     stacking: Stacking,
-    mut take: impl FnMut(&mut Stacks<'a>, u32, usize),
+    mut visit: impl FnMut(&mut Stacks<'a>, u32, usize),
 ) {
-    // By launch: its box.
+    // The box of each launch.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
     for step in forest.walk(&tops) {
@@ -238,7 +239,7 @@ fn stack_launches<'a>(
         }
         let own = stacks.above(at, Label::Program(*forest.launches[index].command));
         boxes[index] = Some(own);
-        take(stacks, own, index);
+        visit(stacks, own, index);
     }
 }
 
@@ -249,15 +250,16 @@ fn finished(stacks: Stacks<'_>, wanted: FlameOptions) -> Option<Flame<'_>> {
     (total > 0).then_some(Flame { wanted, nodes, total })
 }
 
-/// Returns the frames that requested a launch, from the outermost inwards. Frames that a forked copy shares with its parent are already
-/// below it, and are left out.
+/// Returns the frames that requested a launch, from the outermost inwards. If the parent is a fork
+/// without an exec, leaves out the frames that it shares with its own parent's call chain, because
+/// their boxes already exist below.
 fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
     let own = frames(forest, index);
     let birth = forest.launches[index].birth();
-    let copy_of = forest
+    let forked_parent = forest
         .parent(index)
         .filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
-    let before = copy_of.map(|parent| frames(forest, parent)).unwrap_or_default();
+    let before = forked_parent.map(|parent| frames(forest, parent)).unwrap_or_default();
     let shared = own
         .iter()
         .zip(&before)
@@ -266,21 +268,22 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
     own.into_iter().skip(shared)
 }
 
-/// Returns the whole call chain of a launch from the outermost frame inwards: of the script if known, otherwise of machine code.
+/// Returns the whole call chain of a launch from the outermost frame inwards. It is the chain of
+/// the script if known, otherwise that of the machine code.
 fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
-    let given = forest.launcher(index).and_then(command_of);
-    let named = |label| match (label, given) {
+    let inline_script = forest.launcher(index).and_then(command_of);
+    let with_script = |label| match (label, inline_script) {
         (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
             Label::Given(script, frame.line)
         }
         _ => label,
     };
     let labels = labels(forest.frames(forest.launches[index].best_stack()));
-    labels.into_iter().map(named).collect()
+    labels.into_iter().map(with_script).collect()
 }
 
 fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
-    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Frame(frame_of(frame))).collect();
+    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Frame(merge_calls(frame))).collect();
     if frames.is_truncated() {
         labels.push(Label::Truncated);
     }
@@ -288,16 +291,18 @@ fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
     labels
 }
 
-/// Reduces a label to its function: each sample of a loop may be at another line.
-fn whole_function(label: Label<'_>) -> Label<'_> {
+/// Removes the line from a label with a function, because the samples of one function have
+/// different lines.
+fn without_line(label: Label<'_>) -> Label<'_> {
     match label {
         Label::Frame(frame) if frame.function.is_some() => Label::Frame(Frame { line: None, ..frame }),
         label => label,
     }
 }
 
-/// Removes what only distinguishes calls of one function: every call has an address of its own.
-fn frame_of(frame: Frame<'_>) -> Frame<'_> {
+/// Removes what only distinguishes calls in one function: the address of each call, and whether it
+/// was inlined.
+fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {
         address: frame.address.filter(|_| !is_named_code),

@@ -1,4 +1,4 @@
-//! The boxes of a flame graph. Boxes with the same label on the same box are merged.
+//! The boxes of a flame graph. Boxes with the same label on top of the same box are merged.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub struct Node<'a> {
     pub below: Option<u32>,
     /// The meaning of the box.
     pub label: Label<'a>,
-    /// Its own weight, without the boxes on top of it.
+    /// The weight of the box itself, without the boxes on top of it.
     pub own: u64,
     level: u32,
 }
@@ -23,24 +23,26 @@ pub struct Node<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Stacks<'a> {
     nodes: Vec<Node<'a>>,
-    known: HashMap<(Option<u32>, Label<'a>), u32>,
+    /// The index of each box, by the box below and the label.
+    indexes: HashMap<(Option<u32>, Label<'a>), u32>,
 }
 
 impl<'a> Stacks<'a> {
-    /// Returns the box with this label on another one, or at the bottom.
+    /// Returns the box with this label on top of another box, or at the bottom. Creates it if
+    /// necessary.
     pub(super) fn above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
         let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
         match below.filter(|_| level > MAX_LEVELS) {
             Some(highest) => highest,
-            None if level == MAX_LEVELS => self.box_of(below, Label::Beyond, level),
-            None => self.box_of(below, label, level),
+            None if level == MAX_LEVELS => self.find_or_create(below, Label::Beyond, level),
+            None => self.find_or_create(below, label, level),
         }
     }
 
-    fn box_of(&mut self, below: Option<u32>, label: Label<'a>, level: u32) -> u32 {
+    fn find_or_create(&mut self, below: Option<u32>, label: Label<'a>, level: u32) -> u32 {
         let next = self.nodes.len() as u32;
-        let known = *self.known.entry((below, label)).or_insert(next);
-        if known == next {
+        let index = *self.indexes.entry((below, label)).or_insert(next);
+        if index == next {
             self.nodes.push(Node {
                 below,
                 label,
@@ -48,7 +50,7 @@ impl<'a> Stacks<'a> {
                 level,
             });
         }
-        known
+        index
     }
 
     /// Adds weight to a box.

@@ -1,5 +1,6 @@
-//! The weight of a launch in a flame graph. While a child exists, time of its parent counts as time of the child, so a box together with
-//! those on it is as wide as the lifetime of the process. Concurrent children count separately, as threads do in other flame graphs.
+//! The weight of a launch in a flame graph. While a child exists, the time of its parent does not
+//! count, so a box together with the boxes on top of it is as wide as the lifetime of the process.
+//! Concurrent children count separately, as threads do in other flame graphs.
 
 use super::stacks::Stacks;
 use super::{FlameOptions, Label, Stacking, Weight};
@@ -22,9 +23,9 @@ impl<'f, 'a> Weights<'f, 'a> {
     }
 
     /// Adds a launch to its box and to the boxes of its phases.
-    pub(super) fn put(&self, stacks: &mut Stacks<'a>, node: u32, index: usize) {
+    pub(super) fn add_launch(&self, stacks: &mut Stacks<'a>, node: u32, index: usize) {
         if self.wanted.weight == Weight::Count {
-            stacks.add(node, u64::from(self.counts(index)));
+            stacks.add(node, u64::from(self.is_counted(index)));
             return;
         }
         for (label, span) in self.parts(index) {
@@ -40,8 +41,9 @@ impl<'f, 'a> Weights<'f, 'a> {
         }
     }
 
-    /// Whether a launch counts. With a requested phase, only launches with time in it do.
-    fn counts(&self, index: usize) -> bool {
+    /// Whether a launch is counted. If a phase was requested, only launches with time in this phase
+    /// are counted.
+    fn is_counted(&self, index: usize) -> bool {
         let phases = &self.forest.launches[index].phases;
         let spent = |phase| phases.get(phase).is_some_and(|span| span.0 > 0);
         self.wanted.phase.is_none_or(spent)
@@ -71,7 +73,7 @@ fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
     phases.chain([(Label::RunQueue, charges.run_queue())]).collect()
 }
 
-/// Returns the lifetime of a launch without that of its children, by phase.
+/// Returns, by phase, the time in which a launch existed but none of its children did.
 fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     let launch = &forest.launches[index];
     let known = launch.pieces(Some(forest.end));
@@ -80,9 +82,9 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     } else {
         launch.end()
     };
-    let mut children = lives_of_children(forest, index).into_iter().peekable();
+    let mut children = lifetimes_of_children(forest, index).into_iter().peekable();
     let mut parts: Vec<(Label<'a>, Nanos)> = Vec::with_capacity(known.len());
-    // A child that lives on into the next piece stays the first in the list.
+    // A child that outlives this piece stays the first in the list.
     let mut uncovered = |start: Nanos, end: Nanos| {
         let (mut at, mut sum) = (start, 0);
         while let Some((born, died)) = children.peek().copied().filter(|(born, _)| *born < end) {
@@ -109,16 +111,16 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
 }
 
 /// Returns the intervals in which at least one child existed, in order.
-fn lives_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos)> {
-    let life = |child: &usize| {
+fn lifetimes_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos)> {
+    let lifetime = |child: &usize| {
         let child = &forest.launches[*child];
         let start = child.start()?;
         Some((start, Nanos(start.0 + child.total(forest.end)?.0)))
     };
-    let mut lives: Vec<(Nanos, Nanos)> = forest.children(index).iter().filter_map(life).collect();
-    lives.sort_unstable();
-    let mut merged: Vec<(Nanos, Nanos)> = Vec::with_capacity(lives.len());
-    for (start, end) in lives {
+    let mut lifetimes: Vec<(Nanos, Nanos)> = forest.children(index).iter().filter_map(lifetime).collect();
+    lifetimes.sort_unstable();
+    let mut merged: Vec<(Nanos, Nanos)> = Vec::with_capacity(lifetimes.len());
+    for (start, end) in lifetimes {
         match merged.last_mut() {
             Some((_, latest)) if start <= *latest => *latest = end.max(*latest),
             _ => merged.push((start, end)),

@@ -1,5 +1,5 @@
-//! What a live view shows: the commands launched so far with their costs, and the processes that run as a tree. Memory is bounded by the
-//! number of processes and a number of commands.
+//! What a live view shows: the commands launched so far with their costs, and the tree of running
+//! processes. Memory use is bounded by the number of processes and by a maximum number of commands.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::phases::Phase;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::NewRows;
 
-/// Commands with rows of their own. The launches of all others share one.
-const MOST_COMMANDS: usize = 1000;
-/// Latest launches that are kept of each command.
-const RECENT: usize = 8;
+/// Maximum number of commands with a row of their own. All other commands share one row.
+const MAX_COMMANDS: usize = 1000;
+/// Number of latest launches that are kept for each command.
+const MAX_RECENT: usize = 8;
 
 /// The state of a live view.
 #[derive(Debug)]
@@ -31,20 +31,21 @@ struct Sums {
     recent: VecDeque<Arc<EndedLaunch>>,
 }
 
-/// A command as it is listed.
+/// A row of the list of commands.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// Its name: `(bash)` is a fork of bash.
+    /// The name of the command: `(bash)` for forks of bash.
     pub command: Vec<u8>,
-    /// Launches that have ended.
+    /// Number of launches that have ended.
     pub count: u64,
-    /// Launches of it that run.
+    /// Number of launches that are running.
     pub running: u64,
-    /// Launches that failed.
+    /// Number of launches that failed.
     pub failures: u64,
-    /// Launch tax of those that have ended. `None` when it is unknown for all.
+    /// Launch tax of the launches that have ended. `None` when it is unknown for all of them.
     pub tax: Option<Nanos>,
-    /// Critical time of those that have ended, as an estimate. `None` if nothing waited for one of them.
+    /// Estimated critical time of the launches that have ended. `None` if nothing waited for any of
+    /// them.
     pub critical: Option<Nanos>,
     /// The phase other than `run` that took longest.
     pub largest: Option<Phase>,
@@ -52,42 +53,43 @@ pub struct CommandLine {
     pub recent: Vec<Arc<EndedLaunch>>,
 }
 
-/// A process that runs, as it is listed.
+/// A row of the tree of running processes.
 #[derive(Clone, Debug)]
 pub struct ProcessLine {
-    /// Its number in the recording.
+    /// Its id in the recording.
     pub id: LaunchId,
     /// The process that launched it.
     pub parent: Option<LaunchId>,
-    /// How many of its ancestors are listed above it.
+    /// Number of its ancestors that are listed.
     pub depth: usize,
     /// Its pid.
     pub pid: Option<Pid>,
-    /// The name it is counted under.
+    /// The name that it is counted under.
     pub command: Vec<u8>,
     /// The arguments of its last exec, each terminated by NUL.
     pub argv: Vec<u8>,
     /// When it began. `None` if it existed before.
     pub birth: Option<Nanos>,
-    /// Processes that it has launched.
+    /// Number of processes that it has launched.
     pub launched: u64,
 }
 
 /// Everything that a live view shows at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Launches that began.
+    /// Number of launches that have started.
     pub started: u64,
-    /// Launches that have not ended.
+    /// Number of launches that have not ended.
     pub running: u64,
     /// The commands, in no order.
     pub commands: Vec<CommandLine>,
-    /// Launches that run, and processes that existed before and have launched others: parents before their children.
+    /// Running launches, and processes that existed before and have launched others. Parents come
+    /// before their children.
     pub processes: Vec<ProcessLine>,
 }
 
 impl LiveBoard {
-    /// `missing` is what the collector cannot see on this machine.
+    /// Creates an empty board. `missing` lists what the collector cannot record on this machine.
     #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveBoard {
         LiveBoard {
@@ -99,13 +101,13 @@ impl LiveBoard {
     /// Applies the rows of a batch.
     pub fn apply(&mut self, rows: NewRows) {
         for launch in self.live.apply(rows) {
-            let has_row = self.commands.len() < MOST_COMMANDS || self.commands.contains_key(&launch.command);
+            let has_row = self.commands.len() < MAX_COMMANDS || self.commands.contains_key(&launch.command);
             let name = if has_row { &launch.command } else { OTHER.as_bytes() };
             self.commands.entry(name.to_vec()).or_default().add(launch);
         }
     }
 
-    /// Returns what there is to show now.
+    /// Returns what a live view shows now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut running: HashMap<Vec<u8>, u64> = HashMap::new();
@@ -141,7 +143,7 @@ impl LiveBoard {
             children.entry(parent).or_default().push(process);
         }
         for siblings in children.values_mut() {
-            // Taken from the end.
+            // In descending order, because they are popped from the end.
             siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.id()));
         }
         let mut pending = vec![children.remove(&None).unwrap_or_default()];
@@ -179,7 +181,7 @@ impl Sums {
         for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
             self.phases[phase as usize].0 += time.unwrap_or_default().0;
         }
-        self.recent.truncate(RECENT - 1);
+        self.recent.truncate(MAX_RECENT - 1);
         self.recent.push_front(Arc::new(launch));
     }
 
@@ -198,7 +200,7 @@ impl Sums {
     }
 }
 
-/// Adds what is known.
+/// Adds a time if it is known.
 fn add(sum: &mut Option<Nanos>, time: Option<Nanos>) {
     if let Some(time) = time {
         *sum = Some(Nanos(sum.unwrap_or_default().0 + time.0));

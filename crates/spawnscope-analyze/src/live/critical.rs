@@ -1,6 +1,8 @@
-//! Critical time while recording, as an estimate: the critical path itself is known only at the end. From its birth, or from the
-//! reaping of its parent's child before it, a parent waits at most for a launch. This window belongs to the launch and to what it waited
-//! for itself. If the window is shorter than the life of the launch, the same part of each of these times is critical.
+//! Estimates critical time while recording, because the critical path is known only at the end. A
+//! parent can wait for a launch only from the launch's birth, or from the parent's previous reaping
+//! if that is later, until it reaps the launch. This window is critical time of the launch and of
+//! the launches that it waited for itself. If the window is shorter than the lifetime of the
+//! launch, only the same share of what the launch waited for is critical.
 
 use std::collections::HashMap;
 
@@ -8,7 +10,7 @@ use super::{LiveLaunches, OTHER, Process};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::Origin;
 
-/// Commands with times of their own. All others share one.
+/// Maximum number of commands with a time of their own. All other commands share one time.
 const MAX_COMMANDS: usize = 1000;
 
 /// Critical time in nanoseconds, by the command of the launches.
@@ -16,7 +18,7 @@ const MAX_COMMANDS: usize = 1000;
 pub struct CriticalTimes(HashMap<Vec<u8>, f64>);
 
 impl CriticalTimes {
-    /// Returns the time of a command. `None` if nothing waited for a launch of it.
+    /// Returns the time of a command. `None` if nothing waited for a launch of this command.
     #[must_use]
     pub fn of(&self, command: &[u8]) -> Option<Nanos> {
         self.0.get(command).map(|time| Nanos(*time as u64))
@@ -27,31 +29,32 @@ impl CriticalTimes {
     }
 
     fn add(&mut self, command: Vec<u8>, time: f64) {
-        let has_place = self.0.len() < MAX_COMMANDS || self.0.contains_key(&command);
-        let name = if has_place { command } else { OTHER.into() };
+        let has_row = self.0.len() < MAX_COMMANDS || self.0.contains_key(&command);
+        let name = if has_row { command } else { OTHER.into() };
         *self.0.entry(name).or_default() += time;
     }
 
-    /// Adds a part of other times.
-    fn merge(&mut self, other: &CriticalTimes, part: f64) {
+    /// Adds a share of other times.
+    fn merge(&mut self, other: &CriticalTimes, share: f64) {
         for (command, time) in &other.0 {
-            self.add(command.clone(), time * part);
+            self.add(command.clone(), time * share);
         }
     }
 }
 
-/// Returns the part of a life until `at` in which the parent waited at most for this process.
-fn part(window: Nanos, life: Nanos) -> f64 {
-    if life.0 == 0 {
+/// Returns the share of a process's lifetime in which its parent can have waited for it.
+fn window_share(window: Nanos, lifetime: Nanos) -> f64 {
+    if lifetime.0 == 0 {
         1.0
     } else {
-        (window.0 as f64 / life.0 as f64).min(1.0)
+        (window.0 as f64 / lifetime.0 as f64).min(1.0)
     }
 }
 
 impl LiveLaunches {
-    /// Returns critical time by command, as far as it is known now. What a process has waited for counts if its own parent waits for it, and
-    /// its parent: of the processes that run side by side, the one launched first.
+    /// Returns the critical time of each command so far. The waits of a running process count if
+    /// its parent, and each further ancestor, is assumed to wait for it. Of several running
+    /// children, a parent is assumed to wait for the one launched first.
     #[must_use]
     pub fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
@@ -75,31 +78,33 @@ impl LiveLaunches {
                 let Some(child) = first_children.get(&process.id()) else {
                     break;
                 };
-                share *= self.part_of_running(process, child);
+                share *= self.running_share(process, child);
                 process = child;
             }
         }
         times
     }
 
-    fn part_of_running(&self, parent: &Process, child: &Process) -> f64 {
+    /// Returns the share of a running child's lifetime in which its parent can have waited for it.
+    fn running_share(&self, parent: &Process, child: &Process) -> f64 {
         match child.birth().filter(|_| !child.is_of_earlier) {
-            Some(birth) => part(self.latest.since(parent.window_begins(birth)), self.latest.since(birth)),
+            Some(birth) => window_share(self.latest.since(parent.window_start(birth)), self.latest.since(birth)),
             None => 1.0,
         }
     }
 
-    /// Notes how long parents waited for the launches that they have reaped, in the order of these reapings.
-    pub(super) fn note_waits(&mut self, finished: &[LaunchId]) {
+    /// Adds how long parents waited for the launches that they have reaped, in the order of
+    /// reaping.
+    pub(super) fn add_waits(&mut self, finished: &[LaunchId]) {
         let reaping = |id: &LaunchId| Some((self.processes.get(id)?.reaped()?, *id));
         let mut reaped: Vec<(Nanos, LaunchId)> = finished.iter().filter_map(reaping).collect();
         reaped.sort_unstable_by_key(|(at, id)| (*at, *id));
         for (at, id) in reaped {
-            self.note_wait(at, id);
+            self.add_wait(at, id);
         }
     }
 
-    fn note_wait(&mut self, at: Nanos, id: LaunchId) {
+    fn add_wait(&mut self, at: Nanos, id: LaunchId) {
         let Some(child) = self.processes.get_mut(&id) else {
             return;
         };
@@ -110,17 +115,19 @@ impl LiveLaunches {
         let Some(parent) = self.processes.get_mut(&parent) else {
             return;
         };
-        let window = at.since(parent.window_begins(birth));
+        let window = at.since(parent.window_start(birth));
         parent.last_reaping = Some(at);
-        parent.works_at(at);
+        parent.note_work(at);
         let mut times = CriticalTimes::default();
-        times.merge(&below, part(window, at.since(birth)));
+        times.merge(&below, window_share(window, at.since(birth)));
         times.add(label, (window.0 as f64 - times.total()).max(0.0));
         parent.critical.merge(&times, 1.0);
     }
 
-    /// Keeps what a process has waited for that ends without a reaping: that of the command, and of a process whose parent has ended. A parent
-    /// that is there did not wait for it, unless its reaping is unknown because the process began in an earlier recording.
+    /// Keeps the critical time of a process that ends without being reaped. This is the command, or
+    /// a process whose parent has ended. If the parent still runs, it did not wait for the process,
+    /// so its critical time is dropped, unless the process began in an earlier recording, so that
+    /// its reaping is unknown.
     pub(super) fn keep_critical(&mut self, ended: &mut Process) {
         let mut times = std::mem::take(&mut ended.critical);
         if ended.row.origin == Origin::Command

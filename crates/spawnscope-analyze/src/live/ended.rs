@@ -1,4 +1,5 @@
-//! Launches that have ended, with the name and the phases that reports give them: their rows become a small recording, and `tree` joins it.
+//! Launches that have ended, with the same names and phases as in reports. Their rows are put into
+//! a small recording, which `tree` joins.
 
 use std::sync::Arc;
 
@@ -13,23 +14,23 @@ use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope, 
 /// A launch that has ended.
 #[derive(Clone, Debug)]
 pub struct EndedLaunch {
-    /// Its number in the recording.
+    /// Its id in the recording.
     pub id: LaunchId,
     /// Its pid.
     pub pid: Option<Pid>,
     /// The process that requested it.
     pub parent: Option<LaunchId>,
-    /// The first launch of the chain of parents that it ends, as far as they were recorded: itself, if its parent is not a launch.
+    /// Its outermost recorded ancestor that is a launch; itself, if its parent is not a launch.
     pub root: LaunchId,
-    /// The name it is counted under: `(bash)` for a fork of bash.
+    /// The name that it is counted under: `(bash)` for a fork of bash.
     pub command: Vec<u8>,
     /// The arguments of its last exec, each terminated by NUL.
     pub argv: Arc<[u8]>,
-    /// Whether it is a fork that never execs.
+    /// Whether it is a fork that never executed a program.
     pub is_fork_without_exec: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// Wall time by phase. `None` if its end was lost.
+    /// Wall time by phase. `None` if its end was lost or its record is incomplete.
     pub phases: Option<PhaseTimes>,
     /// Launch tax: all phases except `run`.
     pub tax: Option<Nanos>,
@@ -52,27 +53,27 @@ impl EndedLaunch {
 }
 
 /// Joins the rows of processes that have ended.
-pub(super) fn ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaunch> {
-    let mut recording = empty(missing);
-    for (place, process) in (0..).zip(processes) {
-        add(&mut recording, place, process);
+pub(super) fn join_ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaunch> {
+    let mut recording = empty_recording(missing);
+    for (index, process) in (0..).zip(processes) {
+        add(&mut recording, index, process);
     }
     let mut forest = Forest::build(&recording);
     let end = forest.end;
-    // `add` has numbered each launch after a stand-in for its parent.
+    // `add` puts a stand-in for the parent before each launch.
     let launches = forest.launches.iter_mut().skip(1).step_by(2);
-    let described = launches.zip(processes).map(|(launch, process)| {
+    let ended = launches.zip(processes).map(|(launch, process)| {
         let worked_until = process.worked_until.filter(|_| launch.may_work_before_exec());
         if let Some(worked_until) = worked_until {
             launch.divide_setup(worked_until, end);
         }
         describe(launch, process)
     });
-    described.collect()
+    ended.collect()
 }
 
 fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
-    let is_known = !launch.is_unfinished() && !process.is_cut;
+    let is_known = !launch.is_unfinished() && !process.is_incomplete;
     let last = process.execs.values().next_back();
     EndedLaunch {
         id: process.row.id,
@@ -98,11 +99,11 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
     }
 }
 
-/// Adds a process and a stand-in for its parent, which has the name that forks of it are counted under: the parent itself may have ended, or
-/// run another program by now.
-fn add(recording: &mut Recording, place: u64, process: &Process) {
-    let (parent, id) = (LaunchId(2 * place + 1), LaunchId(2 * place + 2));
-    let name = recording.texts.push(&process.born_as);
+/// Adds a process and a stand-in for its parent. The stand-in has the name of the program that the
+/// parent ran at the fork; the parent itself may have ended, or may run another program by now.
+fn add(recording: &mut Recording, index: u64, process: &Process) {
+    let (parent, id) = (LaunchId(2 * index + 1), LaunchId(2 * index + 2));
+    let name = recording.texts.push(&process.birth_program);
     recording.launches.push(LaunchRow {
         id: parent,
         origin: Origin::Existed,
@@ -122,7 +123,7 @@ fn add(recording: &mut Recording, place: u64, process: &Process) {
         recording.execs.push(ExecRow {
             launch: id,
             path,
-            // Nothing reads these from here.
+            // These texts are not needed here.
             argv: path,
             interpreter: None,
             cwd: None,
@@ -132,7 +133,7 @@ fn add(recording: &mut Recording, place: u64, process: &Process) {
     }
 }
 
-fn empty(missing: &[Missing]) -> Recording {
+fn empty_recording(missing: &[Missing]) -> Recording {
     Recording {
         info: Info {
             version: String::new(),

@@ -1,5 +1,6 @@
-//! Counts and histograms of launches by command since the start of a recording, as a monitoring system reads them. The number of commands is
-//! bounded; the launches of all others are counted together.
+//! Counts and histograms of launches by command since the start of a recording, for monitoring
+//! systems. The number of commands is bounded; the launches of all further commands are counted
+//! together.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use super::EndedLaunch;
 use crate::phases::Phase;
 use spawnscope_data::event::Nanos;
 
-/// The row that sums all commands without a row of their own.
+/// The name of the row that sums all commands without a row of their own.
 pub const OTHER: &str = "other";
 
-/// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of all machines and times can be added.
+/// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of
+/// different machines and different times can be added.
 pub const BUCKETS: [Nanos; 11] = [
     Nanos(100_000),
     Nanos(250_000),
@@ -28,7 +30,7 @@ pub const BUCKETS: [Nanos; 11] = [
 /// How many durations fell into each bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// By bucket, not cumulative; the last counts what is above all.
+    /// The count of each bucket, not cumulative; the last entry counts longer durations.
     counts: [u64; BUCKETS.len() + 1],
     /// Sum of all durations.
     pub sum: Nanos,
@@ -41,19 +43,20 @@ impl Histogram {
         self.sum.0 = self.sum.0.saturating_add(duration.0);
     }
 
-    /// Returns how many durations there are.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Returns how many durations fell into each bucket, and above all.
+    /// Returns how many durations fell into each bucket and, as the last entry, how many were
+    /// longer.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Iterates over the buckets: their upper end, and how many durations are at most that.
+    /// Iterates over the buckets: the upper end, and how many durations are at most that long.
     pub fn cumulative(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let counts = self.counts.iter().scan(0, |sum, count| {
             *sum += count;
@@ -66,17 +69,17 @@ impl Histogram {
 /// The figures of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandMetrics {
-    /// Launches that have ended.
+    /// Number of launches that have ended.
     pub launches: u64,
-    /// Those that exited with a status other than 0 or were killed.
+    /// Number of launches that exited with a status other than 0 or were killed.
     pub failures: u64,
-    /// Those that never executed a program.
+    /// Number of launches that never executed a program.
     pub forks_without_exec: u64,
     phases: [Histogram; Phase::ALL.len()],
 }
 
 impl CommandMetrics {
-    /// Iterates over the phases that some launch had.
+    /// Iterates over the phases that at least one launch had.
     pub fn phases(&self) -> impl Iterator<Item = (Phase, &Histogram)> {
         let phases = Phase::ALL.into_iter().zip(&self.phases);
         phases.filter(|(_, histogram)| histogram.count() > 0)
@@ -103,7 +106,8 @@ pub struct LaunchMetrics {
 }
 
 impl LaunchMetrics {
-    /// The first `max_commands` commands get a row each. A command keeps its row: a counter must not decrease.
+    /// Creates empty metrics, in which the first `max_commands` commands get a row each. A command
+    /// keeps its row, because a counter must not decrease.
     #[must_use]
     pub fn new(max_commands: usize) -> LaunchMetrics {
         LaunchMetrics {
@@ -112,7 +116,8 @@ impl LaunchMetrics {
         }
     }
 
-    /// Adds a launch that has ended. `command` is its name as the output shows it: two names that look alike share a row.
+    /// Adds a launch that has ended. `command` is its name as displayed, so that names that are
+    /// displayed in the same way share a row.
     pub fn add(&mut self, command: String, launch: &EndedLaunch) {
         let others = usize::from(self.commands.contains_key(OTHER));
         let has_room = self.commands.len() - others < self.max_commands;
@@ -135,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_counted_in_the_first_bucket_that_holds_it_and_in_all_above() {
+    fn cumulative_buckets_count_all_durations_up_to_their_upper_end() {
         let mut histogram = Histogram::default();
         for duration in [0, 100_000, 100_001, 20_000_000_000] {
             histogram.observe(Nanos(duration));

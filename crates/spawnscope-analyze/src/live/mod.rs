@@ -1,5 +1,6 @@
-//! Launches while they are recorded: joins the rows that a recorder has just written, keeps the processes that run, and returns the launches
-//! that have ended. `ended` divides them into phases, with the code that reports use. Memory is bounded by the number of processes.
+//! Launches while they are recorded: joins the rows that a recorder has just written, keeps the
+//! running processes, and returns the launches that have ended. `ended` divides them into phases,
+//! with the same code as reports. Memory use is bounded by the number of processes.
 
 mod board;
 mod critical;
@@ -19,27 +20,27 @@ pub use process::Process;
 use spawnscope_data::event::{LaunchId, Missing, Nanos};
 use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
 
-/// The processes that run, as the rows written so far say.
+/// The running processes, according to the rows written so far.
 #[derive(Debug)]
 pub struct LiveLaunches {
-    /// What the collector cannot see. This determines which phases are known.
+    /// What the collector cannot record. This determines which phases are known.
     missing: Vec<Missing>,
     texts: HashMap<TextId, Arc<[u8]>>,
     oldest_text: TextId,
     processes: HashMap<LaunchId, Process>,
     started: u64,
-    /// Launches that have ended, but of which the recorder still expects events.
+    /// Launches that have ended and are not expected to be reaped, but may still have late events.
     ended_unreaped: HashSet<LaunchId>,
-    /// Which of several consecutive recordings the latest rows belong to.
+    /// The number of the recording, of several consecutive ones, that the latest rows belong to.
     recording: u32,
-    /// The latest instant of its rows.
+    /// The latest instant in the rows of this recording.
     latest: Nanos,
-    /// Critical time that no running process has.
+    /// Critical time that does not belong to a running process.
     critical: CriticalTimes,
 }
 
 impl LiveLaunches {
-    /// `missing` is what the collector cannot see on this machine.
+    /// Creates an empty set. `missing` lists what the collector cannot record on this machine.
     #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveLaunches {
         LiveLaunches {
@@ -81,28 +82,28 @@ impl LiveLaunches {
         }
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
-        new.into_iter().for_each(|id| self.name(id));
+        new.into_iter().for_each(|id| self.relate_to_parent(id));
         let mut ended = self.take_ended(&changed, &rows.finished);
         ended.append(&mut gone);
         if rows.oldest_text > self.oldest_text {
             self.oldest_text = rows.oldest_text;
             self.texts.retain(|id, _| *id >= rows.oldest_text);
         }
-        ended::ended(&ended, &self.missing)
+        ended::join_ended(&ended, &self.missing)
     }
 
-    /// Returns the processes that run, in no order.
+    /// Returns the running processes, in no order.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.values()
     }
 
-    /// Returns a process that runs.
+    /// Returns a running process.
     #[must_use]
     pub fn process(&self, id: LaunchId) -> Option<&Process> {
         self.processes.get(&id)
     }
 
-    /// Returns the number of launches that began, without those whose creation was lost.
+    /// Returns the number of launches that have started, without launches whose creation was lost.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.started
@@ -114,9 +115,10 @@ impl LiveLaunches {
         self.processes.values().filter(|process| process.is_launch()).count()
     }
 
-    /// Begins the next recording, whose first rows contain every process that lives. Returns the launches that do not.
+    /// Begins the next recording. Its first rows contain every living process, so all others have
+    /// ended. Returns the launches among these.
     fn begin_next(&mut self, living: &[LaunchRow]) -> Vec<Process> {
-        self.processes.values_mut().for_each(Process::live_on);
+        self.processes.values_mut().for_each(Process::enter_next_recording);
         self.latest = Nanos(0);
         self.ended_unreaped.clear();
         let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
@@ -135,7 +137,7 @@ impl LiveLaunches {
             return None;
         }
         if row.origin == Origin::Orphan || self.ended_unreaped.contains(&id) {
-            // Its creation was lost, or it has ended and this is a late event.
+            // The creation of the launch was lost, or it has ended and this is a late event.
             return None;
         }
         self.started += u64::from(row.origin != Origin::Existed);
@@ -145,7 +147,7 @@ impl LiveLaunches {
 
     /// Removes the processes that have ended, and returns the launches among them.
     fn take_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
-        self.note_waits(finished);
+        self.add_waits(finished);
         let mut ended = Vec::new();
         for id in finished {
             ended.extend(self.processes.remove(id));
@@ -162,8 +164,8 @@ impl LiveLaunches {
         ended
     }
 
-    /// Sets the name of the program that a new process started as.
-    fn name(&mut self, id: LaunchId) {
+    /// Sets the program name and the root of a new process, and updates its parent.
+    fn relate_to_parent(&mut self, id: LaunchId) {
         let Some(process) = self.processes.get(&id) else {
             return;
         };
@@ -175,7 +177,7 @@ impl LiveLaunches {
         let parent = process.row.parent.filter(|_| process.is_launch());
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
-            created.inspect(|at| parent.works_at(*at));
+            created.inspect(|at| parent.note_work(*at));
         }
         let root = parent
             .and_then(|parent| self.processes.get(&parent))
@@ -185,7 +187,7 @@ impl LiveLaunches {
             process.root = root;
         }
         if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
-            process.born_as = name;
+            process.birth_program = name;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A process that runs: its row, its execs, and the program that it started as.
+//! A running process: its row, its execs, and the program that it started as.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,31 +8,33 @@ use crate::launch::base_name;
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 
-/// Execs that are kept of one process. One with more has unknown phases: some programs exec themselves forever.
-const MOST_EXECS: usize = 64;
+/// Maximum number of execs that are kept for one process, because some programs exec themselves
+/// forever. A process with more execs has unknown phases.
+const MAX_EXECS: usize = 64;
 
-/// A process that runs.
+/// A running process.
 #[derive(Debug)]
 pub struct Process {
     pub(super) row: LaunchRow,
-    /// By recording, and position there.
+    /// The execs, by the number of the recording and the position in it.
     pub(super) execs: BTreeMap<(u32, i64), KeptExec>,
-    /// Whether execs were dropped, or the process lived on into another recording: its phases are unknown.
-    pub(super) is_cut: bool,
+    /// Whether its phases are unknown, because execs were dropped or it lived on into another
+    /// recording.
+    pub(super) is_incomplete: bool,
     /// Whether it was launched in an earlier recording than the current one.
     pub(super) is_of_earlier: bool,
-    /// Processes that it has launched.
+    /// Number of processes that it has launched.
     pub(super) launched: u64,
-    /// When it last created or reaped a child before its first exec: until then it worked as a fork.
+    /// When it last created or reaped a child before its first exec. Time until then is work.
     pub(super) worked_until: Option<Nanos>,
     /// When it last reaped a child.
     pub(super) last_reaping: Option<Nanos>,
-    /// Its time in which it waited for launches that have ended, by their command.
+    /// Time in which it waited for launches that have ended, by the command of the launches.
     pub(super) critical: CriticalTimes,
-    /// The first launch of the chain of its parents, or itself.
+    /// Its outermost recorded ancestor that is a launch, or itself.
     pub(super) root: LaunchId,
-    /// The name of the program that it is a copy of.
-    pub(super) born_as: Arc<[u8]>,
+    /// The name of the program that it started as.
+    pub(super) birth_program: Arc<[u8]>,
 }
 
 /// A successful exec with its strings.
@@ -49,17 +51,18 @@ impl Process {
             root: row.id,
             row,
             execs: BTreeMap::new(),
-            is_cut: false,
+            is_incomplete: false,
             is_of_earlier: false,
             launched: 0,
             worked_until: None,
             last_reaping: None,
             critical: CriticalTimes::default(),
-            born_as: Arc::from(*b"?"),
+            birth_program: Arc::from(*b"?"),
         }
     }
 
-    /// Takes a changed row. If the process was launched in an earlier recording, the row says only how it ends.
+    /// Stores a changed row. If the process was launched in an earlier recording, uses only what
+    /// the row says about its end.
     pub(super) fn update(&mut self, row: LaunchRow) {
         if !self.is_of_earlier {
             self.row = row;
@@ -70,14 +73,16 @@ impl Process {
         self.row.wait_status = row.wait_status.or(self.row.wait_status);
     }
 
-    /// Notes that another recording begins. It knows the process as one that existed before, and has another time zero.
-    pub(super) fn live_on(&mut self) {
-        (self.is_cut, self.is_of_earlier) = (true, true);
+    /// Prepares for the next recording, in which the process existed before, and which has another
+    /// time zero.
+    pub(super) fn enter_next_recording(&mut self) {
+        (self.is_incomplete, self.is_of_earlier) = (true, true);
         self.last_reaping = None;
     }
 
-    /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose
-    /// children the processes are that existed before it.
+    /// Whether it has ended and its reaping will not be recorded. This is so for the command, whose
+    /// parent is the recorder, and for processes that existed before the recording, whose parents
+    /// are unknown.
     pub(super) fn has_ended_unreaped(&self) -> bool {
         let is_not_reaped = self.row.origin == Origin::Command || self.is_of_earlier;
         is_not_reaped && self.row.zombie.is_some()
@@ -85,21 +90,21 @@ impl Process {
 
     pub(super) fn take_exec(&mut self, ordinal: (u32, i64), path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
         self.execs.insert(ordinal, KeptExec { row, path, argv });
-        if self.execs.len() > MOST_EXECS {
+        if self.execs.len() > MAX_EXECS {
             self.execs.pop_first();
-            self.is_cut = true;
+            self.is_incomplete = true;
         }
     }
 
-    /// Notes that it created or reaped a child.
-    pub(super) fn works_at(&mut self, at: Nanos) {
+    /// Records that it created or reaped a child.
+    pub(super) fn note_work(&mut self, at: Nanos) {
         let first = self.execs.values().next().and_then(|exec| exec.row.enter);
         if first.is_none_or(|first| at < first) {
             self.worked_until = self.worked_until.max(Some(at));
         }
     }
 
-    /// Returns its number in the recording.
+    /// Returns its id in the recording.
     #[must_use]
     pub fn id(&self) -> LaunchId {
         self.row.id
@@ -111,26 +116,29 @@ impl Process {
         self.row.pid
     }
 
-    /// Returns the process that launched it, even if that one has ended.
+    /// Returns the process that launched it, even if that process has ended.
     #[must_use]
     pub fn parent(&self) -> Option<LaunchId> {
         self.row.parent
     }
 
-    /// Returns when its parent began the fork call, or else when it existed.
+    /// Returns when its parent began the fork call or, if that is unknown, when the process
+    /// existed.
     #[must_use]
     pub fn birth(&self) -> Option<Nanos> {
         self.row.create.or(self.row.created)
     }
 
-    /// Returns when its parent reaped it. `None` if it was not reaped, or it was launched in an earlier recording, which had another time zero.
+    /// Returns when its parent reaped it. `None` if it was not reaped, or if it was launched in an
+    /// earlier recording, which had another time zero.
     pub(super) fn reaped(&self) -> Option<Nanos> {
         let reaped = self.row.reaped.filter(|reaped| self.row.zombie != Some(*reaped));
         reaped.filter(|_| !self.is_of_earlier && self.is_launch())
     }
 
-    /// Returns since when it waits at most for a child with this birth: from then on, or from its last reaping.
-    pub(super) fn window_begins(&self, birth: Nanos) -> Nanos {
+    /// Returns the earliest time at which it can have waited for a child with this birth: the
+    /// birth, or its last reaping if that is later.
+    pub(super) fn window_start(&self, birth: Nanos) -> Nanos {
         self.last_reaping.map_or(birth, |last| last.max(birth))
     }
 
@@ -140,13 +148,13 @@ impl Process {
         self.row.origin != Origin::Existed
     }
 
-    /// Returns the name it is counted under: `(bash)` for a fork of bash.
+    /// Returns the name that it is counted under: `(bash)` for a fork of bash.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         match self.execs.values().next_back() {
             Some(exec) => base_name(&exec.path).to_vec(),
-            None if self.is_launch() && self.row.parent.is_some() => [b"(", &*self.born_as, b")"].concat(),
-            None => self.born_as.to_vec(),
+            None if self.is_launch() && self.row.parent.is_some() => [b"(", &*self.birth_program, b")"].concat(),
+            None => self.birth_program.to_vec(),
         }
     }
 
@@ -156,13 +164,14 @@ impl Process {
         self.execs.values().next_back().map_or(&[], |exec| &exec.argv)
     }
 
-    /// Returns the program that it ran at an instant, or its last one when the instant is unknown.
+    /// Returns the program that it ran at an instant, or its last program if the instant is
+    /// unknown.
     pub(super) fn program_at(&self, at: Option<Nanos>) -> Arc<[u8]> {
         let is_entered = |exec: &&KeptExec| {
             let entered = exec.row.enter.or(exec.row.returned);
             entered.zip(at).is_none_or(|(entered, at)| entered <= at)
         };
         let program = self.execs.values().rfind(is_entered);
-        program.map_or_else(|| Arc::clone(&self.born_as), |exec| base_name(&exec.path).into())
+        program.map_or_else(|| Arc::clone(&self.birth_program), |exec| base_name(&exec.path).into())
     }
 }

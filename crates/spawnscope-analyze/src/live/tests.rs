@@ -1,4 +1,5 @@
-//! Rows that a recorder writes, batch by batch, and what is known about the launches after each.
+//! Tests of live launches: applies the rows of a recorder batch by batch, and checks what is known
+//! after each batch.
 
 use super::*;
 use crate::launch::Outcome;
@@ -15,7 +16,7 @@ fn texts(texts: &[&str]) -> Vec<(TextId, Arc<[u8]>)> {
         .collect()
 }
 
-/// A shell that existed before, in the first batch of a recording with these strings.
+/// Returns launches after a first batch with these strings and a shell that existed before.
 fn with_shell(all: &[&str]) -> LiveLaunches {
     let mut live = LiveLaunches::new(Vec::new());
     let shell = LaunchRow {
@@ -33,7 +34,7 @@ fn with_shell(all: &[&str]) -> LiveLaunches {
     live
 }
 
-/// A launch by `parent` at 1000, all of whose phases without an exec take 100.
+/// Returns the row of a launch by `parent` at 1000, whose phases before the exec take 100 each.
 fn launch(id: u64, parent: LaunchId) -> LaunchRow {
     LaunchRow {
         id: LaunchId(id),
@@ -66,7 +67,7 @@ fn exec(launch: u64, enter: u64, path: u32) -> ExecRow {
 }
 
 #[test]
-fn a_launch_ends_with_the_name_and_the_phases_of_reports() {
+fn an_ended_launch_has_the_same_name_and_phases_as_in_reports() {
     let mut live = with_shell(&["bash", "/bin/sed"]);
     let mut row = launch(2, SHELL);
     let running = live.apply(NewRows {
@@ -95,8 +96,8 @@ fn a_launch_ends_with_the_name_and_the_phases_of_reports() {
     assert_eq!((live.started(), live.running()), (1, 0));
 }
 
-/// A launch that lives from `birth` until it is reaped.
-fn lived(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRow {
+/// Returns the row of a launch that lives from `birth` until it is reaped.
+fn reaped_launch(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRow {
     LaunchRow {
         create: Some(Nanos(birth)),
         created: Some(Nanos(birth)),
@@ -108,11 +109,12 @@ fn lived(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRow {
     }
 }
 
-/// Returns the critical time of each command after launches, each of which executes the string of its number.
+/// Applies launches, each of which executes the string with the number of its id. Returns the
+/// critical time of each command.
 fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> Vec<Option<u64>> {
-    let is_over = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;
+    let is_reaped = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;
     live.apply(NewRows {
-        finished: rows.iter().rev().filter(is_over).map(|row| row.id).collect(),
+        finished: rows.iter().rev().filter(is_reaped).map(|row| row.id).collect(),
         execs: rows
             .iter()
             .map(|row| (row.id.0 as i64, exec(row.id.0, row.create.unwrap().0, row.id.0 as u32)))
@@ -128,17 +130,18 @@ fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> V
 }
 
 #[test]
-fn critical_time_begins_with_the_reaping_before_and_counts_once() {
+fn critical_time_starts_at_the_previous_reaping_and_is_counted_once() {
     let names = ["bash", "-", "first", "second", "below", "left"];
     let mut live = with_shell(&names);
-    // Two side by side. Half of the life of the second follows the end of the first, so half of what it launched is critical. One ends
-    // and is not reaped.
-    let mut unreaped = lived(5, SHELL, 6_000, 7_000);
+    // Two launches run concurrently. Half of the lifetime of the second follows the end of the
+    // first, so half of what the second waited for is critical. Another launch ends without being
+    // reaped.
+    let mut unreaped = reaped_launch(5, SHELL, 6_000, 7_000);
     unreaped.zombie = unreaped.reaped;
     let rows = [
-        lived(2, SHELL, 1_000, 3_000),
-        lived(3, SHELL, 1_000, 5_000),
-        lived(4, LaunchId(3), 2_000, 4_500),
+        reaped_launch(2, SHELL, 1_000, 3_000),
+        reaped_launch(3, SHELL, 1_000, 5_000),
+        reaped_launch(4, LaunchId(3), 2_000, 4_500),
         unreaped,
     ];
     let known = critical(&mut live, &rows, &names[2..]);
@@ -146,7 +149,7 @@ fn critical_time_begins_with_the_reaping_before_and_counts_once() {
 }
 
 #[test]
-fn critical_time_of_what_a_running_process_has_launched_counts() {
+fn launches_of_a_running_process_have_critical_time() {
     let names = ["bash", "-", "make", "cc"];
     let mut live = with_shell(&names);
     let running = LaunchRow {
@@ -154,16 +157,16 @@ fn critical_time_of_what_a_running_process_has_launched_counts() {
         zombie: None,
         reaped: None,
         wait_status: None,
-        ..lived(2, SHELL, 1_000, 9_000)
+        ..reaped_launch(2, SHELL, 1_000, 9_000)
     };
-    let rows = [running, lived(3, LaunchId(2), 2_000, 5_000)];
+    let rows = [running, reaped_launch(3, LaunchId(2), 2_000, 5_000)];
     assert_eq!(critical(&mut live, &rows, &names[2..]), [None, Some(3_000)]);
-    let ended = critical(&mut live, &[lived(2, SHELL, 1_000, 9_000)], &names[2..]);
+    let ended = critical(&mut live, &[reaped_launch(2, SHELL, 1_000, 9_000)], &names[2..]);
     assert_eq!(ended, [Some(5_000), Some(3_000)]);
 }
 
 #[test]
-fn a_fork_has_the_name_of_the_program_that_its_parent_ran_then() {
+fn a_fork_has_the_name_of_the_program_that_its_parent_ran_at_the_fork() {
     let mut live = with_shell(&["bash", "/usr/bin/python3", "/bin/dash"]);
     let mut parent = launch(2, SHELL);
     let mut fork = launch(3, LaunchId(2));
@@ -184,9 +187,9 @@ fn a_fork_has_the_name_of_the_program_that_its_parent_ran_then() {
     assert!(!fork.phases.as_ref().unwrap().has(Phase::Exec));
 }
 
-/// As in `(sed; sed)`, where the shell executes the second one itself.
+/// For example in `(sed; sed)`, where the subshell executes the second sed itself.
 #[test]
-fn what_a_fork_launches_before_its_exec_is_its_work_as_in_reports() {
+fn time_in_which_a_fork_launches_others_before_its_exec_is_run() {
     let mut live = with_shell(&["bash", "/bin/sed"]);
     let (mut fork, mut child) = (launch(2, SHELL), launch(3, LaunchId(2)));
     (child.create, child.created) = (Some(Nanos(1250)), Some(Nanos(1300)));
@@ -221,7 +224,7 @@ fn a_launch_whose_end_was_lost_has_no_phases() {
 }
 
 #[test]
-fn the_command_ends_without_being_reaped_and_ends_once() {
+fn the_command_ends_once_without_being_reaped() {
     let mut live = LiveLaunches::new(Vec::new());
     let mut row = LaunchRow {
         id: SHELL,
@@ -245,7 +248,7 @@ fn the_command_ends_without_being_reaped_and_ends_once() {
 }
 
 #[test]
-fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() {
+fn a_launch_that_outlives_its_recording_is_counted_once_without_phases() {
     let mut live = with_shell(&["bash", "/bin/sleep"]);
     let mut zombie = launch(3, SHELL);
     end(&mut zombie, 0);
@@ -256,7 +259,8 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
         ..NewRows::default()
     });
     assert!(first.is_empty(), "neither was reaped");
-    // The next recording numbers strings anew, and does not know when the process was launched.
+    // The next recording has different string numbers, and does not know when the process was
+    // launched.
     let mut row = LaunchRow {
         id: LaunchId(2),
         origin: Origin::Existed,
@@ -276,7 +280,7 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
     assert_eq!(
         gone.iter().map(|gone| gone.id).collect::<Vec<_>>(),
         [LaunchId(3)],
-        "it no longer exists"
+        "launch 3 no longer exists"
     );
     end(&mut row, 9);
     row.reaped = None;
@@ -305,7 +309,7 @@ fn late_events_and_processes_that_existed_are_not_launches() {
 }
 
 #[test]
-fn memory_is_bounded_when_strings_and_execs_never_end() {
+fn memory_is_bounded_despite_endless_strings_and_execs() {
     let mut live = with_shell(&["bash"]);
     live.apply(NewRows {
         launches: vec![launch(2, SHELL)],
@@ -321,12 +325,12 @@ fn memory_is_bounded_when_strings_and_execs_never_end() {
     }
     assert!(live.texts.len() <= 11, "{}", live.texts.len());
     let process = live.process(LaunchId(2)).unwrap();
-    assert!(process.execs.len() <= 64 && process.is_cut);
+    assert!(process.execs.len() <= 64 && process.is_incomplete);
     assert_eq!(process.label(), b"999");
 }
 
 #[test]
-fn the_first_commands_have_rows_and_the_rest_share_one() {
+fn the_first_commands_have_rows_and_all_others_share_one() {
     let mut live = with_shell(&["bash"]);
     let mut row = launch(2, SHELL);
     end(&mut row, 0);

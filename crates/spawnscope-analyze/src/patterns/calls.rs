@@ -16,7 +16,7 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// Returns `None` for an interpreter without a script, and where the arguments are unknown.
     pub(crate) fn of(exec: &Exec<'a>) -> Option<Call<'a>> {
-        let (runs, mut arguments) = (exec.runs(), exec.arguments());
+        let (runs, mut arguments) = (exec.program_name(), exec.arguments());
         arguments.next()?;
         let file = match exec.interpreter() {
             None if takes_a_script(runs) => arguments.next().filter(|file| !file.starts_with(b"-"))?,

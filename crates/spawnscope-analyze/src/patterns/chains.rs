@@ -1,5 +1,6 @@
-//! Chains of execs in one process: the exec at which the chain to the last program starts, and the purpose of each link. A shell execs its
-//! last command, so a process may have done other work before the chain.
+//! Chains of execs in one process: the exec at which the chain to the last program starts, and the
+//! purpose of each exec in it. A shell execs its last command, so a process may have done other
+//! work before the chain.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,26 +15,28 @@ use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
-/// Programs that choose a version of a program, and exec it.
+/// Version managers: programs that choose a version of a program and exec it.
 const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
-/// The purpose of an exec that another exec follows. Of several links, the greatest in this order describes the chain.
+/// The purpose of an exec that is followed by another exec. The greatest of all links of a chain,
+/// in this order, describes the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Link {
-    /// `env` in a command, without changes to the environment.
+    /// `env PROGRAM` without changes to the environment.
     Env,
     /// `#!/usr/bin/env`, which searches for an interpreter along PATH.
     EnvLine,
-    /// A wrapper script, which at most sets up the environment.
+    /// A wrapper script that only runs the program, or sets up its environment before.
     Wrapper,
-    /// A program of the same name at another path.
+    /// A program with the same name as the real program, at another path.
     Namesake,
     /// A version manager.
     Chooser,
 }
 
 impl Link {
-    /// Returns the purpose of an exec before that of `real`. `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
+    /// Returns the purpose of an exec that precedes the exec of `real`. `None` if it may do more
+    /// than lead to the real program (nice, sudo, `sh -c`).
     pub(crate) fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
         let program = base_name(exec.path());
         if is_chooser(exec) {
@@ -45,7 +48,7 @@ impl Link {
         if program == base_name(real.path()) && exec.path() != real.path() {
             return Some(Link::Namesake);
         }
-        if exec.interpreter().is_some() && exec.runs() == b"env" {
+        if exec.interpreter().is_some() && exec.program_name() == b"env" {
             return Some(Link::EnvLine);
         }
         if program == b"env" {
@@ -56,15 +59,16 @@ impl Link {
     }
 }
 
-/// Returns the index of the exec at which the chain to the last program starts: the last exec when nothing leads to it. Earlier work of the
-/// process, such as that of a shell whose last command it is, is not part of the chain.
-pub(crate) fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
+/// Returns the index of the exec at which the chain to the last program starts; the index of the
+/// last exec if there is no chain. Earlier work of the process is not part of the chain, such as
+/// that of a shell that executes its last command.
+pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
     let last = execs.len().saturating_sub(1);
     let leading = || {
         (0..last)
             .rev()
-            .take_while(|at| leads_on(forest, timelines, launch, *at))
+            .take_while(|at| only_leads_on(forest, timelines, launch, *at))
     };
     let known = leading().take_while(|at| Link::of(&execs[*at], &execs[last]).is_some());
     known.last().or_else(|| leading().last()).unwrap_or(last)
@@ -73,22 +77,25 @@ pub(crate) fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> 
 /// Whether a process launched other work before the chain to its last program.
 pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
-    let until = execs.get(begin(forest, timelines, launch)).and_then(Exec::entered);
-    until.is_some_and(|until| !are_helpers(forest, timelines, &made_between(forest, launch, Nanos(0), until)))
+    let until = execs
+        .get(chain_start(forest, timelines, launch))
+        .and_then(Exec::entered);
+    until.is_some_and(|until| !are_helpers(forest, timelines, &created_between(forest, launch, Nanos(0), until)))
 }
 
-/// Returns the launches by a process between two of its execs.
+/// Returns the children that a process launched between two of its execs.
 pub(crate) fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
     let execs = &forest.launches[launch as usize].execs;
     let at = |exec: usize| execs.get(exec).and_then(Exec::entered);
     at(from)
         .zip(at(to))
-        .map(|(from, to)| made_between(forest, launch, from, to))
+        .map(|(from, to)| created_between(forest, launch, from, to))
         .unwrap_or_default()
 }
 
-/// Whether a program only led to the next one, possibly with short helper launches.
-fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
+/// Whether a program only led to the next program of the process, possibly with short helper
+/// launches.
+fn only_leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
     let execs = &forest.launches[launch as usize].execs;
     if execs[at].entered().is_none() || execs[at + 1].entered().is_none() {
         return false;
@@ -103,7 +110,8 @@ fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) 
     }
 }
 
-/// Whether launches only returned output to their parent, or did almost nothing, such as `dirname` and `mkdir -p` in a wrapper.
+/// Whether launches only returned output to their parent, or worked for less than their launches
+/// took, such as `dirname` and `mkdir -p` in a wrapper.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
     let not_read = launches
         .iter()
@@ -114,20 +122,21 @@ fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -
             return false;
         };
         ran += run.0;
-        launching += launch.launching().unwrap_or_default().0;
+        launching += launch.launch_cost().unwrap_or_default().0;
     }
     ran <= launching
 }
 
-fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
+fn created_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
     let children = forest.children(launch as usize);
-    // Children are in order of creation. One with an unknown creation time comes first, and does not count.
+    // Children are in order of creation. Children with an unknown creation time come first, and do
+    // not count.
     let [first, end] =
         [from, to].map(|at| children.partition_point(|child| forest.launches[*child].birth() < Some(at)));
     children[first..end.max(first)].to_vec()
 }
 
-/// Whether a launch happened inside a version manager, whose scripts the user does not maintain.
+/// Whether an ancestor of a launch is a version manager, whose scripts the user does not maintain.
 pub(crate) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
     let mut child = launch as usize;
     while let Some(parent) = forest.parent(child) {
@@ -140,9 +149,9 @@ pub(crate) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
     false
 }
 
-/// Returns the name and arguments of a version manager that was called directly. `None` when the process is a program that the manager
-/// chose.
-pub(crate) fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
+/// Returns the name and arguments of a version manager that was called directly. `None` if the
+/// process is not a version manager, or runs the program that the manager chose.
+pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
     let chooser = launch
         .execs
@@ -153,10 +162,11 @@ pub(crate) fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     Some([name].into_iter().chain(arguments.skip(1)).collect())
 }
 
-/// Returns the program after these execs: the script, if it starts with `#!/usr/bin/env` and the last exec is its shell.
+/// Returns the program that a process runs after these execs. This is the script if it starts with
+/// `#!/usr/bin/env` and the last exec is that of its shell.
 fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
-        [.., script, shell] if script.runs() == b"env" && is_shell(base_name(shell.path())) => Some(script),
+        [.., script, shell] if script.program_name() == b"env" && is_shell(base_name(shell.path())) => Some(script),
         others => others.last(),
     }
 }
@@ -164,22 +174,23 @@ fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
 /// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_chooser(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
-    let mut rests = CHOOSERS.iter().filter_map(|chooser| program.strip_prefix(*chooser));
-    is_shim(exec) || rests.any(|rest| rest.is_empty() || rest.starts_with(b"-"))
+    let mut suffixes = CHOOSERS.iter().filter_map(|chooser| program.strip_prefix(*chooser));
+    is_shim(exec) || suffixes.any(|suffix| suffix.is_empty() || suffix.starts_with(b"-"))
 }
 
 fn is_shim(exec: &Exec<'_>) -> bool {
     exec.path().windows(7).any(|part| part == b"/shims/") || exec.path().starts_with(b"shims/")
 }
 
-/// Whether an exec runs a shell on a file, and not on the text after `-c`.
+/// Whether an exec runs a shell on a file, rather than on the text after `-c`.
 pub(crate) fn is_shell_script(exec: &Exec<'_>) -> bool {
-    let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    is_shell(exec.runs()) && (exec.interpreter().is_some() || of_file())
+    let has_file_argument = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
+    is_shell(exec.program_name()) && (exec.interpreter().is_some() || has_file_argument())
 }
 
-/// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each
-/// level of a recursion is intended, so none is a shim.
+/// Whether a script that only launches one program is part of a recursion, because the program is
+/// the script itself or one of its callers. Each level of a recursion is intended, so none is a
+/// shim.
 pub(crate) fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
     const MAX_SCRIPTS: usize = 64;
     let scripts = std::iter::successors(Some(wrapper), |script| {
@@ -193,13 +204,13 @@ pub(crate) fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -
 
 /// Whether two execs run the same script, regardless of how its path was written.
 pub(crate) fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
-    is_shell_script(one) && is_shell_script(other) && place_of_script(one) == place_of_script(other)
+    is_shell_script(one) && is_shell_script(other) && script_path(one) == script_path(other)
 }
 
-/// Returns the file that a shell runs, as an absolute path where the working directory is known.
-fn place_of_script(exec: &Exec<'_>) -> PathBuf {
-    let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
-    let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path())));
+/// Returns the file that a shell runs, as an absolute path if the working directory is known.
+fn script_path(exec: &Exec<'_>) -> PathBuf {
+    let argument = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
+    let path = Path::new(OsStr::from_bytes(argument().unwrap_or(exec.path())));
     let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
     // `components` drops `.` and repeated slashes.
     directory

@@ -1,6 +1,6 @@
-//! Patterns in launches that several stages recognize: shells and their commands, chains of execs, pipelines, subcommands,
-//! questions, package scripts, and language runtimes. No
-//! pattern predicts or advises anything: `whatif` and the rules of `advice` decide what to make of them.
+//! Patterns in launches that several stages recognize: shells and their commands, chains of execs,
+//! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module only recognizes
+//! patterns; `whatif` and the rules of `advice` draw conclusions.
 
 pub(crate) mod calls;
 pub(crate) mod chains;

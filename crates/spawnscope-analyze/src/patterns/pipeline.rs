@@ -1,18 +1,21 @@
-//! The shell forks around a launch: the fork that feeds it through a pipe, and the subshell that only runs it. Also whether the shell reads
-//! its output. `x=$(echo "$y" | sed s/a/b/)` is three launches, and all of them disappear when the shell does the work itself.
+//! The shell forks around a launch: the fork that writes its input to a pipe, and the subshell that
+//! only runs it. Also finds whether the shell reads its output. `x=$(echo "$y" | sed s/a/b/)`
+//! consists of three launches, which are all unnecessary if the shell does the work itself.
 
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// System calls that a shell uses to read the output of `$( )`, as x86-64 numbers: read, pread64, readv.
+/// System calls with which a shell reads the output of `$( )`: read, pread64, readv (numbers of
+/// x86-64).
 const READS: [u16; 3] = [0, 17, 19];
 
 /// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]
 pub(crate) struct PipelineUnit {
-    /// The launches that disappear, with all their descendants, when the shell does this launch's work.
+    /// The launches that are unnecessary, with all their descendants, if the shell does this
+    /// launch's work.
     pub(crate) unit: Vec<u32>,
     /// Forks of the shell in `unit`: the feeder, and the subshell.
     pub(crate) forks: Vec<u32>,
@@ -23,7 +26,7 @@ pub(crate) struct PipelineUnit {
 }
 
 impl PipelineUnit {
-    /// Returns the unit of the launch at `position` among the children of one process.
+    /// Finds the forks around the launch at `position` among the children of one process.
     pub(crate) fn of(forest: &Forest<'_>, timelines: &Timelines, siblings: &[usize], position: usize) -> PipelineUnit {
         let launch = siblings[position];
         let parent = forest
@@ -31,12 +34,12 @@ impl PipelineUnit {
             .filter(|parent| forest.launches[*parent].is_fork_without_exec());
         // In a subshell with just these two children, the fork can only be the feeder.
         let is_alone = parent.is_some() && siblings.len() == 2;
-        let before = position.checked_sub(1).map(|before| siblings[before]);
-        let feeder = before
-            .filter(|before| is_bare_leaf(forest, *before))
-            .filter(|before| is_alone || run_side_by_side(forest, *before, launch));
+        let previous = position.checked_sub(1).map(|before| siblings[before]);
+        let feeder = previous
+            .filter(|before| is_bare_fork(forest, *before))
+            .filter(|before| is_alone || overlap(forest, *before, launch));
         let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
-        // A subshell that reads the output uses it, and continues after the launch.
+        // A subshell that reads the launch's output does not only run the launch.
         let is_read_directly = is_captured(forest, timelines, launch as u32);
         let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
         if let Some(subshell) = subshell {
@@ -52,20 +55,21 @@ impl PipelineUnit {
     }
 }
 
-/// Whether a launch is a fork that never execs and launches nothing.
-pub(crate) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
+/// Whether a launch is a fork that neither executed a program nor launched another process.
+pub(crate) fn is_bare_fork(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];
     launch.origin == Origin::Launched && launch.execs.is_empty() && forest.children(index).is_empty()
 }
 
-/// Whether `second` was created before `first`, the older one, was reaped.
-pub(crate) fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
+/// Whether `second` was created before the older launch, `first`, was reaped.
+pub(crate) fn overlap(forest: &Forest<'_>, first: usize, second: usize) -> bool {
     let ended = forest.launches[first].instants.reaped.get();
     let began = forest.launches[second].instants.created.get();
     ended.zip(began).is_some_and(|(ended, began)| began < ended)
 }
 
-/// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
+/// Whether the parent reads the output of a launch while the launch runs, as a shell does for `$(
+/// )`.
 pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let at = &forest.launches[launch as usize].instants;
     let (Some(parent), Some(created), Some(reaped)) =
@@ -77,11 +81,11 @@ pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u3
         .creator
         .get()
         .unwrap_or(parent as u32);
-    is_read_by(timelines, creator, created, reaped)
+    waits_in_read(timelines, creator, created, reaped)
 }
 
 /// Whether a thread waited in read between two instants.
-fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
+fn waits_in_read(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
     let slices = timelines.slices(thread);
     let first = slices.partition_point(|slice| slice.off < from);
     let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);

@@ -1,5 +1,5 @@
-//! Command lines that only ask a question: about the machine, an installation or a repository. Asked again with the same arguments, they
-//! almost always give the same answer.
+//! Command lines that only ask a question about the machine, an installation or a repository. The
+//! same command line almost always gives the same answer.
 
 use super::subcommands::subcommand_of;
 use crate::launch::{Exec, base_name};
@@ -68,7 +68,8 @@ const SUBCOMMANDS: [(&[u8], &[&[u8]]); 12] = [
     (b"timedatectl", &[b"show"]),
     (b"yarn", &[b"bin", b"dir", b"global"]),
 ];
-/// Programs whose answer differs although their arguments do not: they read their input, the time, or a state that changes.
+/// Programs whose output may change although their arguments do not: they read their input, the
+/// time, or files that change.
 const CHANGING: [&[u8]; 66] = [
     b"[",
     b"awk",
@@ -138,16 +139,18 @@ const CHANGING: [&[u8]; 66] = [
     b"xxd",
 ];
 
-/// What the recording says about the answer to a repeated command line.
+/// Whether the answer to a repeated command line is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
-    /// The program only answers questions about what seldom changes.
+    /// It is the same: the program only answers questions about things that seldom change.
     Same,
-    /// Unknown: the program may depend on more than its arguments.
+    /// It may be the same: it is unknown whether the program's answer depends on more than the
+    /// arguments.
     PerhapsSame,
 }
 
-/// Returns whether the same command line gives the same answer. `None` where it does not, or has another purpose than the answer.
+/// Returns whether the answer to the same command line is the same. `None` if it may change, or if
+/// the program has another purpose than its answer.
 pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let program = base_name(exec.path());
     let mut arguments = exec.arguments().skip(1);
@@ -161,7 +164,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         || arguments.any(is_print_option);
     match () {
         () if is_same => Some(Answer::Same),
-        // A subcommand that is not a question changes something, or reads what changes.
+        // Any other subcommand changes something, or reads something that changes.
         () if CHANGING.contains(&program) || subcommand_of(exec).is_some() => None,
         () => Some(Answer::PerhapsSame),
     }
@@ -170,6 +173,6 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
 /// Whether the only argument asks a program about itself.
 fn is_about_itself(exec: &Exec<'_>) -> bool {
     let mut arguments = exec.arguments().skip(1);
-    let only = arguments.next().filter(|_| arguments.next().is_none());
-    only.is_some_and(|only| ABOUT_ITSELF.contains(&only))
+    let argument = arguments.next().filter(|_| arguments.next().is_none());
+    argument.is_some_and(|argument| ABOUT_ITSELF.contains(&argument))
 }

@@ -1,4 +1,5 @@
-//! Makes that the recipe of another make starts, directly or by shells, and who wrote such makefiles.
+//! Makes that the recipe of another make starts, directly or through shells, and the generators of
+//! such makefiles.
 
 use super::runtimes::Runtime;
 use super::shells::is_shell;
@@ -12,7 +13,8 @@ pub(crate) enum Generator {
 }
 
 impl Generator {
-    /// Returns the generator of the makefile that a make runs, by the arguments that only its makefiles use.
+    /// Returns the generator of the makefile that a make runs. It is recognized by arguments that
+    /// only its makefiles pass.
     pub(crate) fn of(forest: &Forest<'_>, index: usize) -> Option<Generator> {
         let exec = forest.launches[index].execs.last()?;
         exec.arguments().find_map(|argument| {
@@ -27,14 +29,14 @@ impl Generator {
     }
 }
 
-/// Whether a launch is a make below another one, with nothing but shells between them.
+/// Whether a launch is a make whose ancestor is another make, with only shells in between.
 pub(crate) fn is_sub_make(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];
     if launch.execs.is_empty() || Runtime::named(launch.command.name) != Runtime::Make {
         return false;
     }
-    let mut above = forest.parent(index);
-    while let Some(parent) = above {
+    let mut ancestor = forest.parent(index);
+    while let Some(parent) = ancestor {
         let program = forest.launches[parent].command.name;
         if Runtime::named(program) == Runtime::Make {
             return true;
@@ -42,7 +44,7 @@ pub(crate) fn is_sub_make(forest: &Forest<'_>, index: usize) -> bool {
         if !is_shell(program) {
             return false;
         }
-        above = forest.parent(parent);
+        ancestor = forest.parent(parent);
     }
     false
 }

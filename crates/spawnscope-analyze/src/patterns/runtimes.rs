@@ -1,4 +1,5 @@
-//! Language runtimes: which of their calls copy the page tables of the parent, and which do not; and which call of Python made a launch.
+//! Language runtimes: which of their calls copy the page tables of the parent, and how to avoid
+//! that. Also finds which call of Python made a launch.
 
 use super::shells::is_shell;
 use crate::frames::{Frame, is_standard_library};
@@ -25,7 +26,7 @@ pub(crate) enum Runtime {
     Native,
 }
 
-/// Prefixes of interpreter names.
+/// Names of interpreters, without a version.
 const NAMES: [(&[u8], Runtime); 17] = [
     (b"python", Runtime::Python),
     (b"pypy", Runtime::Python),
@@ -46,7 +47,7 @@ const NAMES: [(&[u8], Runtime); 17] = [
     (b"gmake", Runtime::Make),
 ];
 
-/// Parts of function names in machine code that only programs in one language have.
+/// Parts of function names that occur only in programs of one compiled language.
 const FUNCTIONS: [(&[u8], Runtime); 4] = [
     (b"os/exec.", Runtime::Go),
     (b"syscall.forkExec", Runtime::Go),
@@ -60,22 +61,25 @@ impl Runtime {
         let name = forest.launches[launch as usize].birth_command.name;
         let parent = forest.parent(launch as usize);
         let execs = parent.map_or(&[][..], |parent| &forest.launches[parent].execs);
-        // A process that runs a `#!` script has the name of the script.
+        // A process that runs a `#!` script is named after the script, so its interpreter is looked
+        // up.
         let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
         let interpreter = exec.and_then(|exec| exec.interpreter()).map_or(name, base_name);
-        // `#!/usr/bin/env python3` names env; the process then has the name of python3, or of the script.
-        let runs = match (interpreter, exec.and_then(|exec| exec.arguments().next())) {
-            (b"env", Some(program)) => base_name(program),
+        // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real
+        // interpreter.
+        let program = match (interpreter, exec.and_then(|exec| exec.arguments().next())) {
+            (b"env", Some(argument)) => base_name(argument),
             _ => interpreter,
         };
-        match Runtime::named(runs) {
-            Runtime::Native => Runtime::of_code(forest, &forest.launches[launch as usize]),
+        match Runtime::named(program) {
+            Runtime::Native => Runtime::from_functions(forest, &forest.launches[launch as usize]),
             known => known,
         }
     }
 
-    /// Returns the language of a compiled program, by the functions in the call chain.
-    fn of_code(forest: &Forest<'_>, launch: &Launch<'_>) -> Runtime {
+    /// Returns the language of a compiled program, recognized by the functions in the launch's call
+    /// chain.
+    fn from_functions(forest: &Forest<'_>, launch: &Launch<'_>) -> Runtime {
         let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
         let language = names.find_map(|name| {
             let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
@@ -87,6 +91,7 @@ impl Runtime {
         language.unwrap_or(Runtime::Native)
     }
 
+    /// Returns the runtime of a program with this name.
     pub(crate) fn named(name: &[u8]) -> Runtime {
         if is_shell(name) {
             return Runtime::Shell;
@@ -95,7 +100,8 @@ impl Runtime {
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }
 
-    /// Whether the memory of its programs comes from the C library's `malloc`. Others map their heaps themselves.
+    /// Whether its programs allocate memory with the C library's `malloc`. Other runtimes map their
+    /// heaps themselves.
     pub(crate) fn uses_malloc(self) -> bool {
         matches!(
             self,
@@ -158,19 +164,20 @@ impl Runtime {
     }
 }
 
-/// The Python call that forked. Functions of the standard library leave Python frames; built-in functions leave only native frames.
+/// The Python call that forked. Functions of the standard library have Python frames; built-in
+/// functions have only native frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PythonCall {
     Subprocess,
     Multiprocessing,
     Pty,
     OsFork,
-    /// The innermost frame is not in a library: a built-in function or an extension forked.
+    /// A built-in function or an extension, called by code outside of the standard library.
     Direct,
 }
 
 impl PythonCall {
-    /// Identifies the call by the call chains of a launch that copied its parent. `None` when they are inconclusive.
+    /// Identifies the call from the call chains of a launch. `None` if they are inconclusive.
     pub(crate) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<PythonCall> {
         let innermost = forest.frames(launch.script_stack).next();
         let innermost = innermost.filter(|frame| frame.language == Language::Python)?;
@@ -211,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interpreters_are_known_with_their_versions() {
+    fn interpreters_are_recognized_with_their_versions() {
         let cases = [
             ("python3.11", Runtime::Python),
             ("python", Runtime::Python),

@@ -1,18 +1,20 @@
-//! What a command given to a shell with `-c` needs from it: nothing, only what any caller can do itself (redirections, a directory, variables,
-//! a home directory), or a shell.
+//! What a command that is given to a shell with `-c` needs: only a program to be executed,
+//! something that the caller can do itself (redirections, a directory, variables, a home
+//! directory), or a shell.
 
 /// What a command needs from a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// It is a program with arguments.
+    /// Nothing: it is a program with arguments.
     Nothing,
-    /// It also has redirections, `cd DIRECTORY &&`, variables or `~`, which every way of launching has options for.
+    /// Redirections, `cd DIRECTORY &&`, variables or `~`, which the caller can replace with options
+    /// of its launching call.
     Caller,
-    /// Pipes, expansions, several commands, or keywords.
+    /// A shell, for pipes, expansions, several commands, or keywords.
     Shell,
 }
 
-/// Words that are not programs where a command begins.
+/// Words that are keywords or builtins at the beginning of a command, not programs.
 const KEYWORDS: [&[u8]; 27] = [
     b"!",
     b".",
@@ -52,7 +54,7 @@ pub(crate) fn need_of(command: &[u8]) -> Need {
     reader.command().map_or(Need::Shell, |()| reader.need)
 }
 
-/// Reads a command. Every function returns `None` where only a shell can continue.
+/// Reads a command. Every method returns `None` if the command needs a shell.
 struct Reader<'c> {
     rest: &'c [u8],
     need: Need,
@@ -66,7 +68,7 @@ impl<'c> Reader<'c> {
             match byte {
                 b'#' => break,
                 b';' | b'\n' => {
-                    self.skip_ends();
+                    self.skip_terminators();
                     (self.rest.is_empty() && !words.is_empty()).then_some(())?;
                 }
                 b'&' if self.rest.starts_with(b"&&") => {
@@ -86,7 +88,8 @@ impl<'c> Reader<'c> {
                     if words.is_empty() && word.is_assignment() {
                         self.need = Need::Caller;
                     } else if words.is_empty() && word.text == b"exec" {
-                        // The program replaces the shell, which changes nothing for the caller.
+                        // `exec` only replaces the shell by the program, which makes no difference
+                        // for the caller.
                     } else {
                         words.push(word);
                     }
@@ -108,7 +111,7 @@ impl<'c> Reader<'c> {
         self.rest = self.rest.get(count..).unwrap_or_default();
     }
 
-    fn skip_ends(&mut self) {
+    fn skip_terminators(&mut self) {
         let ends = self
             .rest
             .iter()
@@ -150,7 +153,7 @@ impl<'c> Reader<'c> {
                 }
                 b'|' | b'(' | b')' | b'`' | b'$' | b'*' | b'?' | b'[' => return None,
                 b'{' if is_expanded_brace(self.rest) => return None,
-                b'~' if word.begins_directory() => {
+                b'~' if word.expands_tilde() => {
                     self.need = Need::Caller;
                     word.text.push(byte);
                     self.skip(1);
@@ -207,12 +210,13 @@ impl Word {
     fn is_assignment(&self) -> bool {
         let name = self.text.split(|byte| *byte == b'=').next().unwrap_or_default();
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let begins = name.first().is_some_and(|first| !first.is_ascii_digit());
-        begins && name.len() < self.text.len() && name.iter().all(is_name)
+        let has_valid_start = name.first().is_some_and(|first| !first.is_ascii_digit());
+        has_valid_start && name.len() < self.text.len() && name.iter().all(is_name)
     }
 
-    /// Whether a `~` here would be expanded to a home directory: at the beginning of a word, or of the value of an assignment.
-    fn begins_directory(&self) -> bool {
+    /// Whether a `~` as the next character would be expanded to a home directory, because it is at
+    /// the beginning of a word or of an assigned value.
+    fn expands_tilde(&self) -> bool {
         !self.is_quoted && (self.text.is_empty() || (self.text.ends_with(b"=") && self.is_assignment()))
     }
 }
@@ -232,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_needed_for_what_no_caller_can_do() {
+    fn commands_need_a_shell_only_for_syntax_that_no_caller_can_replace() {
         let cases = [
             ("git log HEAD~3", Need::Nothing),
             ("git show HEAD@{1}", Need::Nothing),

@@ -1,4 +1,5 @@
-//! Shells: their names and dialects, the commands that they are given with `-c`, and whether such a command needs a shell.
+//! Shells: their names and dialects, the commands that they get with `-c`, and launches through an
+//! unnecessary shell.
 
 use super::shell_syntax::{Need, need_of};
 use crate::launch::{Exec, base_name};
@@ -18,13 +19,14 @@ pub(crate) fn is_shell(name: &[u8]) -> bool {
 /// How a shell started a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shell {
-    /// The shell execed the program in its own process. The value is the index of the shell's exec.
+    /// The shell execed the program in its own process. Contains the index of the shell's exec.
     Became(usize),
-    /// The shell launched the program and waited for it.
+    /// The shell launched the program and waited for it. Contains the index of the launch.
     Launched(u32),
 }
 
-/// Returns how a launch went through an unnecessary `sh -c 'program arguments'`. `None` when it did not.
+/// Returns how an unnecessary `sh -c 'program arguments'` started the program. `None` if the launch
+/// is not through such a shell.
 pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
     let launch = &forest.launches[index as usize];
     let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
@@ -33,9 +35,10 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
         return None;
     }
     if at + 1 < launch.execs.len() {
-        let became = launch.execs[at + 1].enter.get();
-        let is_before =
-            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created.get() < Some(became));
+        let replaced = launch.execs[at + 1].enter.get();
+        let is_before = |child: &usize| {
+            replaced.is_none_or(|replaced| forest.launches[*child].instants.created.get() < Some(replaced))
+        };
         let has_helpers = forest.children(index as usize).iter().any(is_before);
         return (!has_helpers).then_some(Shell::Became(at));
     }
@@ -56,7 +59,7 @@ pub(crate) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if is_command { arguments.next() } else { None }
 }
 
-/// Returns the only child of a launch that runs a program.
+/// Returns the child of a launch if there is only one and it runs a program.
 pub(crate) fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
     match forest.children(index as usize) {
         [child] if !forest.launches[*child].execs.is_empty() => Some(*child as u32),
@@ -71,7 +74,7 @@ pub(crate) enum Dialect {
     Posix,
     /// bash under its own name.
     Bash,
-    /// ksh93, mksh and others.
+    /// ksh93, mksh and similar shells.
     Ksh,
     Zsh,
 }
@@ -90,6 +93,6 @@ impl Dialect {
 
     /// Returns the dialect of the parent of a launch. `None` when the parent is not a shell.
     pub(crate) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
-        Dialect::of_program(forest.launcher(index)?.runs())
+        Dialect::of_program(forest.launcher(index)?.program_name())
     }
 }

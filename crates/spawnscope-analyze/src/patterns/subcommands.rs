@@ -1,8 +1,10 @@
-//! Programs whose first word chooses what they do (`git log`, `docker run`, `python3 -m pip`): the word, past the options before it.
+//! Programs with subcommands (`git log`, `docker run`, `python3 -m pip`): finds the subcommand in
+//! their arguments.
 
 use crate::launch::{Exec, base_name, is_version_of};
 
-/// A program with subcommands, and its options before the subcommand that take the next argument.
+/// A program with subcommands, and the options before the subcommand whose value is the next
+/// argument.
 type Program = (&'static [u8], &'static [&'static [u8]]);
 
 const PROGRAMS: [Program; 57] = [
@@ -102,7 +104,8 @@ const PROGRAMS: [Program; 57] = [
 /// The option of Python that names a module.
 const MODULE: &[u8] = b"-m";
 
-/// Returns the subcommand of an exec: its first word, or its first option if there is no word. `None` for programs without subcommands.
+/// Returns the subcommand of an exec: the first argument that is not an option, or the first option
+/// if there are only options. `None` for programs without subcommands.
 pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let program = base_name(exec.path());
     if is_version_of(program, b"python") {
@@ -118,7 +121,7 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let mut arguments = exec.arguments().skip(1);
     let mut first = None;
     while let Some(argument) = arguments.next() {
-        // rustup's proxies take a toolchain first.
+        // Programs that rustup installs accept a toolchain such as `+nightly` first.
         let is_option = argument.starts_with(b"-") || argument.starts_with(b"+");
         if !is_option {
             return Some(argument);

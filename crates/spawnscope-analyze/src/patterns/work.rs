@@ -1,4 +1,4 @@
-//! How long a launch worked.
+//! Measures how long a launch worked.
 
 use crate::phases::Phase;
 use crate::pieces::Piece;
@@ -7,15 +7,15 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::SliceRow;
 
-/// Returns the run phase of a launch without the time in which it was runnable but had no CPU. Sleeping counts, since it may be the purpose
-/// of the program.
-pub(crate) fn working(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
+/// Returns the length of the run phase of a launch, without the time in which it waited for a CPU.
+/// Sleep counts as work, since it may be the purpose of the program.
+pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
     let launch = &forest.launches[index];
     let run = launch.phases.get(Phase::Run)?;
     let slices = timelines.slices(index as ThreadIndex);
     let without_cpu = |slice: &SliceRow| {
-        let back = Nanos(slice.off.0 + slice.off_span?.0);
-        Some((Nanos(back.0.saturating_sub(run_queue_span(slice)?.0)), back))
+        let returned = Nanos(slice.off.0 + slice.off_span?.0);
+        Some((Nanos(returned.0.saturating_sub(run_queue_span(slice)?.0)), returned))
     };
     let queued = |piece: &Piece| {
         let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;

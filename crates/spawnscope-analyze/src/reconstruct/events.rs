@@ -1,4 +1,5 @@
-//! What can end the wait of a parent: the end of a child, and the exec of a child that shares the parent's memory.
+//! Events that can end the wait of a parent: the end of a child, and the exec of a child that
+//! shares the parent's memory.
 
 use spawnscope_data::event::{Mechanism, Nanos};
 
@@ -9,11 +10,11 @@ use crate::tree::Forest;
 /// What a child did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// It ended.
+    /// The child ended.
     Ended,
-    /// It executed a program or ended, after a vfork: its parent had to wait until then.
+    /// A child created by vfork executed a program or ended. Its parent had to wait until then.
     Released,
-    /// It executed a program. Whether it was created by vfork is unknown.
+    /// The child executed a program. It is unknown whether it was created by vfork.
     Executed,
 }
 
@@ -51,12 +52,13 @@ impl ChildEvents {
     }
 }
 
-/// Returns when a launch could be reaped, or else when its exit began.
+/// Returns when a launch could be reaped or, if that is unknown, when its exit began.
 pub(super) fn end_of(launch: &Launch<'_>) -> Option<Nanos> {
     launch.instants.zombie.get().or(launch.instants.exit.get())
 }
 
-/// Returns when a launch released its parent, if it was or may have been created by vfork.
+/// Returns when a launch released its parent, if it was created by vfork or if the mechanism is
+/// unknown.
 fn release_of(launch: &Launch<'_>) -> Option<(Nanos, What)> {
     let executed = launch.execs.first().and_then(|exec| exec.returned.get());
     match launch.mechanism {

@@ -1,5 +1,6 @@
-//! Makes the slices of threads whose collector recorded neither CPUs nor wakers, from instants and CPU times. A thread without CPU time must
-//! have waited: first for its children, as far as it launched some, then for something unknown. Recorded waits stay as they are.
+//! Creates slices from instants and CPU times, for a collector that recorded neither CPUs nor
+//! wakers. Time in which a thread used no CPU was a wait: for its children if it had any, and
+//! otherwise for something unknown. Recorded waits are kept.
 
 use std::collections::HashMap;
 
@@ -15,10 +16,10 @@ use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWait;
 
-/// Shorter waits than this are not distinguished from work.
+/// Minimum length of a wait. Shorter waits count as work.
 const MIN_SPAN: Nanos = Nanos(20_000);
 
-/// Makes the slices of all threads. Also returns the waits whose cause is not certain.
+/// Creates the slices of all threads. Also returns the waits whose cause is uncertain.
 pub(super) fn fill(
     forest: &Forest<'_>,
     events: &ChildEvents,
@@ -29,57 +30,65 @@ pub(super) fn fill(
     let rows: HashMap<ThreadIndex, &ThreadRow> = rows.collect();
     let (mut slices, mut unknown) = (Slices::default(), Vec::new());
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        let Some(life) = Life::of(forest, timelines, thread, &rows) else {
+        let Some(lifetime) = Lifetime::of(forest, timelines, thread, &rows) else {
             continue;
         };
         let mut waits = recorded_waits(timelines, thread);
-        let stretches = stretches(forest, events, timelines, &life, &waits);
-        waits.extend(waits_within(forest, timelines, &life, &stretches, &waits, &mut unknown));
+        let stretches = stretches(forest, events, timelines, &lifetime, &waits);
+        waits.extend(waits_within(
+            forest,
+            timelines,
+            &lifetime,
+            &stretches,
+            &waits,
+            &mut unknown,
+        ));
         waits.sort_by_key(|wait| wait.from);
-        life.write(&waits, |row| slices.push(row));
+        lifetime.write(&waits, |row| slices.push(row));
     }
     (slices, unknown)
 }
 
-/// The life of a thread.
-struct Life {
+/// The lifetime of a thread, and the CPU time that it used.
+struct Lifetime {
     thread: ThreadIndex,
     launch: u32,
     task: TaskId,
     created: Nanos,
     first_run: Nanos,
-    /// Its end, or that of the recording.
+    /// The end of the thread, or the end of the recording if it still existed then.
     end: Nanos,
-    is_over: bool,
-    /// When it ran programs or worked as a fork. Its other phases count as work.
+    /// Whether the thread had ended.
+    has_ended: bool,
+    /// The intervals in which the thread was in `run`. All other phases count as work.
     runs: Vec<(Nanos, Nanos)>,
-    /// Its CPU time in `runs`.
+    /// CPU time of the thread in `runs`.
     cpu: Option<Nanos>,
 }
 
-impl Life {
+impl Lifetime {
     fn of(
         forest: &Forest<'_>,
         timelines: &Timelines,
         thread: ThreadIndex,
         rows: &HashMap<ThreadIndex, &ThreadRow>,
-    ) -> Option<Life> {
+    ) -> Option<Lifetime> {
         let Some(launch) = forest.launches.get(thread as usize) else {
-            return Life::of_further_thread(forest, timelines, thread, rows);
+            return Lifetime::of_additional_thread(forest, timelines, thread, rows);
         };
         let created = launch.instants.created.get()?;
         let first_run = launch.instants.first_run.get().unwrap_or(created).max(created);
         let end = end_of(launch).unwrap_or(forest.end).max(first_run);
         let pieces = launch.pieces(Some(forest.end)).into_iter();
         let runs = pieces.filter(|piece| piece.phase == Phase::Run);
-        Some(Life {
+        Some(Lifetime {
             thread,
             launch: thread,
             task: TaskId(launch.id.0),
             created,
             first_run,
             end,
-            is_over: !launch.is_unfinished(),
+            has_ended: !launch.is_unfinished(),
             runs: runs
                 .map(|piece| (piece.start.max(first_run), piece.end.min(end)))
                 .collect(),
@@ -90,31 +99,31 @@ impl Life {
         })
     }
 
-    fn of_further_thread(
+    fn of_additional_thread(
         forest: &Forest<'_>,
         timelines: &Timelines,
         thread: ThreadIndex,
         rows: &HashMap<ThreadIndex, &ThreadRow>,
-    ) -> Option<Life> {
+    ) -> Option<Lifetime> {
         let known = timelines.threads[thread as usize];
         let launch = &forest.launches[known.launch as usize];
         let row = rows.get(&thread)?;
-        let of_process = end_of(launch).unwrap_or(forest.end);
-        let end = row.ended.unwrap_or(of_process).max(row.created);
-        Some(Life {
+        let process_end = end_of(launch).unwrap_or(forest.end);
+        let end = row.ended.unwrap_or(process_end).max(row.created);
+        Some(Lifetime {
             thread,
             launch: known.launch,
             task: row.task,
             created: row.created,
             first_run: row.created,
             end,
-            is_over: row.ended.is_some() || !launch.is_unfinished(),
+            has_ended: row.ended.is_some() || !launch.is_unfinished(),
             runs: vec![(row.created, end)],
             cpu: row.cpu,
         })
     }
 
-    /// Writes the slices of the thread with its waits, which are in order.
+    /// Writes the slices of the thread. `waits` must be in order.
     fn write(&self, waits: &[Wait], mut write: impl FnMut(SliceRow)) {
         let mut on = self.first_run;
         if self.first_run > self.created {
@@ -125,7 +134,7 @@ impl Life {
             });
         }
         for wait in waits {
-            // Waits of a thread overlap only by the inaccuracy of its instants.
+            // Waits of a thread can overlap slightly, because instants are inaccurate.
             let from = wait.from.max(on);
             let to = wait.to.min(self.end);
             if from < to {
@@ -142,7 +151,7 @@ impl Life {
                 on = to;
             }
         }
-        let reason = if self.is_over {
+        let reason = if self.has_ended {
             LeftCpu::Ended
         } else {
             LeftCpu::Preempted
@@ -156,7 +165,7 @@ impl Life {
 struct Stretch {
     start: Nanos,
     end: Nanos,
-    /// The child whose event ended it, and whether the thread must have waited for that.
+    /// The child whose event ended the stretch, and whether the thread certainly waited for it.
     awaited: Option<(u32, bool)>,
 }
 
@@ -165,9 +174,10 @@ impl Stretch {
         self.end.since(self.start).0
     }
 
-    /// Returns where a wait of this duration is assumed to be. Without an awaited child, the thread is on a CPU at the end: it launches or
-    /// reaps there.
-    fn place_of(&self, span: u64) -> (Nanos, Nanos) {
+    /// Returns when a wait of this duration is assumed to start and end in the stretch. If no child
+    /// is awaited, the thread launches or reaps at the end of the stretch, so it must be on a CPU
+    /// then.
+    fn wait_interval(&self, span: u64) -> (Nanos, Nanos) {
         match self.awaited {
             Some(_) => (Nanos(self.end.0 - span.min(self.span())), self.end),
             None => (self.start, Nanos((self.start.0 + span).min(self.end.0 - 1))),
@@ -196,22 +206,23 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     waits.collect()
 }
 
-/// Divides the run of a thread at its launches and at the events of its children. Leaves out what a recorded wait explains.
+/// Divides the run of a thread at its launches and at the events of its children. Leaves out
+/// stretches that contain a recorded wait.
 fn stretches(
     forest: &Forest<'_>,
     events: &ChildEvents,
     timelines: &Timelines,
-    life: &Life,
+    lifetime: &Lifetime,
     recorded: &[Wait],
 ) -> Vec<Stretch> {
-    let is_own = |child: u32| creator_of(timelines, child, life.launch) == life.thread;
-    let ends = events.of_launch(life.launch).iter();
-    let ends = ends.filter(|event| event.what != What::Executed && is_own(event.child));
+    let is_by_thread = |child: u32| creator_of(timelines, child, lifetime.launch) == lifetime.thread;
+    let ends = events.of_launch(lifetime.launch).iter();
+    let ends = ends.filter(|event| event.what != What::Executed && is_by_thread(event.child));
     let mut points: Vec<(Nanos, Option<(u32, bool)>)> = ends
         .map(|event| (event.at, Some((event.child, event.what == What::Released))))
         .collect();
-    let children = forest.children(life.launch as usize).iter();
-    let children = children.filter(|child| is_own(**child as u32));
+    let children = forest.children(lifetime.launch as usize).iter();
+    let children = children.filter(|child| is_by_thread(**child as u32));
     for child in children {
         let at = &forest.launches[*child].instants;
         points.extend(
@@ -222,8 +233,8 @@ fn stretches(
         );
     }
     points.sort_unstable();
-    let mut stretches = Vec::with_capacity(points.len() + life.runs.len());
-    for (start, end) in life.runs.iter().copied() {
+    let mut stretches = Vec::with_capacity(points.len() + lifetime.runs.len());
+    for (start, end) in lifetime.runs.iter().copied() {
         let first = points.partition_point(|(at, _)| *at <= start);
         let mut from = start;
         let within = points[first..].iter().copied().take_while(|(at, _)| *at < end);
@@ -233,7 +244,7 @@ fn stretches(
                 end: at,
                 awaited,
             };
-            if from < at && !is_explained(&stretch, recorded) {
+            if from < at && !has_recorded_wait(&stretch, recorded) {
                 stretches.push(stretch);
             }
             from = at;
@@ -242,26 +253,27 @@ fn stretches(
     stretches
 }
 
-/// Whether a recorded wait is within a stretch: then the rest of it is work. After a vfork all of it is a wait; one that begins just before its end
-/// is the next one, since the instants of the child are those of its tracer.
-fn is_explained(stretch: &Stretch, recorded: &[Wait]) -> bool {
+/// Whether a stretch contains a recorded wait, so that its remaining time is work. Never true of a
+/// stretch after a vfork, all of which is a wait. A recorded wait that begins just before the end
+/// of such a stretch is a later wait, because the child's instants are those of its tracer.
+fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
     if matches!(stretch.awaited, Some((_, true))) {
         return false;
     }
-    let over = recorded.partition_point(|wait| wait.to <= stretch.start);
-    recorded.get(over).is_some_and(|wait| wait.from < stretch.end)
+    let first = recorded.partition_point(|wait| wait.to <= stretch.start);
+    recorded.get(first).is_some_and(|wait| wait.from < stretch.end)
 }
 
-/// Distributes the time without CPU over the stretches.
+/// Distributes the time in which the thread used no CPU over the stretches, as waits.
 fn waits_within(
     forest: &Forest<'_>,
     timelines: &Timelines,
-    life: &Life,
+    lifetime: &Lifetime,
     stretches: &[Stretch],
     recorded: &[Wait],
     unknown: &mut Vec<UnknownWait>,
 ) -> Vec<Wait> {
-    let shares = Shares::of(life, stretches, recorded);
+    let shares = Shares::of(lifetime, stretches, recorded);
     let mut waits = Vec::new();
     for stretch in stretches {
         let span = (stretch.span() as f64 * shares.of_stretch(stretch)) as u64;
@@ -273,13 +285,13 @@ fn waits_within(
         let is_certain = matches!(stretch.awaited, Some((_, true))) && child.is_some();
         if !is_certain {
             unknown.push(UnknownWait {
-                launch: life.launch,
+                launch: lifetime.launch,
                 span: Nanos(span),
                 end: [Nanos(stretch.start.0 + span), stretch.end],
                 supposed: child,
             });
         }
-        let (from, to) = stretch.place_of(span);
+        let (from, to) = stretch.wait_interval(span);
         waits.push(Wait {
             from,
             woken: to,
@@ -291,14 +303,15 @@ fn waits_within(
     waits
 }
 
-/// The shares of stretches that a thread waited: of those that a child's event ended, and of all others.
+/// Which share of a stretch a thread waited: for stretches that a child's event ended, and for all
+/// other stretches.
 struct Shares {
     for_children: f64,
     other: f64,
 }
 
 impl Shares {
-    fn of(life: &Life, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
+    fn of(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
         let sum = |is_counted: fn(&Stretch) -> bool| -> u64 {
             let counted = stretches.iter().filter(|stretch| is_counted(stretch));
             counted.map(Stretch::span).sum()
@@ -306,12 +319,12 @@ impl Shares {
         let certain = sum(|stretch| matches!(stretch.awaited, Some((_, true))));
         let supposed = sum(|stretch| matches!(stretch.awaited, Some((_, false))));
         let other = sum(|stretch| stretch.awaited.is_none());
-        let known: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
-        let wall: u64 = life.runs.iter().map(|(start, end)| end.since(*start).0).sum();
-        // Without CPU times, a parent is assumed to wait whenever it can.
-        let idle = life
+        let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
+        let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
+        // If the CPU time is unknown, a parent is assumed to wait whenever it can.
+        let idle = lifetime
             .cpu
-            .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));
+            .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
         let for_children = idle.min(supposed);
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         Shares {

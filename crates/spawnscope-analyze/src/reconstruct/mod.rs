@@ -1,6 +1,9 @@
-//! Waits of recordings without wakers. perf shows when threads were off their CPU, ptrace only counts their CPU time at some instants; neither
-//! shows what ended a wait. `ties` connects recorded waits with what happened at their end: the end of a child, its exec after a vfork.
-//! `fill` makes the slices of threads without any. What is not proved goes to `UnknownWaits`, which widen the interval of each prediction.
+//! Reconstructs the waits of recordings without wakers. The perf collector records when threads
+//! were off their CPU, and the ptrace collector only their CPU time at some instants; neither
+//! records what ended a wait. `ties` connects recorded waits with the event of a child that ended
+//! them: its end, or its exec after a vfork. `fill` creates slices for threads without slices.
+//! Waits with an uncertain cause are stored in `UnknownWaits`, which widen the confidence interval
+//! of each prediction.
 
 mod creations;
 mod events;
@@ -16,7 +19,8 @@ use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
 use events::ChildEvents;
 
-/// Adds the causes of waits to a recording whose collector did not see wakers. Other recordings stay as they are.
+/// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
+/// other recordings.
 #[must_use]
 pub fn reconstruct(
     recording: &Recording,
@@ -37,11 +41,12 @@ pub fn reconstruct(
         unknown.extend(more);
         timelines = timelines.with_slices(slices);
     }
-    let creations = creations::of(forest, &events);
+    let creations = creations::possible_creations(forest, &events);
     timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
 }
 
-/// Adds the time before the command was on a CPU first. Its events begin there, and the wall begins when the recorder releases it.
+/// Adds the wait before the command was first on a CPU. The command's first slice begins there, but
+/// the wall begins earlier, when the recorder releases the command.
 fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines {
     let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
     let start = root.and_then(|(thread, launch)| {
@@ -51,9 +56,9 @@ fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines
             .created
             .get()
             .filter(|_| launch.origin == Origin::Command)?;
-        // A stretch that begins with the wall would not be played.
+        // The replay would leave out a slice that begins at the start of the wall.
         let from = Nanos(created.0 + 1);
-        let waited = Wait {
+        let wait = Wait {
             from,
             woken: beginning(&first),
             to: beginning(&first),
@@ -62,7 +67,7 @@ fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines
         };
         (beginning(&first) > from).then(|| SliceRow {
             is_waker_certain: Some(false),
-            ..waited.slice(first.task, from)
+            ..wait.slice(first.task, from)
         })
     });
     match start {
@@ -75,7 +80,7 @@ fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     from: Nanos,
-    /// When its cause ended it.
+    /// When the cause of the wait ended it.
     woken: Nanos,
     /// When the thread was on a CPU again.
     to: Nanos,
@@ -84,7 +89,7 @@ struct Wait {
 }
 
 impl Wait {
-    /// Returns the slice of a thread that got its CPU at `on` and waited next.
+    /// Returns the slice of a thread that got a CPU at `on` and then made this wait.
     fn slice(&self, task: TaskId, on: Nanos) -> SliceRow {
         SliceRow {
             off_span: Some(self.to.since(self.from)),

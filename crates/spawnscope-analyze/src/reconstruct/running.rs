@@ -1,16 +1,17 @@
-//! Which threads were on a CPU at an instant: one of them ended a wait that ended then, unless an interrupt did.
+//! Finds which threads were on a CPU when a wait ended. One of them ended the wait, unless an
+//! interrupt did.
 
 use spawnscope_data::event::Nanos;
 
 use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 
-/// How long before the end of a wait its waker may have left its CPU.
+/// Maximum time between the moment at which a waker leaves its CPU and the end of the wait.
 const MAX_LEAD: Nanos = Nanos(100_000);
-/// Maximum number of stretches that are searched for an instant.
+/// Maximum number of stretches that are searched for one wait.
 const MAX_SEARCHED: usize = 64;
 
-/// The stretches of all threads on a CPU, by their end.
+/// The stretches of all threads on a CPU (end, start, thread), sorted by their end.
 pub(super) struct Running(Vec<(Nanos, Nanos, ThreadIndex)>);
 
 impl Running {
@@ -26,7 +27,8 @@ impl Running {
         Running(all)
     }
 
-    /// Returns the thread that probably ended a wait of `waiter`, and when: one below it in the tree, or else one beside it.
+    /// Returns the thread that probably ended a wait of `waiter`, and when. Prefers threads of
+    /// descendants to threads of siblings and their descendants.
     pub(super) fn probable_waker(
         &self,
         forest: &Forest<'_>,
@@ -37,20 +39,22 @@ impl Running {
         let earliest = Nanos(to.0.saturating_sub(MAX_LEAD.0)).max(from);
         let first = self.0.partition_point(|(off, ..)| *off < earliest);
         let near = self.0[first..].iter().take(MAX_SEARCHED);
-        let there = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
+        let candidates = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
         let launch = |thread: ThreadIndex| timelines.threads[thread as usize].launch as usize;
         let own = launch(waiter);
         let distance_to = |thread: ThreadIndex| distance(forest, own, launch(thread));
-        let with_distance = there.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
+        let with_distance =
+            candidates.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
         let nearest = with_distance.min_by_key(|(distance, thread, _)| (*distance, *thread));
         nearest.map(|(_, thread, at)| (thread, at))
     }
 }
 
-/// Maximum number of generations between a waiting process and the one that it waits for.
+/// Maximum number of generations between a waiting process and the process that it waits for.
 const MAX_GENERATIONS: usize = 8;
 
-/// Returns how far a launch is from one that waits: descendants are near, siblings and their descendants further. `None` for all others.
+/// Returns the distance of a launch from a launch that waits. Descendants are nearest; siblings and
+/// their descendants are farther. `None` for all other launches.
 fn distance(forest: &Forest<'_>, waiter: usize, other: usize) -> Option<usize> {
     let parent = forest.parent(waiter);
     let mut at = other;

@@ -1,5 +1,6 @@
-//! Ties recorded waits without a waker to the event of a child that ended them. A parent that was off its CPU until just after the end of a
-//! child waited for that child. Any other wait is assumed to be for the thread that ran when it ended, or is unknown.
+//! Connects recorded waits without a waker to the event of a child that ended them. A parent that
+//! was off its CPU until just after the end of a child waited for that child. Any other wait is
+//! assumed to be for a thread that was on a CPU when the wait ended, or its cause is unknown.
 
 use std::collections::HashMap;
 
@@ -13,19 +14,23 @@ use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
 use crate::unknown_waits::{SupposedReap, UnknownWait};
 
-/// A parent is on a CPU again this soon after the event that ended its wait, unless it had to wait for a CPU.
+/// Maximum time from the event that ended a wait until the thread is on a CPU again, if it need not
+/// wait for a CPU.
 const MAX_DELAY: Nanos = Nanos(1_000_000);
-/// A wait that is this many times as long as the time since the event did not end so soon after it by coincidence.
+/// An event also counts as the cause of a wait if the wait is at least this many times as long as
+/// the time since the event, which is then hardly a coincidence.
 const MIN_WAIT_RATIO: u64 = 20;
-/// Kernels before 6.16 report an exit after the process has closed its files, which may end a wait of the parent.
+/// Maximum time by which a recorded exit may be too late. Kernels before 6.16 report an exit after
+/// the process has closed its files, and closing them may already end a wait of the parent.
 const LATE_EXIT: Nanos = Nanos(200_000);
 
-/// System calls as x86-64 numbers, which all rows use.
+/// System calls. The numbers are those of x86-64, which all rows use.
 mod calls {
-    /// wait4, waitid: they return when a child has ended.
+    /// wait4, waitid, which return when a child has ended.
     pub(super) const FOR_CHILDREN: [u16; 2] = [61, 247];
-    /// read, poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, epoll_pwait2: the end of a
-    /// child may end them, by SIGCHLD or by closing a pipe.
+    /// read, poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll,
+    /// epoll_pwait, epoll_pwait2, which the end of a child may end through SIGCHLD or by closing a
+    /// pipe.
     pub(super) const ENDED_BY_CHILDREN: [u16; 11] = [0, 7, 23, 34, 128, 130, 232, 270, 271, 281, 441];
 }
 
@@ -33,15 +38,16 @@ mod calls {
 struct Tie {
     thread: ThreadIndex,
     index: usize,
-    /// The waker, and when.
+    /// The thread that ended the wait, and when.
     waker: Option<(ThreadIndex, Nanos)>,
     is_certain: bool,
-    /// When the wait may have ended at the earliest: the thread may have waited for a CPU for long.
+    /// The earliest time at which the wait may have ended, if the thread may have waited long for a
+    /// CPU after it.
     earliest: Option<Nanos>,
 }
 
-/// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is not certain, and the children that ended during a wait
-/// for another one.
+/// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is uncertain,
+/// and the children that ended during a wait for another child.
 pub(super) fn tie(
     forest: &Forest<'_>,
     events: &ChildEvents,
@@ -49,15 +55,15 @@ pub(super) fn tie(
 ) -> (Vec<UnknownWait>, Vec<SupposedReap>) {
     let last = last_threads(timelines, |launch| forest.parent(launch as usize).is_some());
     let running = Running::of(timelines);
-    let tying = Tying {
+    let finder = TieFinder {
         forest,
         events,
         timelines,
         last: &last,
         running: &running,
     };
-    let threads = 0..tying.timelines.threads.len() as ThreadIndex;
-    let ties: Vec<Tie> = threads.flat_map(|thread| tying.of_thread(thread)).collect();
+    let threads = 0..finder.timelines.threads.len() as ThreadIndex;
+    let ties: Vec<Tie> = threads.flat_map(|thread| finder.ties_of(thread)).collect();
     let (mut unknown, mut reaps) = (Vec::new(), Vec::new());
     for tie in ties {
         let Some(slice) = timelines.slices(tie.thread).get(tie.index) else {
@@ -65,7 +71,7 @@ pub(super) fn tie(
         };
         let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
         let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
-        reaps.extend(other_ends(
+        reaps.extend(supposed_reaps(
             forest,
             events,
             &slice,
@@ -74,7 +80,7 @@ pub(super) fn tie(
             supposed,
         ));
         if !tie.is_certain {
-            let end = back_at(&slice).unwrap_or(forest.end).max(slice.off);
+            let end = returned_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
                 launch: launch_of(tie.thread),
                 span: end.since(slice.off),
@@ -87,7 +93,8 @@ pub(super) fn tie(
             .and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at)))
         {
             Some((task, at)) => ended_by(&slice, task, at),
-            // All of the time counts as the wait: how long the thread then waited for a CPU is unknown.
+            // All of the time off the CPU counts as the wait, because it is unknown how long the
+            // thread waited for a CPU after it.
             None => SliceRow {
                 wake_span: slice.off_span,
                 ..slice
@@ -99,8 +106,8 @@ pub(super) fn tie(
     (unknown, reaps)
 }
 
-/// Returns the children that ended during a wait and did not end it, if their reaping was not recorded.
-fn other_ends<'f>(
+/// Returns the children with an unrecorded reaping that ended during a wait but did not end it.
+fn supposed_reaps<'f>(
     forest: &'f Forest<'_>,
     events: &'f ChildEvents,
     slice: &SliceRow,
@@ -108,10 +115,10 @@ fn other_ends<'f>(
     parent: u32,
     waker: Option<u32>,
 ) -> impl Iterator<Item = SupposedReap> + use<'f> {
-    let (start, over) = (slice.off, back_at(slice).unwrap_or(slice.off));
+    let (start, wait_end) = (slice.off, returned_at(slice).unwrap_or(slice.off));
     let events = events.of_launch(parent);
     let first = events.partition_point(|event| event.at <= start);
-    let during = events[first..].iter().take_while(move |event| event.at <= over);
+    let during = events[first..].iter().take_while(move |event| event.at <= wait_end);
     let others = during.filter(move |event| event.what == What::Ended && Some(event.child) != waker);
     let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
     unrecorded.map(move |event| SupposedReap {
@@ -120,11 +127,12 @@ fn other_ends<'f>(
         child: event.child,
         start,
         ended: event.at,
-        over,
+        wait_end,
     })
 }
 
-struct Tying<'t> {
+/// Finds the ties of all waits.
+struct TieFinder<'t> {
     forest: &'t Forest<'t>,
     events: &'t ChildEvents,
     timelines: &'t Timelines,
@@ -133,8 +141,8 @@ struct Tying<'t> {
     running: &'t Running,
 }
 
-impl Tying<'_> {
-    fn of_thread(&self, thread: ThreadIndex) -> Vec<Tie> {
+impl TieFinder<'_> {
+    fn ties_of(&self, thread: ThreadIndex) -> Vec<Tie> {
         let launch = self.timelines.threads[thread as usize].launch;
         let events = self.events.of_launch(launch);
         let slices = self.timelines.slices(thread).iter().enumerate();
@@ -148,25 +156,26 @@ impl Tying<'_> {
     }
 
     fn tie(&self, thread: ThreadIndex, index: usize, slice: &SliceRow, events: &[ChildEvent]) -> Tie {
-        let found = back_at(slice).and_then(|back| Some((back, event_before(events, slice, back, self)?)));
-        if let Some((back, event)) = found {
+        let found =
+            returned_at(slice).and_then(|returned| Some((returned, ending_event(events, slice, returned, self)?)));
+        if let Some((returned, event)) = found {
             let waker = self.waker_of(&event);
-            let late = back.since(event.at);
-            let is_near = late <= MAX_DELAY.max(Nanos(back.since(slice.off).0 / MIN_WAIT_RATIO));
+            let late = returned.since(event.at);
+            let is_near = late <= MAX_DELAY.max(Nanos(returned.since(slice.off).0 / MIN_WAIT_RATIO));
             if is_near && is_created(self.timelines, waker) {
                 return Tie {
                     thread,
                     index,
-                    waker: Some((waker, event.at.min(back))),
-                    is_certain: !may_be_for_other(slice),
+                    waker: Some((waker, event.at.min(returned))),
+                    is_certain: !is_read(slice),
                     earliest: None,
                 };
             }
         }
-        let waker = back_at(slice)
-            .filter(|_| can_be_for_a_process(slice))
-            .and_then(|back| {
-                let span = (slice.off, back);
+        let waker = returned_at(slice)
+            .filter(|_| can_process_end(slice))
+            .and_then(|returned| {
+                let span = (slice.off, returned);
                 self.running.probable_waker(self.forest, self.timelines, thread, span)
             })
             .filter(|(waker, _)| is_created(self.timelines, *waker));
@@ -187,42 +196,49 @@ impl Tying<'_> {
     }
 }
 
-/// Returns the last event of a child during a wait that can have ended it.
-fn event_before(events: &[ChildEvent], slice: &SliceRow, back: Nanos, tying: &Tying<'_>) -> Option<ChildEvent> {
+/// Returns the last event of a child during a wait that can have ended the wait.
+fn ending_event(
+    events: &[ChildEvent],
+    slice: &SliceRow,
+    returned: Nanos,
+    finder: &TieFinder<'_>,
+) -> Option<ChildEvent> {
     let begun = events.partition_point(|event| event.at <= slice.off);
-    let over = events.partition_point(|event| event.at.0 <= back.0 + LATE_EXIT.0);
-    let during = events.get(begun..over)?.iter().rev();
+    let end = events.partition_point(|event| event.at.0 <= returned.0 + LATE_EXIT.0);
+    let during = events.get(begun..end)?.iter().rev();
     let mut can_end = during.filter(|event| match event.what {
-        What::Ended => slice.syscall.is_none_or(is_ended_by_children),
-        // After a vfork, the parent does nothing before its wait.
+        What::Ended => slice.syscall.is_none_or(can_children_end),
+        // After a vfork, the parent waits at once.
         What::Released | What::Executed => {
-            let created = tying.forest.launches[event.child as usize].instants.created.get();
-            event.at <= back
+            let created = finder.forest.launches[event.child as usize].instants.created.get();
+            event.at <= returned
                 && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + MAX_DELAY.0)
         }
     });
     can_end.next().copied()
 }
 
-fn is_ended_by_children(call: u16) -> bool {
+/// Whether the end of a child can end this system call.
+fn can_children_end(call: u16) -> bool {
     calls::FOR_CHILDREN.contains(&call) || calls::ENDED_BY_CHILDREN.contains(&call)
 }
 
-/// Whether the call is known and does not only wait for children.
-fn may_be_for_other(slice: &SliceRow) -> bool {
+/// Whether the wait may be for something else than a child, because the call is a read.
+fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(0)
 }
 
-/// Whether a process may have ended a wait. A sleep ends by a timer.
-fn can_be_for_a_process(slice: &SliceRow) -> bool {
+/// Whether a process may have ended a wait. A sleep, for example, is ended by a timer.
+fn can_process_end(slice: &SliceRow) -> bool {
     crate::external_wait::waker_is_cause(slice)
 }
 
-fn back_at(slice: &SliceRow) -> Option<Nanos> {
+/// Returns when the thread was on a CPU again.
+fn returned_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.off_span?.0))
 }
 
-/// Returns the task of a thread, which its slices have.
+/// Returns the task id of a thread.
 fn task_of(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Option<TaskId> {
     let of_slice = timelines.slices(thread).last().map(|slice| slice.task);
     of_slice.or_else(|| forest.launches.get(thread as usize).map(|launch| TaskId(launch.id.0)))

@@ -1,5 +1,6 @@
-//! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
-//! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
+//! Activities: the launch and phase that the work of a thread belongs to. The work of a parent in
+//! the call that creates a child belongs to `create` of the child. Its work while it only
+//! supervises a single child belongs to the child, too.
 
 use std::cell::Cell;
 
@@ -10,7 +11,8 @@ use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
 use spawnscope_data::event::{Mechanism, Nanos};
 
-/// A part of the life of a launch, as a number: the kind of work and, for a process with several execs, the exec it follows.
+/// A part of the lifetime of a launch, encoded as a number: the kind of work and, for a process
+/// with several execs, the exec that it follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stage(u16);
 
@@ -19,20 +21,21 @@ pub struct Stage(u16);
 pub enum ActivityKind {
     /// A phase of the launch.
     Phase(Phase),
-    /// Work of the parent from the creation of its child until the child ends, with no other child alive; and the system calls before the
-    /// creation and after the reaping.
+    /// Work of the parent for a child: the system calls before the creation, the time until the
+    /// child ends if no other child is alive, and the system calls after the reaping.
     Supervise,
-    /// Page faults of the parent after the creation of its child, on pages that both share.
+    /// Page faults of the parent after the creation of a child, on pages that both share.
     Faults,
 }
 
 const KIND_BITS: u16 = 4;
-/// The number of the work before the first exec, in place of that of an exec.
+/// The exec number of work before the first exec.
 const BEFORE_EXECS: usize = (u16::MAX >> KIND_BITS) as usize;
-/// Number of activities to look at before the others are searched.
-const NEAR: usize = 4;
-/// Bytes of a small page.
-const PAGE: u64 = 4096;
+/// Number of activities after the last one that are checked before all are searched.
+const MAX_CHECKED: usize = 4;
+/// Size of a small page in bytes.
+const PAGE_BYTES: u64 = 4096;
+/// The kinds of work that are no phases have the numbers after those of the phases.
 const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
 
@@ -44,7 +47,8 @@ impl Stage {
         Stage(exec << KIND_BITS | phase as u16)
     }
 
-    /// Returns the stage that a piece of a launch belongs to. The work of a fork before its first exec has a number of its own.
+    /// Returns the stage that a piece of a launch belongs to. The work of a fork before its first
+    /// exec is a stage of its own.
     pub(crate) fn of(launch: &Launch<'_>, piece: &Piece) -> Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
@@ -56,7 +60,7 @@ impl Stage {
         Stage::new(piece.phase, exec)
     }
 
-    /// Whether this is work of a fork before its first exec.
+    /// Whether the stage is work of a fork before its first exec.
     #[must_use]
     pub fn is_before_execs(self) -> bool {
         self.exec() == BEFORE_EXECS
@@ -73,7 +77,7 @@ impl Stage {
         }
     }
 
-    /// Returns the number of the exec it follows, from 0.
+    /// Returns the index of the exec that the stage follows.
     #[must_use]
     pub fn exec(self) -> usize {
         usize::from(self.0 >> KIND_BITS)
@@ -85,12 +89,12 @@ impl Stage {
 pub struct Activity {
     /// Index of the launch in the forest.
     pub launch: u32,
-    /// The part of its life.
+    /// The part of the launch's lifetime.
     pub stage: Stage,
 }
 
 impl Activity {
-    /// Whether this is the given phase, after any exec.
+    /// Whether the activity is this phase of the launch, after any exec.
     #[must_use]
     pub fn is(self, phase: Phase) -> bool {
         self.stage.kind() == ActivityKind::Phase(phase)
@@ -101,30 +105,34 @@ impl Activity {
 #[derive(Clone, Debug)]
 pub(super) struct Activities {
     changes: Vec<(Nanos, Activity)>,
-    /// Index of the activity that was found last. The next one is mostly near.
+    /// Index of the activity that was found last. The next one to be found is usually close to it.
     last: Cell<usize>,
 }
 
 impl Activities {
-    /// Computes the activities of a thread. `fault` is the duration of one page fault after a fork, in nanoseconds.
-    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Activities {
+    /// Computes the activities of a thread. `fault_ns` is the duration of one page fault after a
+    /// fork, in nanoseconds.
+    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault_ns: f64) -> Activities {
         let launch = timelines.threads[thread as usize].launch;
         let own = own_activities(forest, launch);
-        let made = makings(forest, timelines, thread, fault);
-        let mut bounds: Vec<Nanos> = Vec::with_capacity(own.len() + 2 * made.len());
+        let for_children = work_for_children(forest, timelines, thread, fault_ns);
+        let mut bounds: Vec<Nanos> = Vec::with_capacity(own.len() + 2 * for_children.len());
         bounds.extend(own.iter().map(|(at, _)| *at));
-        bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
-        // Both parts are in order, so a merge sort takes one pass.
+        bounds.extend(for_children.iter().flat_map(|(start, end, _)| [*start, *end]));
+        // Both parts are sorted, so the merge sort needs only one pass.
         bounds.sort();
         bounds.dedup();
         let mut changes: Vec<(Nanos, Activity)> = Vec::with_capacity(bounds.len());
-        let (mut own_begun, mut made_begun) = (0, 0);
+        let (mut own_begun, mut child_begun) = (0, 0);
         for at in bounds {
             own_begun += own[own_begun..].iter().take_while(|(start, _)| *start <= at).count();
-            made_begun += made[made_begun..].iter().take_while(|(start, ..)| *start <= at).count();
-            let of_child = made[..made_begun].last().filter(|(_, end, _)| at < *end);
+            child_begun += for_children[child_begun..]
+                .iter()
+                .take_while(|(start, ..)| *start <= at)
+                .count();
+            let for_child = for_children[..child_begun].last().filter(|(_, end, _)| at < *end);
             let own_activity = || own[..own_begun].last().map(|(_, activity)| *activity);
-            let activity = of_child.map(|(.., activity)| *activity).or_else(own_activity);
+            let activity = for_child.map(|(.., activity)| *activity).or_else(own_activity);
             if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
             {
                 changes.push((at, activity));
@@ -162,7 +170,7 @@ impl Activities {
             let next = self.changes.get(index + 1);
             self.changes[*index].0 <= at && next.is_none_or(|(next, _)| at < *next)
         };
-        let near = (last..self.changes.len()).take(NEAR).find(is_current);
+        let near = (last..self.changes.len()).take(MAX_CHECKED).find(is_current);
         let index = near.unwrap_or_else(|| {
             let begun = self.changes.partition_point(|(start, _)| *start <= at);
             begun.saturating_sub(1)
@@ -177,7 +185,8 @@ fn running(launch: u32) -> Activity {
     Activity { launch, stage }
 }
 
-/// Returns the phases of the launch itself. `create` and `reap` are time of its parent; time in unknown phases counts as work.
+/// Returns the phases of the launch itself, without `create` and `reap`, which are time of its
+/// parent. Time in unknown phases counts as work.
 fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     let each = &forest.launches[launch as usize];
     let pieces = each.pieces(Some(forest.end));
@@ -201,30 +210,31 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     activities
 }
 
-/// Returns the intervals in which a thread works for the children it created, ordered by time and without overlap.
-fn makings(
+/// Returns the intervals in which a thread works for the children that it created, ordered by time
+/// and without overlap.
+fn work_for_children(
     forest: &Forest<'_>,
     timelines: &Timelines,
     thread: ThreadIndex,
-    fault: f64,
+    fault_ns: f64,
 ) -> Vec<(Nanos, Nanos, Activity)> {
     let launch = timelines.threads[thread as usize].launch;
     let children = forest.children(launch as usize);
-    let mut made: Vec<(Nanos, Nanos, Activity)> = Vec::new();
+    let mut work: Vec<(Nanos, Nanos, Activity)> = Vec::new();
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
-        let from = made.last().map_or(from, |(_, end, _)| from.max(*end));
+        let from = work.last().map_or(from, |(_, end, _)| from.max(*end));
         if from < to {
             let launch = child as u32;
-            made.push((from, to, Activity { launch, stage }));
+            work.push((from, to, Activity { launch, stage }));
         }
     };
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
-        let is_maker = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
+        let is_creator = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
         let (Some(create), Some(created)) = (at.create.get(), at.created.get()) else {
             continue;
         };
-        if !is_maker {
+        if !is_creator {
             continue;
         }
         if let Some(prepare) = at.prepare.get() {
@@ -240,7 +250,7 @@ fn makings(
         }
         let Some(next) = children.get(position + 1) else {
             if thread == launch {
-                let faults = faults_until_exit(forest, child, launch as usize) * fault;
+                let faults = faults_until_exit(forest, child, launch as usize) * fault_ns;
                 push(done, Nanos(done.0 + faults as u64), child, Stage(FAULTS));
             }
             continue;
@@ -251,26 +261,28 @@ fn makings(
             .get()
             .map_or(done, |at| at.max(done));
         push(done, tidied, child, Stage(SUPERVISE));
-        let faults = faults_between(forest, child, *next) * fault;
+        let faults = faults_between(forest, child, *next) * fault_ns;
         push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
     }
-    made
+    work
 }
 
-/// Returns the page faults of a parent between two of its launches that came from sharing pages with the child: all but those for new
-/// memory. Zero after vfork, which shares nothing.
+/// Returns how many page faults of a parent between two of its launches came from sharing pages
+/// with the child: all faults except those for new memory. Zero after vfork, which copies no page
+/// tables.
 fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     let (child, next) = (&forest.launches[child], &forest.launches[next]);
     if !shared_pages(child) {
         return 0.0;
     }
     let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
-    let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
+    let new_pages = grown.map_or(0, |(after, before)| after.saturating_sub(before) / PAGE_BYTES);
     f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
 }
 
-/// Returns the same for the faults after the last launch, up to the parent's exit. Without its resident set then, which some kernels free
-/// before, it is not known to have grown, but it cannot have had more such faults than it shared pages.
+/// Returns how many page faults of a parent after its last launch, up to its exit, came from
+/// sharing pages with the child. There cannot be more than shared pages. If the resident set at the
+/// exit is unknown, because some kernels free it before, no memory growth is subtracted.
 fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
     let (child, parent) = (&forest.launches[child], &forest.launches[parent]);
     let (Some(faults), Some(shared)) = (parent.exit_faults.get(), child.parent_rss_bytes.get()) else {
@@ -280,10 +292,12 @@ fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
         return 0.0;
     }
     let grown = parent.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
-    u64::from(faults).saturating_sub(grown / PAGE).min(shared / PAGE) as f64
+    u64::from(faults)
+        .saturating_sub(grown / PAGE_BYTES)
+        .min(shared / PAGE_BYTES) as f64
 }
 
-/// Whether a launch copied the memory of its parent.
+/// Whether a launch copied its parent's page tables and shared the pages.
 fn shared_pages(child: &Launch<'_>) -> bool {
     !matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None)
 }

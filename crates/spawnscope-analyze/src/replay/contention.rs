@@ -1,6 +1,8 @@
-//! Computes how much CPU time a runnable thread lost. While recorded threads used all CPUs, it lost none: the replay reproduces such waits.
-//! While a CPU was free of recorded threads, another process used it, or it was waking from idle, or the scheduler had not assigned it yet.
-//! That CPU time was lost to all runnable threads together.
+//! Computes how much CPU time runnable threads lost to something that was not recorded. While
+//! recorded threads used all CPUs, they lost nothing, because the replay reproduces such waits.
+//! While threads were runnable and no recorded thread used some CPU, an unrecorded process used
+//! that CPU, or it was waking from idle, or the scheduler had not assigned it yet. Its time was
+//! lost to all runnable threads together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -12,9 +14,9 @@ use spawnscope_data::rows::SliceRow;
 /// The time lost after each slice.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
-    /// Nanoseconds, by slice index.
+    /// Nanoseconds lost after each slice; `u32::MAX` if the number is in `large`.
     lost: Vec<u32>,
-    /// Losses that do not fit into `lost`.
+    /// Losses that do not fit into `lost`, by slice index.
     large: HashMap<u32, Nanos>,
 }
 
@@ -25,15 +27,16 @@ impl Contention {
             lost: vec![0; timelines.slice_count()],
             large: HashMap::new(),
         };
-        // By slice that is waiting, of which there are few at a time: the loss counter at the start of its wait.
-        let mut before: BTreeMap<u32, f64> = BTreeMap::new();
+        // For each slice whose thread is waiting, the loss at the start of the wait. There are few
+        // at a time.
+        let mut loss_at_start: BTreeMap<u32, f64> = BTreeMap::new();
         while let Some(event) = sweep.next() {
             match event.transition() {
                 Transition::StartsWaiting => {
-                    before.insert(event.slice(), sweep.loss.at(event.at()));
+                    loss_at_start.insert(event.slice(), sweep.loss.at(event.at()));
                 }
                 Transition::StopsWaiting => {
-                    let sum = sweep.loss.at(event.at()) - before.remove(&event.slice()).unwrap_or_default();
+                    let sum = sweep.loss.at(event.at()) - loss_at_start.remove(&event.slice()).unwrap_or_default();
                     contention.note(event.slice(), Nanos(sum.round().max(0.0) as u64));
                 }
                 Transition::StartsRunning | Transition::StopsRunning => {}
@@ -42,7 +45,7 @@ impl Contention {
         contention
     }
 
-    /// Returns the time that the thread of a slice lost after it while runnable.
+    /// Returns how much time the thread of a slice lost while it was runnable after the slice.
     pub(super) fn lost(&self, slice: u32) -> Nanos {
         match self.lost[slice as usize] {
             u32::MAX => self.large.get(&slice).copied().unwrap_or_default(),
@@ -58,9 +61,11 @@ impl Contention {
     }
 }
 
-/// The loss of a thread that is always runnable: the sum up to the last change, and the rate since then.
+/// How much time a thread would have lost that had been runnable from the start: the sum up to the
+/// last change of the rate, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Loss {
+    /// Time of the last change.
     at: Nanos,
     /// Nanoseconds lost up to `at`.
     sum: f64,
@@ -81,7 +86,7 @@ impl Loss {
     }
 }
 
-/// A change of state. At one instant, changes happen in this order.
+/// A change of a thread's state. Changes at the same instant happen in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transition {
     StopsRunning,
@@ -98,7 +103,7 @@ impl Event {
     const THREAD_BIT: u32 = 32;
     const TRANSITION_BIT: u32 = 64;
     const AT_BIT: u32 = 66;
-    /// Enough for an uptime of a century.
+    /// The largest instant that can be encoded, more than a century.
     const MAX_AT: u64 = u64::MAX >> 2;
 
     fn new(at: Nanos, transition: Transition, thread: ThreadIndex, slice: u32) -> Event {
@@ -132,15 +137,15 @@ impl Event {
     }
 }
 
-/// Iterates over the slices of all threads by time. It holds only the current ones: the events of a complete recording would take more
-/// memory than its slices.
+/// Iterates over the events of all threads by time. Keeps only the events of the current slices in
+/// memory, because the events of a complete recording would need more memory than its slices.
 struct Sweep<'t> {
     timelines: &'t Timelines,
     cpus: i64,
-    /// Threads that have not started, the last one to start first.
-    to_come: Vec<(Nanos, ThreadIndex)>,
-    coming: BinaryHeap<Reverse<Event>>,
-    /// By thread: the index of its next slice.
+    /// Threads that have not started, in descending order of their start.
+    not_started: Vec<(Nanos, ThreadIndex)>,
+    pending: BinaryHeap<Reverse<Event>>,
+    /// For each thread, the index of its next slice.
     next: Vec<u32>,
     running: i64,
     waiting: i64,
@@ -151,13 +156,13 @@ impl Sweep<'_> {
     fn new(timelines: &Timelines, cpus: u32) -> Sweep<'_> {
         let threads = 0..timelines.threads.len() as ThreadIndex;
         let begin = |thread| Some((beginning(&timelines.slices(thread).get(0)?), thread));
-        let mut to_come: Vec<(Nanos, ThreadIndex)> = threads.filter_map(begin).collect();
-        to_come.sort_unstable_by_key(|first| Reverse(*first));
+        let mut not_started: Vec<(Nanos, ThreadIndex)> = threads.filter_map(begin).collect();
+        not_started.sort_unstable_by_key(|first| Reverse(*first));
         Sweep {
             timelines,
             cpus: i64::from(cpus),
-            to_come,
-            coming: BinaryHeap::new(),
+            not_started,
+            pending: BinaryHeap::new(),
             next: vec![0; timelines.threads.len()],
             running: 0,
             waiting: 0,
@@ -167,12 +172,12 @@ impl Sweep<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let next = self.coming.peek().map(|Reverse(event)| event.at());
-            let started = self.to_come.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
+            let next = self.pending.peek().map(|Reverse(event)| event.at());
+            let started = self.not_started.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
             let Some((_, thread)) = started else { break };
             self.open(thread);
         }
-        let Reverse(event) = self.coming.pop()?;
+        let Reverse(event) = self.pending.pop()?;
         match event.transition() {
             Transition::StopsRunning => self.running -= 1,
             Transition::StartsRunning => self.running += 1,
@@ -188,15 +193,15 @@ impl Sweep<'_> {
         self.loss.change(event.at(), rate);
         // CPU clocks differ: the next slice may start slightly before the previous one ends.
         let thread = event.thread();
-        let opens_next =
+        let is_last_opened =
             self.timelines.slices(thread).indices().start + self.next[thread as usize] == event.slice() + 1;
-        if opens_next && event.transition() != Transition::StartsRunning {
+        if is_last_opened && event.transition() != Transition::StartsRunning {
             self.open(thread);
         }
         Some(event)
     }
 
-    /// Opens the next slice of a thread that contains any event.
+    /// Adds the events of the next slice of a thread that has any.
     fn open(&mut self, thread: ThreadIndex) {
         let slices = self.timelines.slices(thread);
         while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
@@ -207,7 +212,7 @@ impl Sweep<'_> {
             let waited = runnable(&slice).filter(|(from, to)| from < to);
             let mut push = |at, transition| {
                 let event = Event::new(at, transition, thread, index);
-                self.coming.push(Reverse(event));
+                self.pending.push(Reverse(event));
             };
             if let Some((from, to)) = ran {
                 push(from, Transition::StartsRunning);
@@ -240,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_by_time_by_transition_and_by_thread() {
+    fn events_are_sorted_by_time_then_transition_then_thread() {
         let all = [
             (4, Transition::StartsWaiting, u32::MAX, u32::MAX),
             (5, Transition::StopsRunning, u32::MAX, 0),

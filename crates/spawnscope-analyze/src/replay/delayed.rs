@@ -1,5 +1,6 @@
-//! Runnable threads that must lose time before they get a CPU. In the recording, CPUs that no recorded thread used were not available to
-//! them either; all waiting threads share this time. One clock counts how much each of them has lost.
+//! Runnable threads that must lose time before they get a CPU, because they lost it in the
+//! recording: CPUs that no recorded thread used were not available to them. All waiting threads
+//! share the time of the unused CPUs. One clock counts how much each of them has lost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,24 +11,25 @@ use spawnscope_data::event::Nanos;
 /// The threads that currently lose time.
 #[derive(Debug, Default)]
 pub(super) struct DelayedThreads {
-    /// Ordered by the clock value at which each has lost all its time.
+    /// The threads, ordered by the clock value at which each has lost all the time that it must
+    /// lose.
     waiting: BinaryHeap<Reverse<(u64, ThreadIndex)>>,
     /// Nanoseconds that each thread has lost since the start.
     clock: u64,
-    /// Time of the last clock update.
+    /// When the clock was last advanced.
     read: Nanos,
-    /// Unused CPUs since then.
+    /// Number of unused CPUs since then.
     free: u64,
-    /// The last returned time at which the first thread will have lost all its time.
+    /// When the first thread will have lost all its time, according to the last forecast.
     announced: Option<Nanos>,
     forecast: Forecast,
 }
 
-/// The number of a forecast. Only the last one is valid.
+/// The number of a forecast. Only the last forecast is valid.
 pub(super) type Forecast = u64;
 
 impl DelayedThreads {
-    /// Adds a thread with the time it has to lose.
+    /// Adds a thread, and the time that it must lose.
     pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
         self.waiting.push(Reverse((self.clock + span.0, thread)));
     }
@@ -41,8 +43,9 @@ impl DelayedThreads {
         self.read = now;
     }
 
-    /// Sets the number of unused CPUs from now on. Returns when the first thread will have lost all its time, unless that is unchanged.
-    pub(super) fn share(&mut self, now: Nanos, free: u64) -> Option<(Nanos, Forecast)> {
+    /// Sets the number of unused CPUs from now on. Returns a forecast of when the first thread will
+    /// have lost all its time, unless the last forecast is still valid.
+    pub(super) fn set_free_cpus(&mut self, now: Nanos, free: u64) -> Option<(Nanos, Forecast)> {
         let waiting = self.waiting.len() as u64;
         self.free = free;
         let first = self.waiting.peek().filter(|_| free > 0);
@@ -59,7 +62,7 @@ impl DelayedThreads {
     }
 
     /// Whether a forecast is still valid.
-    pub(super) fn holds(&self, forecast: Forecast) -> bool {
+    pub(super) fn is_valid(&self, forecast: Forecast) -> bool {
         forecast == self.forecast
     }
 

@@ -1,4 +1,4 @@
-//! Records the activity of a replay, and computes its critical path.
+//! Records the activities of threads in a replay, and computes the critical path of the replay.
 
 use super::activity::{Activity, ActivityKind};
 use super::simulate::{ThreadState, Watch};
@@ -11,36 +11,38 @@ use spawnscope_data::event::Nanos;
 /// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
 const MAX_JUMPS: usize = 64;
 
-/// The activities of each thread in order of time. Each lasts until the next one starts.
+/// The states of each thread in order of time. Each state lasts until the next one starts.
 pub(super) struct History {
     threads: Vec<ThreadHistory>,
 }
 
 #[derive(Clone, Default)]
 struct ThreadHistory {
-    maker: Option<ThreadIndex>,
-    begun: Vec<(Nanos, ThreadState, Option<ThreadIndex>)>,
+    /// The thread that created this thread.
+    creator: Option<ThreadIndex>,
+    /// The start of each state, the state, and the thread that ended it if it was a wait.
+    states: Vec<(Nanos, ThreadState, Option<ThreadIndex>)>,
 }
 
 impl Watch for History {
     fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
-        let begun = &mut self.threads[thread as usize].begun;
-        match begun.last_mut() {
+        let states = &mut self.threads[thread as usize].states;
+        match states.last_mut() {
             Some((_, last, None)) if *last == state => {}
-            // An activity without duration is dropped, but the waker of a wait is kept.
+            // A state without duration is dropped, unless it is a wait, whose waker is needed.
             Some(last) if last.0 == at && last.1 != ThreadState::Waiting => *last = (at, state, None),
-            _ => begun.push((at, state, None)),
+            _ => states.push((at, state, None)),
         }
     }
 
     fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
-        if let Some(last) = self.threads[thread as usize].begun.last_mut() {
+        if let Some(last) = self.threads[thread as usize].states.last_mut() {
             last.2 = Some(by);
         }
     }
 
     fn born(&mut self, thread: ThreadIndex, by: ThreadIndex) {
-        self.threads[thread as usize].maker = Some(by);
+        self.threads[thread as usize].creator = Some(by);
     }
 }
 
@@ -51,7 +53,8 @@ impl History {
         }
     }
 
-    /// Walks the path back from the end of one thread. `launch_of` maps threads to launches.
+    /// Walks the critical path back from the end of the thread `last`. `launch_of` maps threads to
+    /// launches.
     pub(super) fn critical_path(
         &self,
         launches: usize,
@@ -67,11 +70,11 @@ impl History {
         let (mut thread, mut at, mut jumps) = (last, end, 0);
         while at > Nanos(0) {
             let history = &self.threads[thread as usize];
-            let begun = history.begun.partition_point(|(since, ..)| *since < at);
-            let found = history.begun[..begun].last();
-            let jump = match (found, history.maker) {
+            let begun = history.states.partition_point(|(since, ..)| *since < at);
+            let found = history.states[..begun].last();
+            let jump = match (found, history.creator) {
                 (Some((_, ThreadState::Waiting, by)), _) => *by,
-                (None, maker) => maker,
+                (None, creator) => creator,
                 _ => None,
             };
             if let Some(other) = jump.filter(|_| jumps < MAX_JUMPS) {
@@ -100,7 +103,7 @@ fn charge(path: &mut CriticalPath, launch: u32, state: Option<ThreadState>, span
     path.external_wait.entry(external_wait).or_default().0 += span.0;
 }
 
-/// Waiting for a CPU belongs to the phase in progress. In `run` it counts separately.
+/// Charges a wait for a CPU to the phase in progress. In `run` it is charged separately.
 fn charge_queue(path: &mut CriticalPath, launch: u32, activity: Option<Activity>, span: Nanos) {
     let activity = activity.filter(|activity| phase_of(*activity) != Phase::Run);
     match activity {

@@ -1,5 +1,5 @@
-//! The overhead of recording launches and execs. It was measured for a whole launch; here it is a share of the phases in which the collector
-//! has work to do.
+//! The overhead of recording launches and execs. It was measured per launch and per exec; here it
+//! is converted into a share of the phases in which the collector has work to do.
 
 use super::Parameters;
 use super::activity::{Activity, ActivityKind};
@@ -10,7 +10,9 @@ use crate::tree::Forest;
 #[derive(Clone, Copy)]
 pub(super) struct LaunchCost<'f> {
     forest: &'f Forest<'f>,
+    /// Nanoseconds per launch.
     launch: f64,
+    /// Nanoseconds per exec.
     exec: f64,
 }
 
@@ -23,8 +25,8 @@ impl<'f> LaunchCost<'f> {
         }
     }
 
-    /// Returns the overhead as a share of the time in an activity. Half of that of a launch is in its creation, which runs in the parent; the
-    /// other half is in its end.
+    /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch
+    /// is in its creation, which runs in the parent; the other half is in its teardown.
     pub(super) fn share(&self, activity: Activity) -> f64 {
         let ActivityKind::Phase(phase) = activity.stage.kind() else {
             return 0.0;

@@ -1,5 +1,6 @@
-//! The replay: simulates the recorded threads on simulated CPUs. Replayed unchanged, it must reproduce the measured wall; the difference is
-//! the replay error. `write` turns slices into programs, whose steps each have an `activity` in the life of a launch; `simulate` runs them.
+//! The replay: simulates the recorded threads on simulated CPUs. A replay without changes must
+//! reproduce the measured wall; the difference is the replay error. `write` turns slices into
+//! programs, each step of which belongs to an `activity`; `simulate` runs the programs.
 
 pub mod activity;
 mod contention;
@@ -24,10 +25,12 @@ use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 
-/// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
+/// Maximum replay error of a reliable replay, as a share of the wall. With a larger error, too much
+/// is missing from the recording.
 const MAX_ERROR: f64 = 0.5;
 
-/// Largest overhead of recording per launch or exec. A larger measurement was disturbed: the overhead is 5 to 30 us.
+/// Maximum overhead of recording per launch or exec, in nanoseconds. The overhead is 5 to 30 us, so
+/// a larger measurement was disturbed.
 const MAX_LAUNCH_COST: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
@@ -36,7 +39,7 @@ pub fn is_believable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
-/// Explains why a replay is not believable, without a full stop.
+/// Returns an explanation of why the replay is not reliable, without a full stop.
 #[must_use]
 pub fn unbelievable(error: f64) -> String {
     let percent = 100.0 * error;
@@ -48,7 +51,7 @@ pub fn unbelievable(error: f64) -> String {
 pub struct Replay {
     /// The programs of all threads.
     pub programs: Programs,
-    /// CPUs that the command could use.
+    /// Number of CPUs that the command could use.
     pub cpus: u32,
     /// The measured wall.
     pub measured: Nanos,
@@ -58,12 +61,12 @@ pub struct Replay {
     pub unrecorded: Nanos,
 }
 
-/// The parameters of a replay, which the recording contains: the machine and the wall.
+/// The parameters of a replay, taken from the recording: the machine and the wall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Number of CPUs that the command could use.
     pub cpus: u32,
-    /// From the start of the command to its end.
+    /// The measured wall, from the start of the command to its end.
     pub wall: Nanos,
     /// Duration of a parent's page fault after a fork, in nanoseconds. 0 where unknown.
     pub fault: f64,
@@ -75,13 +78,13 @@ pub struct Parameters {
     pub exec: f64,
 }
 
-/// Returns the overhead of a launch or exec. If its measurement was disturbed, none is subtracted.
+/// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
 fn plausible(cost: f64) -> f64 {
     if cost <= MAX_LAUNCH_COST { cost } else { 0.0 }
 }
 
 impl Parameters {
-    /// Returns the parameters for a recording. `None` for one that has not ended.
+    /// Returns the parameters for a recording. `None` if the recording has not ended.
     #[must_use]
     pub fn of(recording: &Recording) -> Option<Parameters> {
         let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
@@ -98,7 +101,8 @@ impl Parameters {
 }
 
 impl Replay {
-    /// Prepares a recording and replays it once. `None` without a command, since the wall ends with it.
+    /// Prepares a recording and replays it without changes. `None` without a command, whose end is
+    /// the end of the wall.
     #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, parameters: &Parameters) -> Option<Replay> {
         let root = root_of(forest)?;
@@ -130,7 +134,8 @@ impl Replay {
         simulate(&self.programs, &Machine::with_cpus(cpus))
     }
 
-    /// Returns the replay error as a share of the measured wall: 0.02 is 2 % too long, negative values are too short.
+    /// Returns the replay error as a share of the measured wall: 0.02 means that the replay is 2 %
+    /// too long, a negative value that it is too short.
     #[must_use]
     pub fn error(&self) -> f64 {
         let measured = self.measured.0.max(1) as f64;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::steps::{Step, Steps, Token};
 use crate::timeline::ThreadIndex;
 
-/// The programs of all threads, in one allocation: there are several steps per launch.
+/// The programs of all threads, in one allocation, because there are several steps per launch.
 #[derive(Clone, Debug)]
 pub struct Programs {
     steps: Steps,
@@ -13,16 +13,16 @@ pub struct Programs {
     ends: Vec<u32>,
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
-    /// By token: whether it is signalled from the start.
+    /// For each token, whether it is signalled from the start.
     pub given: Vec<bool>,
-    /// The threads that exist at the start, the first one of the command before all others.
+    /// The threads that exist at the start. The first thread of the command comes first.
     pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
     pub last: ThreadIndex,
 }
 
 impl Programs {
-    /// Returns programs without steps for these threads.
+    /// Creates programs without steps for these threads.
     #[must_use]
     pub fn new(launch_of: Vec<u32>, tokens: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
         Programs {
@@ -35,7 +35,7 @@ impl Programs {
         }
     }
 
-    /// Adds the steps of the next thread, which `write` appends.
+    /// Adds the program of the next thread. `write` appends its steps.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
         write(&mut self.steps);
         self.ends.push(self.steps.len() as u32);
@@ -57,22 +57,23 @@ impl Programs {
     }
 }
 
-/// The input of a simulation. An implementation may create the steps of a thread when that starts, and drop them when it ends.
+/// The input of a simulation. An implementation may create the steps of a thread when the thread
+/// starts, and drop them when it ends.
 pub trait Script {
-    /// The launch that each thread belongs to.
+    /// Returns the launch that each thread belongs to.
     fn launch_of(&self) -> &[u32];
-    /// By token: whether it is signalled from the start.
+    /// Returns, for each token, whether it is signalled from the start.
     fn given(&self) -> &[bool];
-    /// The threads that exist at the start.
+    /// Returns the threads that exist at the start.
     fn roots(&self) -> &[ThreadIndex];
-    /// The thread whose end is the end of the wall.
+    /// Returns the thread whose end is the end of the wall.
     fn last(&self) -> ThreadIndex;
-    /// Called when a thread starts.
+    /// Notifies the script that a thread starts.
     fn begin(&mut self, thread: ThreadIndex);
-    /// Returns a step of a running thread by its index. `None` after the last step. Indices before the last but one requested index are not
-    /// requested again.
+    /// Returns a step of a running thread by its index. `None` after the last step. If `index` has
+    /// been requested, no index below `index - 1` is requested again.
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
-    /// Called when a thread has completed its steps.
+    /// Notifies the script that a thread has completed its steps.
     fn end(&mut self, thread: ThreadIndex);
 }
 

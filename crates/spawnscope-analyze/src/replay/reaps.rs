@@ -1,5 +1,5 @@
-//! Reaps that did not block, because the child had ended before: the parent still depends on that end, in a what-if even more than in the
-//! recording.
+//! Reaps that did not block, because the child had already ended. The parent still depends on the
+//! end of the child: in a what-if, it may have to wait for it.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
 use spawnscope_data::event::Nanos;
 
-/// A child whose end a thread needed without waiting for it.
+/// A child that a thread reaped without waiting for it.
 pub(super) struct Reap {
-    /// The thread that reaped it.
+    /// The thread that reaped the child.
     pub(super) parent: ThreadIndex,
     /// The thread with which the child ended.
     pub(super) child: ThreadIndex,
@@ -28,20 +28,21 @@ pub(super) fn without_wait<'f>(
     timelines: &'f Timelines,
     (start, end): (Nanos, Nanos),
 ) -> impl Iterator<Item = Reap> + 'f {
-    // The thread with which a launch ended is only in question if it had several.
-    let several: HashSet<u32> = timelines.threads[forest.launches.len()..]
+    // Only for launches with several threads must the thread with which the launch ended be
+    // searched.
+    let multithreaded: HashSet<u32> = timelines.threads[forest.launches.len()..]
         .iter()
         .map(|thread| thread.launch)
         .collect();
-    let last = last_threads(timelines, |launch| several.contains(&launch));
+    let last = last_threads(timelines, |launch| multithreaded.contains(&launch));
     let reap = move |(index, launch): (u32, &Launch<'_>)| {
         let at = &launch.instants;
         let (zombie, reaped) = (at.zombie.get()?, at.reaped.get()?);
         let parent = creator_of(timelines, index, forest.parent(index as usize)? as u32);
         let child = last.get(&index).copied().unwrap_or(index);
         let is_inside = start < zombie && zombie < reaped && reaped <= end && is_created(timelines, child);
-        let is_new = is_inside && is_on_a_cpu_without_waiting_for(timelines, parent, reaped, index);
-        is_new.then_some(Reap {
+        let did_not_wait = is_inside && is_on_cpu_without_wait_for(timelines, parent, reaped, index);
+        did_not_wait.then_some(Reap {
             parent,
             child,
             zombie,
@@ -49,18 +50,18 @@ pub(super) fn without_wait<'f>(
         })
     };
     let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
-    let supposed = supposed.filter(move |reap| start < reap.ended && reap.over <= end);
+    let supposed = supposed.filter(move |reap| start < reap.ended && reap.wait_end <= end);
     let supposed = supposed.map(|reap| Reap {
         parent: reap.thread,
         child: reap.child,
         zombie: reap.ended,
-        reaped: reap.over,
+        reaped: reap.wait_end,
     });
     (0..).zip(&forest.launches).filter_map(reap).chain(supposed)
 }
 
-/// Whether a thread was on a CPU at an instant, in a stretch that did not begin with the end of a wait for the launch.
-fn is_on_a_cpu_without_waiting_for(timelines: &Timelines, thread: ThreadIndex, at: Nanos, launch: u32) -> bool {
+/// Whether a thread was on a CPU at an instant, and its wait before that was not for the launch.
+fn is_on_cpu_without_wait_for(timelines: &Timelines, thread: ThreadIndex, at: Nanos, launch: u32) -> bool {
     let slices = timelines.slices(thread);
     let begun = slices.partition_point(|slice| beginning(slice) < at);
     let current = begun.checked_sub(1).and_then(|index| slices.get(index));

@@ -1,5 +1,6 @@
-//! Simulates programs on N CPUs with a queue of events by time and a run queue: threads that wake up go to the front, threads at the end of
-//! their time slice go to the back. A `Watch` receives every change.
+//! Simulates programs on N CPUs with a queue of events, ordered by time, and a run queue. Threads
+//! that wake up go to the front of the run queue, threads at the end of their time slice to the
+//! back. A `Watch` receives every change.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,9 +18,9 @@ use spawnscope_data::event::Nanos;
 pub struct Machine {
     /// Number of CPUs.
     pub cpus: u32,
-    /// How long a thread keeps its CPU while others wait for one.
+    /// The time slice: how long a thread keeps its CPU while other threads wait for one.
     pub slice: Nanos,
-    /// Whether the overhead of recording counts.
+    /// Whether the overhead of recording is included.
     pub is_recorded: bool,
 }
 
@@ -27,7 +28,8 @@ pub struct Machine {
 const SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
-    /// Returns a machine with this many CPUs and the usual time slice, under recording.
+    /// Returns a machine with this many CPUs and the usual time slice, including the overhead of
+    /// recording.
     #[must_use]
     pub fn with_cpus(cpus: u32) -> Machine {
         Machine {
@@ -37,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// Returns the same machine without recording.
+    /// Returns the same machine without the overhead of recording.
     #[must_use]
     pub fn unrecorded(self) -> Machine {
         Machine {
@@ -56,13 +58,13 @@ impl Machine {
     }
 }
 
-/// Receives the activities of all threads in order of time.
+/// Receives the changes of all threads in order of time.
 pub(super) trait Watch {
-    /// The thread starts this activity.
+    /// Receives the new state of a thread.
     fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
-    /// Another thread ends the wait of the thread.
+    /// Receives that the thread `by` ends the wait of a thread.
     fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
-    /// Another thread creates the thread.
+    /// Receives that the thread `by` creates a thread.
     fn born(&mut self, thread: ThreadIndex, by: ThreadIndex);
 }
 
@@ -70,14 +72,14 @@ pub(super) trait Watch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadState {
     Running(Activity),
-    /// Waits for a CPU, for this activity.
+    /// Waits for a CPU to continue with this activity.
     Queued(Option<Activity>),
     /// Waits for another thread.
     Waiting,
     Sleeping(ExternalWait),
 }
 
-/// A watcher that ignores everything.
+/// Ignores all changes.
 impl Watch for () {
     fn begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
     fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
@@ -90,7 +92,8 @@ pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
     play(script, machine, &mut ())
 }
 
-/// Simulates the programs and reports every change to a watcher.
+/// Simulates the programs and reports every change to `watch`. Returns the same time as
+/// [`simulate`].
 pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
     let mut play = Play::new(script, machine, watch);
     for root in play.script.roots().to_vec() {
@@ -100,15 +103,15 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
     play.fill_cpus();
     while let Some(Reverse((order, event))) = play.events.pop() {
         let at = Nanos((order >> u64::BITS) as u64);
-        if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {
+        if matches!(event, Event::DelayEnds(forecast) if !play.delayed.is_valid(forecast)) {
             continue;
         }
         play.now = at;
         play.delayed.advance(at);
         match event {
             Event::Ready(thread) => play.become_ready(thread),
-            Event::Off(cpu) => play.leave(cpu),
-            Event::Found(_) => play.find(),
+            Event::StretchEnds(cpu) => play.end_stretch(cpu),
+            Event::DelayEnds(_) => play.release_delayed(),
         }
         if play.ended {
             break;
@@ -122,20 +125,21 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
 enum Event {
     /// A thread becomes runnable.
     Ready(ThreadIndex),
-    /// A CPU has completed its stretch.
-    Off(u32),
-    /// The first delayed thread has lost all its time, if that forecast is still valid.
-    Found(Forecast),
+    /// The time slice of the thread on a CPU, or its CPU time for a step, ends.
+    StretchEnds(u32),
+    /// The first delayed thread has lost all its time, if this forecast is still valid.
+    DelayEnds(Forecast),
 }
 
-/// The state of a token: the waiting thread, or one of two numbers that no thread has. There may be millions of tokens.
+/// The state of a token: the waiting thread, or one of two numbers that no thread has. It is small
+/// because there may be millions of tokens.
 #[derive(Clone, Copy, PartialEq)]
 struct Signal(ThreadIndex);
 
 impl Signal {
-    /// No thread waits, and the signal has not come.
+    /// No thread waits for the token, and it has not been signalled.
     const NONE: Signal = Signal(ThreadIndex::MAX);
-    /// The signal came before the wait.
+    /// The token was signalled before a thread waited for it.
     const GIVEN: Signal = Signal(ThreadIndex::MAX - 1);
 
     fn sleeper(self) -> Option<ThreadIndex> {
@@ -149,13 +153,13 @@ impl Signal {
 struct Next {
     /// Index of the next step.
     position: u32,
-    /// CPU time of that step that is already done.
+    /// The part of the step's CPU time that is already used.
     done: Nanos,
 }
 
 impl Next {
     /// Returns the position after a step.
-    fn behind(position: u32) -> Next {
+    fn after(position: u32) -> Next {
         Next {
             position: position + 1,
             done: Nanos(0),
@@ -168,9 +172,11 @@ struct Play<'p, S, W> {
     machine: &'p Machine,
     watch: &'p mut W,
     now: Nanos,
-    /// Events with their time in the upper half of a number. Those at the same time are ordered by creation, in the lower half.
+    /// Events, each with a number for its order: the upper half is the time, the lower half the
+    /// order of creation among events at the same time.
     events: BinaryHeap<Reverse<(u128, Event)>>,
-    made: u64,
+    /// Number of events created so far.
+    created: u64,
     next: Vec<Next>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
@@ -187,7 +193,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             watch,
             now: Nanos(0),
             events: BinaryHeap::new(),
-            made: 0,
+            created: 0,
             next: vec![Next::default(); script.launch_of().len()],
             signals: script.given().iter().map(signal).collect(),
             ready: VecDeque::new(),
@@ -199,8 +205,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
-        self.made += 1;
-        let order = u128::from(at.0) << u64::BITS | u128::from(self.made);
+        self.created += 1;
+        let order = u128::from(at.0) << u64::BITS | u128::from(self.created);
         self.events.push(Reverse((order, event)));
     }
 
@@ -213,25 +219,25 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         while let Some(cpu) = self.cpus.iter().position(Option::is_none) {
             let Some(thread) = self.ready.pop_front() else { break };
             self.cpus[cpu] = Some(thread);
-            self.go_on(cpu as u32, thread);
+            self.continue_thread(cpu as u32, thread);
         }
         let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
-        if let Some((at, forecast)) = self.delayed.share(self.now, free) {
-            self.schedule(at, Event::Found(forecast));
+        if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, free) {
+            self.schedule(at, Event::DelayEnds(forecast));
         }
     }
 
-    /// Makes threads ready that have lost all their time.
-    fn find(&mut self) {
+    /// Makes the delayed threads ready that have lost all their time.
+    fn release_delayed(&mut self) {
         while let Some(thread) = self.delayed.pop() {
             self.ready.push_front(thread);
         }
     }
 
-    /// Makes a thread ready, unless it has to lose time first.
+    /// Makes a thread ready, unless it must lose time first.
     fn become_ready(&mut self, thread: ThreadIndex) {
         self.queue(thread);
-        if !self.lose(thread) {
+        if !self.delay_if_loss(thread) {
             self.ready.push_front(thread);
         }
     }
@@ -248,11 +254,11 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     }
 
     /// Advances a thread to its next step.
-    fn pass(&mut self, thread: ThreadIndex) {
-        self.next[thread as usize] = Next::behind(self.next[thread as usize].position);
+    fn advance(&mut self, thread: ThreadIndex) {
+        self.next[thread as usize] = Next::after(self.next[thread as usize].position);
     }
 
-    /// Returns the activity of a thread when it gets a CPU next.
+    /// Returns the activity with which a thread will continue on a CPU.
     fn next_activity(&mut self, thread: ThreadIndex) -> Option<Activity> {
         match self.script.step(thread, self.position(thread))? {
             Step::Run(_, activity)
@@ -264,40 +270,41 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// Delays the thread if its next step is a loss. Returns whether it is.
-    fn lose(&mut self, thread: ThreadIndex) -> bool {
+    /// Delays a thread if its next step is a loss. Returns whether it does.
+    fn delay_if_loss(&mut self, thread: ThreadIndex) -> bool {
         let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
             return false;
         };
-        self.pass(thread);
+        self.advance(thread);
         self.delayed.push(thread, span);
         true
     }
 
-    /// Skips the loss after a wait: a thread that did not sleep has no wake-up delay.
+    /// Skips the loss after a wait, because a thread that did not block has no wake-up delay.
     fn skip_loss(&mut self, thread: ThreadIndex) {
-        let behind = self.script.step(thread, self.position(thread) + 1);
-        self.next[thread as usize].position += u32::from(matches!(behind, Some(Step::Lose(..))));
+        let next = self.script.step(thread, self.position(thread) + 1);
+        self.next[thread as usize].position += u32::from(matches!(next, Some(Step::Lose(..))));
     }
 
-    /// Handles the end of a time slice or of a stretch of CPU time. At the end of a time slice, a waiting thread gets the CPU.
-    fn leave(&mut self, cpu: u32) {
+    /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
+    /// waiting thread gets the CPU.
+    fn end_stretch(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
         let Next { position, done } = self.next[thread as usize];
         let step = self.script.step(thread, position as usize);
-        let whole = step.and_then(|step| self.machine.cpu_time(step));
-        let has_more = whole.is_some_and(|(span, _)| done < span);
+        let cpu_time = step.and_then(|step| self.machine.cpu_time(step));
+        let has_more = cpu_time.is_some_and(|(span, _)| done < span);
         if has_more && !self.ready.is_empty() {
             self.cpus[cpu as usize] = None;
             self.queue(thread);
             self.ready.push_back(thread);
         } else {
-            self.go_on(cpu, thread);
+            self.continue_thread(cpu, thread);
         }
     }
 
-    /// Executes the steps of a thread up to the next one that takes time.
-    fn go_on(&mut self, cpu: u32, thread: ThreadIndex) {
+    /// Executes the steps of a thread until one of them takes time.
+    fn continue_thread(&mut self, cpu: u32, thread: ThreadIndex) {
         loop {
             let Next { position, done } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
@@ -310,10 +317,10 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                     self.watch.begins(thread, self.now, ThreadState::Running(activity));
                     return self.run(cpu, thread, span.since(done));
                 }
-            } else if !self.act(cpu, thread, step) {
+            } else if !self.execute(cpu, thread, step) {
                 return;
             }
-            self.next[thread as usize] = Next::behind(position);
+            self.next[thread as usize] = Next::after(position);
         }
     }
 
@@ -321,11 +328,11 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
         self.next[thread as usize].done.0 += span.0;
-        self.schedule_after(span, Event::Off(cpu));
+        self.schedule_after(span, Event::StretchEnds(cpu));
     }
 
-    /// Executes a step without CPU time. Returns whether the thread continues at once.
-    fn act(&mut self, cpu: u32, thread: ThreadIndex, step: Step) -> bool {
+    /// Executes a step that uses no CPU time. Returns whether the thread continues at once.
+    fn execute(&mut self, cpu: u32, thread: ThreadIndex, step: Step) -> bool {
         match step {
             Step::Wake(token) => {
                 let signal = &mut self.signals[token as usize];
@@ -342,7 +349,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 self.script.begin(child);
                 self.watch.born(child, thread);
                 self.queue(child);
-                if !self.lose(child) {
+                if !self.delay_if_loss(child) {
                     self.ready.push_back(child);
                 }
                 true
@@ -354,26 +361,26 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                     return true;
                 }
                 *signal = Signal(thread);
-                self.step_off(cpu, thread, ThreadState::Waiting);
+                self.block(cpu, thread, ThreadState::Waiting);
                 false
             }
             Step::Sleep(span, _, external_wait) => {
                 self.schedule_after(span, Event::Ready(thread));
-                self.step_off(cpu, thread, ThreadState::Sleeping(external_wait));
+                self.block(cpu, thread, ThreadState::Sleeping(external_wait));
                 false
             }
             Step::Lose(_, activity) => {
                 self.watch.begins(thread, self.now, ThreadState::Queued(Some(activity)));
                 self.cpus[cpu as usize] = None;
-                !self.lose(thread)
+                !self.delay_if_loss(thread)
             }
             Step::Run(..) | Step::Record(..) => true,
         }
     }
 
-    fn step_off(&mut self, cpu: u32, thread: ThreadIndex, state: ThreadState) {
+    fn block(&mut self, cpu: u32, thread: ThreadIndex, state: ThreadState) {
         self.watch.begins(thread, self.now, state);
         self.cpus[cpu as usize] = None;
-        self.pass(thread);
+        self.advance(thread);
     }
 }

@@ -1,13 +1,14 @@
-//! Steps of a thread: run for a while, wake a thread, wait for another. Each step has an activity, the launch and phase it belongs to, so
-//! that adjustments can find it. Sequences take a third of the memory: a recording has about twenty steps per launch, and they stay in
-//! memory as long as changes are tried on it.
+//! Steps of a thread: run for a while, wake a thread, wait for another thread. Most steps have an
+//! activity, the launch and phase that they belong to, by which adjustments select them. Sequences
+//! of steps are packed into a third of the memory, because a recording has about twenty steps per
+//! launch, which stay in memory while changes are tried.
 
 use super::activity::{Activity, Stage};
 use crate::external_wait::ExternalWait;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
-/// One recorded wait that another recorded thread ended.
+/// Identifies one recorded wait that another recorded thread ended.
 pub type Token = u32;
 
 /// A step of a thread.
@@ -15,13 +16,13 @@ pub type Token = u32;
 pub enum Step {
     /// Uses a CPU for this duration.
     Run(Nanos, Activity),
-    /// Uses a CPU for this duration because of the recording.
+    /// Uses a CPU for this duration, as overhead of recording.
     Record(Nanos, Activity),
     /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
     Lose(Nanos, Activity),
-    /// Waits until another thread signals this token. The recorded wait took this long.
+    /// Waits until another thread signals this token. The duration is that of the recorded wait.
     Wait(Token, Activity, Nanos),
-    /// Waits this long for something external.
+    /// Makes an external wait of this duration.
     Sleep(Nanos, Activity, ExternalWait),
     /// Wakes the thread that waits for this token.
     Wake(Token),
@@ -29,26 +30,26 @@ pub enum Step {
     Spawn(ThreadIndex),
 }
 
-/// A sequence of steps. Those that do not fit the packed form are stored whole.
+/// A sequence of steps. Steps that do not fit into a `Packed` are stored unpacked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     packed: Vec<Packed>,
-    whole: Vec<Step>,
-    /// By token: the duration of the wait. Each token is waited for once.
+    unpacked: Vec<Step>,
+    /// For each token, the duration of the recorded wait. Only one step waits for a token.
     waits: Vec<u32>,
     /// The distinct external waits, of which there are few.
     external_wait: Vec<ExternalWait>,
 }
 
-/// A step in packed form. Its numbers refer to `Steps`.
+/// A packed step. Its indices refer to the fields of `Steps`.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// A duration, a token, a thread, or the index of the whole step.
+    /// A duration, a token, a thread, or the index of the unpacked step.
     number: u32,
     launch: u32,
     stage: Stage,
     kind: StepKind,
-    /// For a sleep: the index of its external wait.
+    /// For a sleep, the index of its external wait.
     external_wait: u8,
 }
 
@@ -61,7 +62,7 @@ enum StepKind {
     Sleep,
     Wake,
     Spawn,
-    Whole,
+    Unpacked,
 }
 
 impl Steps {
@@ -71,8 +72,8 @@ impl Steps {
 
     pub(super) fn push(&mut self, step: Step) {
         let packed = self.pack(step).unwrap_or_else(|| {
-            self.whole.push(step);
-            Packed::number(StepKind::Whole, self.whole.len() as u32 - 1)
+            self.unpacked.push(step);
+            Packed::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
         });
         self.packed.push(packed);
     }
@@ -91,7 +92,7 @@ impl Steps {
             StepKind::Sleep => Step::Sleep(span, activity, self.external_wait[usize::from(packed.external_wait)]),
             StepKind::Wake => Step::Wake(packed.number),
             StepKind::Spawn => Step::Spawn(packed.number),
-            StepKind::Whole => self.whole[packed.number as usize],
+            StepKind::Unpacked => self.unpacked[packed.number as usize],
         }
     }
 
@@ -107,7 +108,7 @@ impl Steps {
                     self.waits.resize(token as usize + 1, 0);
                 }
                 self.waits[token as usize] = span;
-                Some(Packed::at(StepKind::Wait, token, activity))
+                Some(Packed::with_activity(StepKind::Wait, token, activity))
             }
             Step::Sleep(span, activity, external_wait) => {
                 let packed = Packed::span(StepKind::Sleep, span, activity)?;
@@ -123,9 +124,9 @@ impl Steps {
     }
 
     fn number_of(&mut self, external_wait: ExternalWait) -> Option<u8> {
-        let known = self.external_wait.iter().position(|known| *known == external_wait);
-        let number = u8::try_from(known.unwrap_or(self.external_wait.len())).ok()?;
-        if known.is_none() {
+        let index = self.external_wait.iter().position(|known| *known == external_wait);
+        let number = u8::try_from(index.unwrap_or(self.external_wait.len())).ok()?;
+        if index.is_none() {
             self.external_wait.push(external_wait);
         }
         Some(number)
@@ -135,10 +136,10 @@ impl Steps {
 impl Packed {
     /// Packs a step with a duration. `None` when it does not fit.
     fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<Packed> {
-        Some(Packed::at(kind, u32::try_from(span.0).ok()?, activity))
+        Some(Packed::with_activity(kind, u32::try_from(span.0).ok()?, activity))
     }
 
-    fn at(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> Packed {
+    fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> Packed {
         Packed {
             launch,
             stage,
@@ -171,7 +172,7 @@ mod tests {
     use spawnscope_data::rows::TextId;
 
     #[test]
-    fn values_come_out_as_they_were_put_in() {
+    fn packing_steps_does_not_change_them() {
         let activity = Activity {
             launch: 7,
             stage: Stage::new(Phase::Load, 3),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_for_more_than_can_be_numbered_are_kept_whole() {
+    fn sleeps_are_unpacked_if_there_are_too_many_external_waits() {
         let (launch, stage) = (7, Stage::new(Phase::Run, 0));
         let sleep = |name| {
             Step::Sleep(
@@ -209,6 +210,6 @@ mod tests {
         let mut steps = Steps::default();
         (0..300).for_each(|name| steps.push(sleep(name)));
         assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
-        assert_eq!((steps.external_wait.len(), steps.whole.len()), (256, 44));
+        assert_eq!((steps.external_wait.len(), steps.unpacked.len()), (256, 44));
     }
 }

@@ -1,4 +1,5 @@
-//! Turns slices, which contain the time of every activity, into programs, which contain only the steps.
+//! Turns slices into programs. Slices contain the time of every activity; programs contain only
+//! steps and their durations.
 
 use std::cmp::Reverse;
 
@@ -18,20 +19,21 @@ use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{Origin, SliceRow};
 
-/// Upper limit of the overhead of recording, as a share of a stretch on the CPU.
+/// Maximum overhead of recording, as a share of a stretch on the CPU.
 const MAX_COST: f64 = 0.9;
-/// Capacity that is kept for completed actions: 4 MiB.
+/// Maximum unused capacity of the list of actions, in entries: 4 MiB.
 const MAX_SPARE: usize = 1 << 18;
 
-/// An action of a thread on another one at an instant of the recording, packed into one number that sorts by thread, by time, and by order
-/// within one instant. There are several per launch, and all of them must be sorted.
+/// An action of a thread that involves another thread, at an instant of the recording. It is packed
+/// into one number that sorts by thread, by time, and by the order within one instant, because
+/// there are several per launch and all of them must be sorted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Action(u128);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ActionKind {
     Wake(Token),
-    /// Goes on only when the token is signalled.
+    /// Continues only when the token has been signalled.
     Await(Token),
     Spawn(ThreadIndex),
 }
@@ -40,7 +42,7 @@ impl Action {
     const NUMBER_BITS: u32 = 32;
     /// Two bits above the number of the token or created thread distinguish the kinds.
     const AT_BIT: u32 = Action::NUMBER_BITS + 2;
-    /// Enough for an uptime of a century.
+    /// Enough for instants of more than a century.
     const AT_BITS: u32 = 62;
     const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
 
@@ -100,20 +102,20 @@ pub(super) fn write(
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
         let indices = slices.indices();
-        let own = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
-        tokens = tokens.end..tokens.end + own.count();
-        let own = take_own(&mut actions, thread);
+        let thread_waits = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
+        tokens = tokens.end..tokens.end + thread_waits.count();
+        let thread_actions = take_actions_of(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {
-                actions: own,
+                actions: thread_actions,
                 steps,
                 waits: &waits[tokens.clone()],
                 first_token: tokens.start as Token,
                 window,
                 contention: &contention,
-                call: parameters.call,
-                cost: 0.0,
-                launching: LaunchCost::new(forest, parameters),
+                call_ns: parameters.call,
+                cost_share: 0.0,
+                launch_cost: LaunchCost::new(forest, parameters),
                 outlives: timelines.outlives(thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault),
             };
@@ -123,7 +125,8 @@ pub(super) fn write(
     programs
 }
 
-/// Returns the threads that exist at the start of the window. Those of a command start later, by a thread that is recorded.
+/// Returns the threads that exist at the start of the window: the first thread of the root, and
+/// threads of processes that existed before. All other threads are created by a recorded thread.
 fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) -> Vec<ThreadIndex> {
     let existed = |thread: &Thread| {
         let is_early = thread.created.get().is_none_or(|created| created <= start);
@@ -134,7 +137,8 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
-/// Returns the index of the waiting slice of the first tokens, the number of all tokens, and all actions in descending order.
+/// Returns the slice indices of the recorded waits, which have the first tokens, the number of all
+/// tokens, and all actions in descending order.
 fn collect_actions(
     forest: &Forest<'_>,
     timelines: &Timelines,
@@ -158,8 +162,9 @@ fn collect_actions(
     (waits, count, actions)
 }
 
-/// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
-fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
+/// Removes the actions of a thread, which are the last in `actions`. Frees their memory, since the
+/// programs grow at the same time.
+fn take_actions_of(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
     let own = actions.iter().rev().take_while(|action| action.thread() == thread);
     let own = actions.split_off(actions.len() - own.count());
     if actions.capacity() - actions.len() > MAX_SPARE {
@@ -168,8 +173,9 @@ fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
     own
 }
 
-/// Assigns a token to every wait that a recorded thread on a CPU ended, and a wake action to that thread. A wait that lasts until the end
-/// of the recording ends there. Returns the slice index of each token; the slices of one thread are adjacent.
+/// Assigns a token to every wait that a recorded thread ended, and a wake action to that thread. A
+/// wait that was open at the end of the recording is ended then. Returns the slice index of each
+/// token, by thread, and the actions.
 fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
     let (mut waits, mut actions) = (Vec::new(), Vec::new());
     for thread in 0..timelines.threads.len() as ThreadIndex {
@@ -188,7 +194,8 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
     (waits, actions)
 }
 
-/// Whether an activity makes many system calls. The work of a parent for a child is one long call and a few others.
+/// Whether an activity makes many system calls. The work of a parent for a child consists of one
+/// long call and few others.
 fn makes_many_calls(activity: Activity) -> bool {
     !matches!(
         activity.stage.kind(),
@@ -216,19 +223,20 @@ fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
 
 /// Writes the program of one thread.
 struct Writer<'w> {
-    /// Remaining actions, the next one last.
+    /// The remaining actions, in descending order.
     actions: Vec<Action>,
     steps: &'w mut Steps,
-    /// Slice indices of the tokens of this thread, and its first token.
+    /// The slice indices of this thread's recorded waits.
     waits: &'w [u32],
+    /// The token of the first of them.
     first_token: Token,
     window: (Nanos, Nanos),
     contention: &'w Contention,
     /// Overhead of recording per system call, in nanoseconds.
-    call: f64,
-    /// Overhead of recording as a share of the current stretch on the CPU.
-    cost: f64,
-    launching: LaunchCost<'w>,
+    call_ns: f64,
+    /// Overhead of recording system calls, as a share of the current stretch on the CPU.
+    cost_share: f64,
+    launch_cost: LaunchCost<'w>,
     /// Whether the process was alive at the end of the recording.
     outlives: bool,
     activities: Activities,
@@ -237,38 +245,40 @@ struct Writer<'w> {
 impl Writer<'_> {
     fn write(mut self, slices: ThreadSlices<'_>) {
         let (start, end) = self.window;
-        let mut back_on = None;
+        let mut returned = None;
         for (index, slice) in slices.indices().zip(slices.iter()) {
-            back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
+            returned = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
             let wait = self.waits.binary_search(&index).ok();
             let token = wait.map(|wait| self.first_token + wait as Token);
             if slice.off <= start && slice.reason != LeftCpu::Created {
-                // A daemon that sleeps before the window begins works when it gets its first request.
+                // A daemon that sleeps when the window begins starts to work at its first request.
                 if token.is_some() {
                     self.leave(&slice, token, Nanos(0));
                 }
                 continue;
             }
-            self.cost = self.cost_of_recording(&slice);
+            self.cost_share = self.cost_of_calls(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
             self.leave(&slice, token, self.contention.lost(index));
         }
-        self.cost = 0.0;
-        // The last slice was lost. A process that lived on may have done anything since; it adds nothing, and the replayed wall becomes too
-        // short.
-        if let Some(on) = back_on.filter(|on| *on < end && !self.outlives) {
+        self.cost_share = 0.0;
+        // The last slice was lost. If the process had ended, it was on a CPU until its end. If it
+        // outlived the recording, what it did is unknown: nothing is added, and the replayed wall
+        // is too short.
+        if let Some(on) = returned.filter(|on| *on < end && !self.outlives) {
             self.run(on.max(start), end);
         }
         self.act_until(Nanos(u64::MAX), None);
     }
 
-    /// Adds CPU time from one instant to another, with the actions in between.
+    /// Adds CPU time between two instants, with the actions in between.
     fn run(&mut self, on: Nanos, off: Nanos) {
         let at = self.act_until(off, Some(on));
         self.push_run(at, off);
     }
 
-    /// Adds the actions before `until`. Returns the instant up to which CPU time has been added.
+    /// Adds the actions up to `until`, with the CPU time between them from `on`. Returns the
+    /// instant up to which CPU time has been added.
     fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
         let mut at = on.unwrap_or(until);
         while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
@@ -288,8 +298,12 @@ impl Writer<'_> {
             return;
         }
         for (span, activity) in self.activities.between(from, to) {
-            let calls = if makes_many_calls(activity) { self.cost } else { 0.0 };
-            let cost = (calls + self.launching.share(activity)).min(MAX_COST);
+            let calls = if makes_many_calls(activity) {
+                self.cost_share
+            } else {
+                0.0
+            };
+            let cost = (calls + self.launch_cost.share(activity)).min(MAX_COST);
             let recording = Nanos((span.0 as f64 * cost) as u64);
             self.steps.push(Step::Run(span.since(recording), activity));
             if recording.0 > 0 {
@@ -298,23 +312,25 @@ impl Writer<'_> {
         }
     }
 
-    /// Assumes that system calls are spread evenly over the activities that make many of them.
-    fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
+    /// Returns the overhead of recording the system calls of a slice, as a share of the activities
+    /// that make many calls. Assumes that the calls are spread evenly over these.
+    fn cost_of_calls(&self, slice: &SliceRow) -> f64 {
         let calls = slice.calls.unwrap_or(0);
-        if calls == 0 || self.call == 0.0 {
+        if calls == 0 || self.call_ns == 0.0 {
             return 0.0;
         }
         let pieces = self.activities.between(beginning(slice), slice.off);
         let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(calls) * self.call / span.max(1) as f64).min(MAX_COST)
+        (f64::from(calls) * self.call_ns / span.max(1) as f64).min(MAX_COST)
     }
 
+    /// Adds the steps for the time off the CPU after a slice.
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {
-        let since = self.activities.at(slice.off);
+        let activity = self.activities.at(slice.off);
         match (slice.reason, token) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
-            (_, Some(token)) => self.steps.push(Step::Wait(token, since, self.span_of(slice))),
+            (_, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
             (_, None) => self.sleep(slice),
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
@@ -322,14 +338,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds a sleep with the activity at its end: a sleep through the end of a child counts as late reaping.
+    /// Adds a sleep with the activity at its end, so that a sleep through the end of a child counts
+    /// as late reaping.
     fn sleep(&mut self, slice: &SliceRow) {
         let span = self.span_of(slice);
         let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
         self.steps.push(Step::Sleep(span, activity, external_wait_of(slice)));
     }
 
-    /// Returns how long a thread was not runnable after a slice.
+    /// Returns how long a thread was blocked after a slice.
     fn span_of(&self, slice: &SliceRow) -> Nanos {
         let (start, end) = self.window;
         let to_the_end = || end.since(slice.off.max(start));
@@ -342,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_come_by_thread_by_time_and_wakes_first() {
+    fn actions_are_sorted_by_thread_then_time_with_wakes_first() {
         let all = [
             (0, u64::MAX >> 2, ActionKind::Spawn(u32::MAX)),
             (1, 5, ActionKind::Wake(7)),

@@ -1,6 +1,7 @@
-//! Attributes waits to the launch, scanner or process they were for: a wait of a parent in `read` to the child whose descendant wrote, in
-//! `wait4` to the child that ended, and a wait for permission to the scanner. Sums waits by program, system call and kind of object.
-//! `split` divides a single wait.
+//! Attributes waits to the launch, scanner or process that they were for. For example, a parent's
+//! wait in `read` is attributed to the child whose descendant wrote, in `wait4` to the child that
+//! ended, and a wait for permission to the scanner. Sums waits by program, system call and kind of
+//! object. `split` divides a single wait.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +16,8 @@ use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, TextId};
 
-/// Maximum number of generations between a waiting process and its waker. Beyond it, the wait is attributed to the waker itself. Only
-/// artificial chains of launches are longer.
+/// Maximum number of generations between a waiting process and its waker. If there are more, the
+/// wait is attributed to the waker itself. Only artificial chains of launches are longer.
 const MAX_GENERATIONS: usize = 1000;
 
 /// Waits of one program, in one system call, on one kind of object.
@@ -24,11 +25,11 @@ const MAX_GENERATIONS: usize = 1000;
 pub struct AttributedWaits {
     /// Display name of the program that waited.
     pub command: Vec<u8>,
-    /// The system call's number.
+    /// The number of the system call.
     pub syscall: Option<u16>,
-    /// The object it waited for.
+    /// The object that the waits were for.
     pub object: Option<AttributedObject>,
-    /// What it waited for, the most frequent first.
+    /// The processes that the waits were for, the most frequent first.
     pub on: Vec<WaitTargets>,
     /// Number of waits.
     pub count: u64,
@@ -36,48 +37,52 @@ pub struct AttributedWaits {
     pub parts: Parts,
 }
 
-/// The object that waits were for.
+/// The object that several waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedObject {
-    /// Its kind.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// The object, when all waits were for the same one.
+    /// The object, if all waits were for the same object.
     pub only: Option<OnlyObject>,
-    /// Its path, or the address of a socket's peer, when all waits were for the same one. Several sockets may have the same peer.
+    /// The path, or the address of a socket's peer, if it was the same for all waits. Several
+    /// sockets may have the same peer.
     pub path: Option<Vec<u8>>,
 }
 
 /// A single object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlyObject {
-    /// The file system that contains it: major << 20 | minor.
+    /// The device number of the file system that contains the object: major << 20 | minor.
     pub device: u32,
-    /// Its inode number.
+    /// The object's inode number.
     pub inode: u64,
 }
 
-/// What waits were for.
+/// A program or process that waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTargets {
-    /// The kind of process.
+    /// The program or process.
     pub target: WaitTarget,
     /// Number of launches or processes.
     pub count: u64,
 }
 
-/// The kind of process that a wait was for.
+/// A program or process that a wait was for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitTarget {
-    /// Launches. If the waker descends from the waiting process, its child that the waker is or descends from; otherwise the waker itself.
+    /// Launches of a program. If the waker descends from the waiting process, the launch is the
+    /// child of the waiting process that the waker is or descends from; otherwise it is the waker
+    /// itself.
     Launches {
-        /// Display name of their program.
+        /// Display name of the launched program.
         command: Vec<u8>,
-        /// The program that ended the wait, if it was another one: a descendant of the child.
+        /// The program that ended the wait, if it was a descendant of the child that runs another
+        /// program.
         through: Option<Vec<u8>>,
     },
-    /// An unrecorded process, by its name.
+    /// An unrecorded process, with its name.
     Process(Option<Vec<u8>>),
-    /// A permission scanner, by its name.
+    /// A permission scanner, with its name.
     Scanner(Option<Vec<u8>>),
 }
 
@@ -94,7 +99,8 @@ pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &
     collection.finish()
 }
 
-/// Returns for each launch of the forest the time that its parent waited for it or for a descendant of it.
+/// Returns, for each launch of the forest, how long its parent waited for it or for a descendant of
+/// it.
 #[must_use]
 pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<Nanos> {
     let mut collection = Collection::new(recording, forest, timelines);
@@ -106,7 +112,7 @@ pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &
         }
         for slice in timelines.slices(thread).iter() {
             let target = collection
-                .attributed(thread, &slice)
+                .attribute(thread, &slice)
                 .and_then(|(wait, _, target)| Some((wait, target?)));
             if let Some((wait, child)) = target.filter(|(_, target)| forest.parent(*target) == Some(waiter)) {
                 sums[child].0 += wait.span().0;
@@ -119,7 +125,7 @@ pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &
 /// The key of a sum.
 type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 
-/// What a wait was for.
+/// What a wait was for, as the key of a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum TargetKey<'a> {
     Launch {
@@ -134,12 +140,12 @@ enum TargetKey<'a> {
 struct Sums<'a> {
     count: u64,
     parts: Parts,
-    /// The object, as long as all waits are for the same.
+    /// The object, while all waits are for the same object.
     only: Option<ObjectRef>,
-    /// Its path, as long as all waits are for objects with the same.
+    /// The path of the objects, while all waits are for objects with the same path.
     path: Option<TextId>,
-    /// Indices of the launches. Empty for other processes.
-    on: HashMap<TargetKey<'a>, HashSet<u32>>,
+    /// For each target, the indices of the launches. Empty for other processes.
+    targets: HashMap<TargetKey<'a>, HashSet<u32>>,
 }
 
 struct Collection<'f, 'a> {
@@ -147,12 +153,12 @@ struct Collection<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
     splitter: Splitter<'f, 'a>,
-    /// For launches that sleep: the ends of their children.
-    ends: HashMap<usize, Vec<ChildEnd>>,
+    /// For launches that sleep, the ends of their children.
+    child_ends: HashMap<usize, Vec<ChildEnd>>,
     sums: HashMap<Key<'a>, Sums<'a>>,
 }
 
-/// The interval in which a child was dead and not reaped.
+/// The interval in which a child was a zombie.
 struct ChildEnd {
     zombie: Nanos,
     reaped: Nanos,
@@ -169,31 +175,33 @@ impl<'f, 'a> Collection<'f, 'a> {
             forest,
             timelines,
             splitter: Splitter::new(forest, timelines),
-            ends: HashMap::new(),
+            child_ends: HashMap::new(),
             sums: HashMap::new(),
         }
     }
 
-    /// Attributes the wait after a slice. `None` when there is none, or when it was for neither a launch nor another process.
-    fn attributed(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
+    /// Attributes the wait after a slice. `None` if there is no wait, or if it was for neither a
+    /// launch nor another process.
+    fn attribute(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
         let wait = Interval::of(slice, self.forest.end)
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
-        let (by, target) = self.ended_by(thread, waiter, slice, &wait)?;
+        let (by, target) = self.find_target(thread, waiter, slice, &wait)?;
         let is_unexplained = slice.waker.is_none();
         let is_other_timer =
             is_unexplained && is_sleep(slice) && target.is_some_and(|target| self.is_by_other_thread(target, thread));
         (!is_other_timer).then_some((wait, by, target))
     }
 
-    /// Whether another thread requested a launch. The timers of runtimes, such as the supervisor of a thread pool, sleep beside it.
+    /// Whether another thread than this one requested a launch. Threads of a runtime, such as the
+    /// supervisor of a thread pool, sleep on timers while another thread waits for the launch.
     fn is_by_other_thread(&self, launch: usize, thread: ThreadIndex) -> bool {
         let creator = self.forest.launches[launch].creator.get();
         creator.is_some_and(|task| self.timelines.thread(task).is_some_and(|creator| creator != thread))
     }
 
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
-        let Some((wait, by, target)) = self.attributed(thread, slice) else {
+        let Some((wait, by, target)) = self.attribute(thread, slice) else {
             return;
         };
         let waiter = self.timelines.threads[thread as usize].launch as usize;
@@ -213,14 +221,15 @@ impl<'f, 'a> Collection<'f, 'a> {
         sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
-        sums.on
+        sums.targets
             .entry(by)
             .or_default()
             .extend(target.map(|target| target as u32));
     }
 
-    /// Returns what a wait was for, and the launch it is attributed to. `None` when it was for neither a launch nor another process.
-    fn ended_by(
+    /// Returns what a wait was for, and the launch that it is attributed to. `None` if it was for
+    /// neither a launch nor another process.
+    fn find_target(
         &mut self,
         thread: ThreadIndex,
         waiter: usize,
@@ -231,24 +240,25 @@ impl<'f, 'a> Collection<'f, 'a> {
         let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
         let name = |name| self.recording.texts.get(name);
         match (cause, external_wait_of(slice)) {
-            // The phases of a recorded scanner do not show what it spent on a permission.
+            // Even if the scanner is recorded, its phases do not show how long it worked on one
+            // permission.
             (Some(scanner), ExternalWait::Scanner(_)) => Some((
                 TargetKey::Scanner(Some(self.forest.launches[scanner].command.name)),
                 None,
             )),
             (None, ExternalWait::Scanner(scanner)) => Some((TargetKey::Scanner(scanner.map(name)), None)),
             (Some(waker), _) if waker == waiter => None,
-            (Some(waker), _) => Some(self.launch(waiter, waker)),
+            (Some(waker), _) => Some(self.launch_target(waiter, waker)),
             (None, ExternalWait::Process(process)) => Some((TargetKey::Process(process.map(name)), None)),
             (None, ExternalWait::Timer) => {
                 let child = self.unreaped_child(waiter, wait)?;
-                Some(self.launch(waiter, child))
+                Some(self.launch_target(waiter, child))
             }
             (None, _) => None,
         }
     }
 
-    fn launch(&self, waiter: usize, waker: usize) -> (TargetKey<'a>, Option<usize>) {
+    fn launch_target(&self, waiter: usize, waker: usize) -> (TargetKey<'a>, Option<usize>) {
         let target = self.child_above(waiter, waker).unwrap_or(waker);
         let command_of = |index: usize| *self.forest.launches[index].command;
         let by = TargetKey::Launch {
@@ -258,7 +268,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         (by, Some(target))
     }
 
-    /// Returns the child of the waiter that the waker is or descends from.
+    /// Returns the child of the waiting launch that the waker is or descends from.
     fn child_above(&self, waiter: usize, waker: usize) -> Option<usize> {
         let depth = self.forest.launches[waiter].depth;
         let mut index = waker;
@@ -275,13 +285,17 @@ impl<'f, 'a> Collection<'f, 'a> {
         None
     }
 
-    /// Returns a child that was dead while its parent slept, which a polling parent waits for.
+    /// Returns a child that was a zombie while its parent slept. The parent polls for the end of
+    /// the child.
     fn unreaped_child(&mut self, waiter: usize, wait: &Interval) -> Option<usize> {
         let forest = self.forest;
         if forest.children(waiter).is_empty() {
             return None;
         }
-        let ends = self.ends.entry(waiter).or_insert_with(|| child_ends(forest, waiter));
+        let ends = self
+            .child_ends
+            .entry(waiter)
+            .or_insert_with(|| child_ends(forest, waiter));
         let begun = ends.partition_point(|end| end.zombie < wait.start);
         let during = ends.get(begun).filter(|end| end.zombie < wait.woken);
         let before = ends[..begun].last().filter(|end| end.reaped > wait.start);
@@ -298,26 +312,27 @@ impl<'f, 'a> Collection<'f, 'a> {
                 syscall,
                 object: kind.map(|kind| AttributedObject {
                     kind,
-                    only: sums.only.and_then(|object| only(recording, object)),
+                    only: sums.only.and_then(|object| identify(recording, object)),
                     path: sums.path.map(|path| recording.texts.get(path).to_vec()),
                 }),
-                on: waited_for(sums.on),
+                on: waited_for(sums.targets),
                 count: sums.count,
                 parts: sums.parts,
             })
             .collect();
-        all.sort_by(|a, b| order(a).cmp(&order(b)));
+        all.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         all
     }
 }
 
-fn order(waits: &AttributedWaits) -> impl Ord + '_ {
+fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
     let kind = waits.object.as_ref().map(|object| object.kind);
     (Reverse(waits.parts.total()), &waits.command, waits.syscall, kind)
 }
 
-/// Returns the object. `None` for a permission, and for an object without inode number and path, which cannot be identified.
-fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
+/// Returns the device and inode of an object. `None` if it has no inode number, such as a
+/// permission.
+fn identify(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
     let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
     Some(OnlyObject {
         device: object.device,
@@ -325,8 +340,8 @@ fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
     })
 }
 
-fn waited_for(on: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
-    let mut all: Vec<WaitTargets> = on
+fn waited_for(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
+    let mut all: Vec<WaitTargets> = targets
         .into_iter()
         .map(|(by, launches)| WaitTargets {
             target: match by {

@@ -1,5 +1,6 @@
-//! Waits of threads, grouped by launch. `attribution` finds the process that each wait was for. There are several waits per launch, so they
-//! are stored as rows and converted to `Wait` one at a time.
+//! Waits of threads, grouped by launch. `attribution` finds the process that each wait was for.
+//! Because there are several waits per launch, they are stored as rows, and converted to `Wait`
+//! only when they are read.
 
 pub mod attribution;
 
@@ -17,36 +18,37 @@ use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow
 pub struct Wait<'a> {
     /// The thread.
     pub task: TaskId,
-    /// When it left the CPU.
+    /// When the thread left the CPU.
     pub start: Nanos,
-    /// When it was back on a CPU. `None` when it never was, or when that is unknown.
+    /// When the thread was on a CPU again. `None` if it never was, or if the time is unknown.
     pub end: Option<Nanos>,
-    /// When it became runnable.
+    /// When the thread became runnable.
     pub woken: Option<Nanos>,
-    /// Why it left the CPU.
+    /// Why the thread left the CPU.
     pub reason: LeftCpu,
-    /// Number of the system call it was in.
+    /// The number of the system call that the thread was in.
     pub syscall: Option<u16>,
-    /// That call's first argument.
+    /// The first argument of the system call.
     pub argument: Option<u64>,
-    /// The object it waited for.
+    /// The object that the thread waited for.
     pub object: Option<WaitedObject<'a>>,
-    /// Its waker.
+    /// The waker of the thread.
     pub waker: Option<Waker<'a>>,
-    /// Whether the waker is certain, and not a thread that an interrupt hit. True where the recording does not contain this.
+    /// False if the waker may only be a thread that was interrupted. True if the waker is certain,
+    /// or if the recording does not contain this.
     pub is_waker_certain: bool,
 }
 
 /// The object that a thread waited for inside a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitedObject<'a> {
-    /// Its kind.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// The file system that contains it: major << 20 | minor.
+    /// The device number of the file system that contains the object: major << 20 | minor.
     pub device: u32,
-    /// Its inode number.
+    /// The object's inode number.
     pub inode: u64,
-    /// Its path, if any.
+    /// The object's path, if it has one.
     pub path: Option<&'a [u8]>,
 }
 
@@ -145,7 +147,7 @@ struct Tasks<'a> {
 
 impl<'a> Tasks<'a> {
     fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> Tasks<'a> {
-        // The first thread of a process has the number of its launch.
+        // The first thread of a process has the id of its launch.
         let first_threads = forest.launches.iter().map(|launch| TaskId(launch.id.0));
         let mut launches: HashMap<TaskId, u32> = first_threads.zip(0..).collect();
         for thread in threads {

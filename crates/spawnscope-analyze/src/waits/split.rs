@@ -1,4 +1,4 @@
-//! Divides a wait by the activity of the launch it was for. The parts sum to the wait exactly.
+//! Divides a wait by the activity of the launch that it was for. The parts sum to the wait exactly.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,29 +9,33 @@ use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 
-/// Above this number of slices, running sums are cached, since many waits may be for one launch.
-const FEW_SLICES: usize = 64;
+/// Maximum number of slices that are summed for each wait. For more slices, running sums are
+/// cached, since many waits may be for one launch.
+const MAX_SUMMED: usize = 64;
 
 /// The parts of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The launch's phases except `run` and `reap`: launch tax.
+    /// Time in the launch's phases except `run` and `reap`, which is launch tax.
     pub tax: Nanos,
-    /// Its `run`, while it was on a CPU or waited.
+    /// Time in the launch's `run` in which it was on a CPU or waited.
     pub run: Nanos,
-    /// The part of `run` in which the launch itself waited: it slept, or waited for children, a disk or the network. Only for launches with
-    /// one thread, since work of other threads is not distinguishable from waiting.
+    /// The part of `run` in which the launch itself waited, for example for a timer, a child, a
+    /// disk or the network. Zero for launches with several threads, since a wait of one thread does
+    /// not mean that the launch waits.
     pub run_waiting: Nanos,
-    /// Its `reap`, which is launch tax as well: it had ended, and the waiting process did not reap it.
+    /// Time in the launch's `reap`, which is launch tax as well: the launch had ended, but the
+    /// waiting process had not reaped it.
     pub reap: Nanos,
-    /// Time in `run` in which it was runnable without a CPU, and the time after the wake-up in which the waiting thread had no CPU.
+    /// Time in the launch's `run` in which it waited for a CPU, and time after the wake-up in which
+    /// the waiting thread itself waited for a CPU.
     pub queue: Nanos,
     /// Time that cannot be assigned to another part.
     pub other: Nanos,
 }
 
 impl Parts {
-    /// Returns the whole wait.
+    /// Returns the length of the whole wait.
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos(self.tax.0 + self.run.0 + self.reap.0 + self.queue.0 + self.other.0)
@@ -48,7 +52,7 @@ impl Parts {
     }
 }
 
-/// A wait: when the thread left the CPU, became runnable, and was back on a CPU.
+/// A wait: when the thread left the CPU, became runnable, and was on a CPU again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     pub(super) start: Nanos,
@@ -57,8 +61,9 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Returns the wait of a slice. `None` when its end is unknown. Without a known wake-up, the thread was blocked until the end. A wait
-    /// that is still open when the recording ends counts up to `end`.
+    /// Returns the wait of a slice. `None` if its end is unknown. If the wake-up is unknown, the
+    /// whole wait counts as blocked. A wait that is still open at the end of the recording ends at
+    /// `end`.
     pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
         let span = match slice.off_span {
             None if slice.is_open() => end.since(slice.off),
@@ -72,22 +77,22 @@ impl Interval {
         })
     }
 
-    /// Returns the whole wait.
+    /// Returns the length of the whole wait.
     pub(super) fn span(&self) -> Nanos {
         self.end.since(self.start)
     }
 }
 
-/// Divides waits by the launches they were for.
+/// Divides waits by the activity of the launches that they were for.
 pub(super) struct Splitter<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
-    /// Pieces of the last split launch.
+    /// The launch of the last wait that was divided, and its pieces.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices: the time queued, or waiting, before each slice.
+    /// For first threads with many slices, the time queued, or waiting, before each slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
     /// Launches with more than one thread.
-    threaded: HashSet<u32>,
+    multithreaded: HashSet<u32>,
 }
 
 /// Why a thread is off the CPU.
@@ -107,7 +112,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
             timelines,
             pieces: None,
             sums: HashMap::new(),
-            threaded: others.map(|thread| thread.launch).collect(),
+            multithreaded: others.map(|thread| thread.launch).collect(),
         }
     }
 
@@ -123,8 +128,8 @@ impl<'f, 'a> Splitter<'f, 'a> {
 
     /// Returns the parts of a wait for the launch at `target`.
     pub(super) fn split(&mut self, target: usize, wait: &Interval) -> Parts {
-        let (known, pieces) = match self.pieces.take() {
-            Some((of, pieces)) if of == target => (of, pieces),
+        let (launch, pieces) = match self.pieces.take() {
+            Some((launch, pieces)) if launch == target => (launch, pieces),
             _ => (target, self.pieces_of(target)),
         };
         let mut parts = Splitter::unknown(wait);
@@ -136,7 +141,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
             match piece.phase {
                 Phase::Run => {
                     let queue = self.off_cpu(target, Off::Queued, start, end).min(span);
-                    let waiting = match self.threaded.contains(&(target as u32)) {
+                    let waiting = match self.multithreaded.contains(&(target as u32)) {
                         true => 0,
                         false => self.off_cpu(target, Off::Waiting, start, end).min(span - queue),
                     };
@@ -148,7 +153,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
                 _ => parts.tax.0 += span,
             }
         }
-        self.pieces = Some((known, pieces));
+        self.pieces = Some((launch, pieces));
         parts
     }
 
@@ -158,18 +163,18 @@ impl<'f, 'a> Splitter<'f, 'a> {
     }
 
     /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.
-    fn off_cpu(&mut self, target: usize, why: Off, start: Nanos, end: Nanos) -> u64 {
+    fn off_cpu(&mut self, target: usize, reason: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
         let last_instant = self.forest.end;
-        let stretch = |slice: SliceRow| stretch(&slice, why, last_instant);
-        if slices.len() <= FEW_SLICES {
+        let stretch = |slice: SliceRow| stretch(&slice, reason, last_instant);
+        if slices.len() <= MAX_SUMMED {
             let within = |slice: SliceRow| {
                 let (from, to) = stretch(slice);
                 to.min(end).since(from.max(start)).0
             };
             return slices.iter().map(within).sum();
         }
-        let sums = self.sums.entry((target, why));
+        let sums = self.sums.entry((target, reason));
         let sums = sums.or_insert_with(|| running_sums(slices.iter().map(stretch)));
         let before = |at: Nanos| {
             let begun = slices.partition_point(|slice| slice.off < at);
@@ -183,6 +188,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
     }
 }
 
+/// Returns the summed length of all earlier stretches, for each stretch.
 fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
     let mut sum = 0;
     let before = |(from, to): (Nanos, Nanos)| {
@@ -193,19 +199,19 @@ fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
     stretches.map(before).collect()
 }
 
-/// Returns the part of a slice in which its thread was off the CPU for this reason. A slice that is open at the end of the recording counts
-/// up to there.
-fn stretch(slice: &SliceRow, why: Off, last_instant: Nanos) -> (Nanos, Nanos) {
+/// Returns the interval after a slice in which its thread was off the CPU for this reason. A slice
+/// that is open at the end of the recording ends at `last_instant`.
+fn stretch(slice: &SliceRow, reason: Off, last_instant: Nanos) -> (Nanos, Nanos) {
     let after = |span: Nanos| Nanos(slice.off.0 + span.0);
     let open_end = if slice.is_open() { last_instant } else { slice.off };
-    let back = slice.off_span.map_or(open_end, after);
+    let returned = slice.off_span.map_or(open_end, after);
     let woken = match (slice.reason, slice.wake_span) {
         (LeftCpu::Created | LeftCpu::Preempted, _) => slice.off,
-        (_, Some(woken)) => after(woken).min(back),
-        (_, None) => back,
+        (_, Some(woken)) => after(woken).min(returned),
+        (_, None) => returned,
     };
-    match why {
-        Off::Queued => (woken, back),
+    match reason {
+        Off::Queued => (woken, returned),
         Off::Waiting => (slice.off, woken),
     }
 }

@@ -1,4 +1,4 @@
-//! Rewrites programs by adjustments: removes steps, scales durations, and inserts waits.
+//! Applies adjustments to programs: removes steps, scales durations, and inserts waits.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -14,15 +14,17 @@ use crate::replay::steps::{Step, Token};
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
-/// The programs with all adjustments. Each is rewritten step by step while it is replayed: rewriting them all in advance, for several
-/// changes in parallel, would take several times the memory of the recording.
+/// The programs with all adjustments. Each program is rewritten step by step while it is replayed.
+/// Rewriting all programs in advance, for several changes in parallel, would need several times the
+/// memory of the recording.
 pub(super) struct Edited<'e> {
     rewriter: Rewriter<'e>,
-    /// By thread: its program, if it has started and not ended.
-    live: Vec<Option<Box<Rewriting>>>,
-    /// By thread: whether it has ended.
+    /// The rewritten program of each thread that has started and not ended.
+    running: Vec<Option<Box<Rewriting>>>,
+    /// For each thread, whether it has ended.
     has_ended: Vec<bool>,
-    /// By how much work of a thread became shorter, if at all.
+    /// For threads whose work became shorter because pauses were removed, the savings in
+    /// nanoseconds.
     savings: Vec<(ThreadIndex, Vec<f64>)>,
 }
 
@@ -32,7 +34,7 @@ impl<'e> Edited<'e> {
         signal_tokens_of_removed(programs, adjustments, &mut given);
         let first_new = given.len();
         if adjustments.adds_waits() {
-            given.resize(first_new + NewToken::COUNT * adjustments.waited_for.len(), false);
+            given.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
         }
         let threads = programs.launch_of.len();
         Edited {
@@ -42,25 +44,26 @@ impl<'e> Edited<'e> {
                 first_new: first_new as Token,
                 given,
             },
-            live: (0..threads).map(|_| None).collect(),
+            running: (0..threads).map(|_| None).collect(),
             has_ended: vec![false; threads],
             savings: Vec::new(),
         }
     }
 
-    /// Rewrites what has not been replayed. Returns the uncertainty of all programs together, in nanoseconds.
+    /// Rewrites the steps that have not been replayed. Returns the uncertainty of all programs
+    /// together, in nanoseconds.
     pub(super) fn uncertainty(mut self) -> f64 {
-        for thread in 0..self.live.len() as ThreadIndex {
+        for thread in 0..self.running.len() as ThreadIndex {
             let launch = self.rewriter.programs.launch_of[thread as usize];
             if self.has_ended[thread as usize] || self.rewriter.adjustments.is_removed(launch) {
                 continue;
             }
-            let begun = self.live[thread as usize].take();
+            let begun = self.running[thread as usize].take();
             let mut rewriting = begun.unwrap_or_else(|| self.rewriter.begin(thread));
             while self.rewriter.rewrite_next(&mut rewriting) {
                 rewriting.written.clear();
             }
-            self.note_savings(&mut rewriting);
+            self.add_savings(&mut rewriting);
         }
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
@@ -68,10 +71,10 @@ impl<'e> Edited<'e> {
         self.rewriter.adjustments.uncertain + uncertainty_of(savings.sum())
     }
 
-    fn note_savings(&mut self, of: &mut Rewriting) {
-        let savings = of.cache.take_savings();
+    fn add_savings(&mut self, rewriting: &mut Rewriting) {
+        let savings = rewriting.cache.take_savings();
         if !savings.is_empty() {
-            self.savings.push((of.thread, savings));
+            self.savings.push((rewriting.thread, savings));
         }
     }
 }
@@ -94,11 +97,11 @@ impl Script for &mut Edited<'_> {
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
-        self.live[thread as usize] = Some(self.rewriter.begin(thread));
+        self.running[thread as usize] = Some(self.rewriter.begin(thread));
     }
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
-        let rewriting = self.live[thread as usize].as_mut()?;
+        let rewriting = self.running[thread as usize].as_mut()?;
         while rewriting.passed < index && rewriting.written.pop_front().is_some() {
             rewriting.passed += 1;
         }
@@ -112,13 +115,14 @@ impl Script for &mut Edited<'_> {
 
     fn end(&mut self, thread: ThreadIndex) {
         self.has_ended[thread as usize] = true;
-        if let Some(mut rewriting) = self.live[thread as usize].take() {
-            self.note_savings(&mut rewriting);
+        if let Some(mut rewriting) = self.running[thread as usize].take() {
+            self.add_savings(&mut rewriting);
         }
     }
 }
 
-/// Marks tokens of removed threads as signalled, so that no thread waits for them.
+/// Marks the tokens that removed threads would signal as signalled, so that no thread waits for
+/// them.
 fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
     for (thread, launch) in (0..).zip(&programs.launch_of) {
         if !adjustments.is_removed(*launch) {
@@ -132,7 +136,8 @@ fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, give
     }
 }
 
-/// The purpose of a token that is not in the recording. Each launch may have one of each.
+/// The event that a token signals, for tokens that are not in the recording. A launch may have one
+/// token for each event.
 #[derive(Clone, Copy)]
 enum NewToken {
     Exec,
@@ -146,7 +151,8 @@ impl NewToken {
 struct Rewriter<'e> {
     programs: &'e Programs,
     adjustments: &'e Adjustments,
-    /// By token: whether it is signalled from the start, because its signal came before the window or its thread is removed.
+    /// For each token, whether it is signalled from the start, because its signal came before the
+    /// window or the signalling thread is removed.
     given: Vec<bool>,
     /// The first token that is not in the recording.
     first_new: Token,
@@ -160,17 +166,19 @@ struct Rewriting {
     done: usize,
     is_removed: bool,
     supervision: Supervision,
-    /// Whether the signal that the launch is past its exec is still due.
+    /// Whether the thread must still signal that the launch is past its exec.
     awaits_exec: bool,
-    /// Whether the signal of its end is still due.
+    /// Whether the thread must still signal the end of the launch.
     awaits_end: bool,
     /// The launch whose late reaping was rewritten last.
     late: Option<u32>,
+    /// Whether the wait or sleep before the next step was removed.
     stays_awake: bool,
-    /// The thread's work after removed pauses.
+    /// How pauses that were removed shorten the work after them.
     cache: CacheState,
-    /// Rewritten steps that are not yet replayed, and the number of those before them.
+    /// Rewritten steps that may still be requested.
     written: VecDeque<Step>,
+    /// Number of rewritten steps before those in `written`.
     passed: usize,
 }
 
@@ -185,7 +193,7 @@ impl<'e> Rewriter<'e> {
             done: 0,
             is_removed,
             supervision: Supervision::of(self.programs.of(thread), launch),
-            awaits_exec: is_first && self.adjustments.waited_for[launch as usize],
+            awaits_exec: is_first && self.adjustments.waits_for_exec[launch as usize],
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             late: None,
             stays_awake: false,
@@ -195,34 +203,42 @@ impl<'e> Rewriter<'e> {
         })
     }
 
-    /// Rewrites one step into any number of steps. Returns false after the last step.
-    fn rewrite_next(&self, of: &mut Rewriting) -> bool {
-        let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
-        of.done += 1;
-        // A thread that did not sleep has no wake-up delay.
-        if mem::take(&mut of.stays_awake) && matches!(step, Some(Step::Lose(..))) {
+    /// Rewrites one step into any number of steps. Returns `false` after the last step.
+    fn rewrite_next(&self, rewriting: &mut Rewriting) -> bool {
+        let step = self
+            .programs
+            .step(rewriting.thread, rewriting.done)
+            .filter(|_| !rewriting.is_removed);
+        rewriting.done += 1;
+        // A thread that did not block has no wake-up delay.
+        if mem::take(&mut rewriting.stays_awake) && matches!(step, Some(Step::Lose(..))) {
             return true;
         }
-        if of.awaits_exec && step.is_none_or(|step| is_behind_exec(&step, of.launch)) {
-            of.awaits_exec = false;
-            of.written.push_back(Step::Wake(self.exec_token(of.launch)));
+        if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
+            rewriting.awaits_exec = false;
+            rewriting
+                .written
+                .push_back(Step::Wake(self.exec_token(rewriting.launch)));
         }
-        let before = of.written.len();
+        let before = rewriting.written.len();
         match step {
-            Some(step) => self.rewrite_step(step, of),
-            None if mem::take(&mut of.awaits_end) => of.written.push_back(Step::Wake(self.end_token(of.launch))),
+            Some(step) => self.rewrite_step(step, rewriting),
+            None if mem::take(&mut rewriting.awaits_end) => rewriting
+                .written
+                .push_back(Step::Wake(self.end_token(rewriting.launch))),
             None => return false,
         }
-        of.stays_awake = matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && of.written.len() == before;
+        rewriting.stays_awake =
+            matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && rewriting.written.len() == before;
         true
     }
 
-    fn rewrite_step(&self, step: Step, of: &mut Rewriting) {
-        let is_own = of.supervision.is_own(step);
-        let (written, cache) = (&mut of.written, &mut of.cache);
-        let by = |span: Nanos, factor: f64| {
-            // Most steps stay as they are.
-            let stays = is_own || factor == 1.0;
+    fn rewrite_step(&self, step: Step, rewriting: &mut Rewriting) {
+        let is_unchanged = rewriting.supervision.is_own(step);
+        let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
+        let scale = |span: Nanos, factor: f64| {
+            // Most steps do not change.
+            let stays = is_unchanged || factor == 1.0;
             let span = if stays {
                 span
             } else {
@@ -230,7 +246,7 @@ impl<'e> Rewriter<'e> {
             };
             (span.0 > 0).then_some(span)
         };
-        let scaled = |span: Nanos, activity: Activity| by(span, self.adjustments.factor(activity));
+        let scaled = |span: Nanos, activity: Activity| scale(span, self.adjustments.factor(activity));
         match step {
             Step::Run(span, activity) => {
                 let span = cache.shorten(span);
@@ -240,18 +256,19 @@ impl<'e> Rewriter<'e> {
                 written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
             }
             Step::Lose(span, activity) => {
-                let span = by(span, self.adjustments.factor_of_queue(activity));
+                let span = scale(span, self.adjustments.factor_of_queue(activity));
                 written.extend(span.map(|span| Step::Lose(span, activity)));
             }
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
-                if of.late.replace(activity.launch) != Some(activity.launch) {
+                if rewriting.late.replace(activity.launch) != Some(activity.launch) {
                     written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => cache.remove_pause(span),
-            Step::Sleep(span, activity, external_wait) => match by(span, self.adjustments.factor_of_sleep(activity)) {
+            Step::Sleep(span, activity, external_wait) => match scale(span, self.adjustments.factor_of_sleep(activity))
+            {
                 Some(rest) => {
                     cache.keep_pause();
                     written.push_back(Step::Sleep(rest, activity, external_wait));
@@ -273,7 +290,7 @@ impl<'e> Rewriter<'e> {
             return;
         }
         written.push_back(Step::Spawn(child));
-        if child == launch && self.adjustments.waited_for[launch as usize] {
+        if child == launch && self.adjustments.waits_for_exec[launch as usize] {
             let stage = Stage::new(Phase::Create, 0);
             written.push_back(Step::Wait(
                 self.exec_token(launch),
@@ -302,8 +319,8 @@ impl<'e> Rewriter<'e> {
     }
 }
 
-/// Whether a step shows that the launch is past its first exec.
-fn is_behind_exec(step: &Step, launch: u32) -> bool {
+/// Whether a step belongs to an activity after the launch's first exec.
+fn is_after_exec(step: &Step, launch: u32) -> bool {
     let activity = match step {
         Step::Run(_, activity)
         | Step::Record(_, activity)
@@ -312,9 +329,9 @@ fn is_behind_exec(step: &Step, launch: u32) -> bool {
         | Step::Sleep(_, activity, _) => *activity,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };
-    let is_behind = matches!(
+    let is_after = matches!(
         activity.stage.kind(),
         ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown)
     );
-    activity.launch == launch && is_behind && !activity.stage.is_before_execs()
+    activity.launch == launch && is_after && !activity.stage.is_before_execs()
 }

@@ -1,5 +1,6 @@
-//! The cost of creating a process on the recorded machine, without the share that depends on the size of the parent. Measured at recording
-//! time, otherwise the smallest values in the recording.
+//! The cost of creating a process on the recorded machine, without the part that depends on the
+//! size of the parent. The costs were measured by the recorder; otherwise, the smallest values in
+//! the recording are used.
 
 use super::refill::Refill;
 use crate::launch::Launch;
@@ -12,23 +13,24 @@ use spawnscope_data::statistics::median;
 /// Costs in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constants {
-    /// `create` of a fork by a small process.
+    /// Time of `create` for a fork by a small process.
     pub fork_create: Option<f64>,
-    /// `create` by vfork or `posix_spawn`.
+    /// Time of `create` for vfork or `posix_spawn`.
     pub vfork_create: Option<f64>,
-    /// Cost of freeing copied page tables at exec or exit, per nanosecond of copying them.
+    /// Cost of freeing copied page tables at the exec or exit, per nanosecond of copying them.
     pub free_per_copy: Option<f64>,
-    /// Cost of freeing the page tables of a MiB of small pages.
+    /// Cost of freeing the page tables of one MiB of small pages.
     pub page_free: Option<f64>,
-    /// `exec` of a small process.
+    /// Time of `exec` for a program that a small process launches.
     pub exec: Option<f64>,
     /// Time that the C library takes at program start to identify the CPU.
     pub identify: Option<f64>,
-    /// Standard deviation of `identify`, as a share of it. It is also that of what is left of a loader where `identify` is unknown.
+    /// Standard deviation of `identify`, as a share of it. If `identify` is unknown, the relative
+    /// deviation of the part of `load` that a static program keeps.
     pub identify_spread: f64,
-    /// One failed lookup of the loader, with the overhead of recording it.
+    /// Cost of one failed lookup of the loader, including the overhead of recording it.
     pub failed_look: Option<f64>,
-    /// Cache contents that must be fetched again after a pause. Zero where unknown.
+    /// How long refilling the CPU caches takes after a pause. Zero if unknown.
     pub refill: Refill,
     /// Half the spread of the creation costs, as a share of them.
     pub spread: f64,
@@ -36,26 +38,29 @@ pub struct Constants {
     pub free_spread: f64,
 }
 
-/// CPUID instructions at the start of a program, where they were not counted: between none and twice this number. Machines differ: 43 were
-/// counted on an AMD EPYC, 68 on an Intel processor, both with glibc 2.36.
+/// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
+/// real number is between zero and twice this number: 43 were counted on an AMD EPYC, 68 on an
+/// Intel processor, both with glibc 2.36.
 const PLAUSIBLE_IDENTIFICATIONS: f64 = 50.0;
-/// The interval from none to twice a value holds 95 % of a normal distribution with this deviation, as a share of the value.
-const NONE_TO_TWICE: f64 = 0.5;
-/// Variation between programs of one machine: a static program has a C library of its own.
+/// Standard deviation, as a share of the mean, of a normal distribution with 95 % of its values
+/// between zero and twice the mean.
+const ZERO_TO_TWICE_SPREAD: f64 = 0.5;
+/// Relative deviation of `identify` between programs on one machine, since a static program
+/// contains its own C library.
 const IDENTIFY_SPREAD: f64 = 0.1;
 
-/// Spread of constants without a measured spread.
+/// Assumed spread of constants without a measured spread.
 const UNMEASURED_SPREAD: f64 = 0.2;
-/// Upper limit of the relative spread. The costs are bounded by other limits.
+/// Maximum relative spread of a measured constant.
 const MAX_SPREAD: f64 = 0.5;
-/// Upper limit for creation from a small process on any machine. A recording may contain only forks of large processes, and a busy machine
-/// disturbs the measurement.
+/// Maximum time of a fork by a small process on any machine, in nanoseconds. Larger values come
+/// from large processes or from a busy machine.
 const MAX_FORK_CREATE: f64 = 200_000.0;
-/// Upper limit for creation with vfork.
+/// Maximum time of a vfork on any machine, in nanoseconds.
 const MAX_VFORK_CREATE: f64 = 100_000.0;
-/// `free_per_copy` where it was not measured. Measured values lie between 0.66 and 0.88.
+/// Assumed `free_per_copy` if it was not measured. Measured values lie between 0.66 and 0.88.
 const USUAL_FREE_PER_COPY: f64 = 0.7;
-/// Plausible range of `free_per_copy`. A measurement outside was disturbed.
+/// Plausible range of `free_per_copy`. A measurement outside of this range was disturbed.
 const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
 /// Upper limit of `free_spread`.
 const MAX_FREE_SPREAD: f64 = 0.3;
@@ -96,21 +101,25 @@ impl Constants {
 
     /// Returns the smallest value of each constant in the recording.
     fn observed(forest: &Forest<'_>) -> Constants {
-        let least = |of: &[Mechanism]| {
+        let min_create = |mechanisms: &[Mechanism]| {
             let launches = forest.launches.iter();
-            let made = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| of.contains(&mechanism)));
-            let create = made.filter_map(|launch| launch.phases.get(Phase::Create));
+            let created = launches.filter(|launch| {
+                launch
+                    .mechanism
+                    .is_some_and(|mechanism| mechanisms.contains(&mechanism))
+            });
+            let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
             create.min().map(|Nanos(create)| create as f64)
         };
-        let fork_create = least(&[Mechanism::Fork]);
+        let fork_create = min_create(&[Mechanism::Fork]);
         Constants {
-            vfork_create: least(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
+            vfork_create: min_create(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
             fork_create,
             free_per_copy: Some(USUAL_FREE_PER_COPY),
             page_free: None,
             exec: exec_of_small(forest),
             identify: None,
-            identify_spread: NONE_TO_TWICE,
+            identify_spread: ZERO_TO_TWICE_SPREAD,
             failed_look: None,
             refill: Refill::default(),
             spread: UNMEASURED_SPREAD,
@@ -119,22 +128,23 @@ impl Constants {
     }
 }
 
-/// Returns how long a program identifies the processor at its start, and the relative deviation. Only known with the count of instructions;
-/// otherwise it is somewhere in the plausible range.
+/// Returns how long a program takes to identify the CPU at its start, and the relative deviation.
+/// If the CPUID instructions were not counted, their number is assumed.
 fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) -> (Option<f64>, f64) {
     match (measured(Constant::Identify), measured(Constant::Cpuid)) {
         (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
-        (None, Some(one)) => (Some(PLAUSIBLE_IDENTIFICATIONS * one.ns), NONE_TO_TWICE),
-        (None, None) => (None, NONE_TO_TWICE),
+        (None, Some(one)) => (Some(PLAUSIBLE_IDENTIFICATIONS * one.ns), ZERO_TO_TWICE_SPREAD),
+        (None, None) => (None, ZERO_TO_TWICE_SPREAD),
     }
 }
 
-/// Returns the median `exec` of programs launched by small processes, otherwise that of the command.
+/// Returns the median `exec` of programs that small processes launched, otherwise the `exec` of the
+/// command.
 fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
     let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
-    let of_small =
+    let by_small =
         single().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MAX_FORK_CREATE));
-    let exec = median(of_small.filter_map(|launch| nanos(launch, Phase::Exec)));
+    let exec = median(by_small.filter_map(|launch| nanos(launch, Phase::Exec)));
     exec.or_else(|| nanos(single().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
 }
 
@@ -142,8 +152,8 @@ fn nanos(launch: &Launch<'_>, phase: Phase) -> Option<f64> {
     launch.phases.get(phase).map(|span| span.0 as f64)
 }
 
-fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
-    value.map(|value| value.min(most))
+fn at_most(value: Option<f64>, max: f64) -> Option<f64> {
+    value.map(|value| value.min(max))
 }
 
 /// Returns half the interquartile range as a share of the median.

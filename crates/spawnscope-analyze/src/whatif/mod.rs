@@ -27,7 +27,7 @@ use constants::Constants;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 
-/// A change and the launches it is requested for.
+/// A change, and the launches that it is requested for.
 #[derive(Clone, Debug)]
 pub struct Fix {
     /// The change.
@@ -39,19 +39,21 @@ pub struct Fix {
 /// The input of a what-if.
 #[derive(Clone, Copy)]
 pub struct WhatIf<'w, 'a> {
-    /// The launches.
+    /// The launches of the recording.
     pub forest: &'w Forest<'a>,
-    /// Their threads.
+    /// The threads of the launches.
     pub timelines: &'w Timelines,
     /// The replay of the recording.
     pub replay: &'w Replay,
-    /// What creating a process costs on the recorded machine.
+    /// The costs of creating a process on the recorded machine.
     pub constants: &'w Constants,
 }
 
-/// Maximum number of launches in concurrent replays. A replay takes about 200 bytes per launch.
-const MAX_AT_ONCE: usize = 300_000;
-/// Uncertainty of a different number of CPUs, as a share of the saving: the replay does not model caches and clock rates.
+/// Maximum number of launches in all concurrent replays together, which limits memory. A replay
+/// takes about 200 bytes per launch.
+const MAX_CONCURRENT_LAUNCHES: usize = 300_000;
+/// Uncertainty of a prediction for another number of CPUs, as a share of the saving. The replay
+/// does not model caches and clock rates.
 const SPREAD_OF_CPUS: f64 = 0.2;
 
 /// The predicted effect of changes.
@@ -59,7 +61,7 @@ const SPREAD_OF_CPUS: f64 = 0.2;
 pub struct Prediction {
     /// The measured wall.
     pub wall: Nanos,
-    /// The measured wall without the overhead of recording, as far as that is known.
+    /// The measured wall without the known overhead of recording.
     pub unrecorded: Nanos,
     /// The predicted wall with the changes, without the overhead of recording.
     pub predicted: Nanos,
@@ -67,30 +69,32 @@ pub struct Prediction {
     pub low: Nanos,
     /// Upper end of the 95 % confidence interval of `predicted`.
     pub high: Nanos,
-    /// 95 % margin of the saving. Smaller than that of the wall, which also drifts between runs.
+    /// 95 % margin of the saving. It is smaller than the margin of the wall, which also drifts
+    /// between runs.
     pub saving_margin: Nanos,
-    /// The replay error: the deviation of the unchanged replay from the measured wall, as a share of it.
+    /// The replay error, as a share of the measured wall.
     pub replay_error: f64,
-    /// For each change, the launches it applies to, by index.
+    /// For each change, the indices of the launches that it applies to.
     pub changed: Vec<Vec<u32>>,
-    /// How far waits with an unknown cause can shift the saving: how much less and how much more it may be. `None` where causes were
-    /// recorded.
+    /// How much less and how much more the saving may be, because some waits have an unknown cause.
+    /// `None` if the causes were recorded.
     pub unknown: Option<[Nanos; 2]>,
 }
 
 impl Prediction {
-    /// Returns the saving: expected value, lower and upper end. None is below zero.
+    /// Returns the saving: expected value, lower and upper end of the confidence interval. All are
+    /// at least zero.
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
         let [_, more] = self.unknown.unwrap_or_default();
-        let most = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
-        // The interval of a saving does not go below zero.
-        let least = expected.since(self.saving_margin).0 as f64 * self.certain_share();
-        [expected, Nanos(least as u64), most]
+        let high = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
+        // `since` saturates, so the lower end is at least zero.
+        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share();
+        [expected, Nanos(low as u64), high]
     }
 
-    /// Returns the share of the saving that no unknown wait can take away.
+    /// Returns the share of the saving that does not depend on waits with an unknown cause.
     fn certain_share(&self) -> f64 {
         let [less, _] = self.unknown.unwrap_or_default();
         let saved = self.unrecorded.since(self.predicted).0;
@@ -119,8 +123,8 @@ impl AffectedLaunches {
         AffectedLaunches { removed, others }
     }
 
-    /// Returns the launches without those that another change removed.
-    fn remaining(mut self, adjustments: &Adjustments) -> Vec<u32> {
+    /// Returns the launches, without launches that another change removed.
+    fn without_removed_by_others(mut self, adjustments: &Adjustments) -> Vec<u32> {
         self.others.retain(|launch| !adjustments.is_removed(*launch));
         self.removed.extend(self.others);
         self.removed.sort_unstable();
@@ -131,8 +135,8 @@ impl AffectedLaunches {
 impl WhatIf<'_, '_> {
     /// Predicts the wall with each of several sets of changes, as many concurrently as memory allows.
     pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
-        let for_memory = (MAX_AT_ONCE / self.forest.launches.len().max(1)).max(1);
-        parallel::each(sets.len(), for_memory, |index| self.predict(sets[index]))
+        let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
+        parallel::each(sets.len(), max_replays, |index| self.predict(sets[index]))
     }
 
     /// Predicts the wall with all changes together.
@@ -140,7 +144,7 @@ impl WhatIf<'_, '_> {
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (adjustments, changed) = self.adjustments(fixes);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        let (savings, (played, uncertain)) = parallel::both(
+        let (savings, (played, uncertainty)) = parallel::both(
             || adjustments.savings(self.forest),
             || {
                 let mut edited = Edited::new(&self.replay.programs, &adjustments);
@@ -151,15 +155,16 @@ impl WhatIf<'_, '_> {
         );
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
-        // More than the whole saving cannot be uncertain.
-        let constants = (uncertain / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
+        // At most the whole saving is uncertain.
+        let constants = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
-        let margins = margins.with_rounds(wall - predicted, self.timelines.waits_for_polling);
-        let unknown = self.unknown(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
+        let margins = margins.with_polling_uncertainty(wall - predicted, self.timelines.waits_for_polling);
+        let unknown = self.unknown_shift(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
         let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
         let certain = 1.0 - less / (wall - predicted).max(1.0);
-        // Of a saving that an unknown wait takes away, only the drift between runs remains.
+        // If unknown waits cancel a part of the saving, that part has no margin of its own, only
+        // the drift between runs.
         let above = less + margins.wall * certain + interval::DRIFT * wall * (1.0 - certain);
         Prediction {
             wall: self.replay.measured,
@@ -174,9 +179,10 @@ impl WhatIf<'_, '_> {
         }
     }
 
-    /// Returns how much less and more a saving may be, since the causes of some waits are unknown. No wait that stays can cost more than was
-    /// saved. Waits for nothing in particular count as far as they are on the critical path.
-    fn unknown(
+    /// Returns how much less and how much more the saving may be, because the causes of some waits
+    /// are unknown. Waits that remain cannot reduce the saving below zero. Waits without an assumed
+    /// cause count only if they are on the critical path.
+    fn unknown_shift(
         &self,
         adjustments: &Adjustments,
         changed: &[Vec<u32>],
@@ -188,14 +194,14 @@ impl WhatIf<'_, '_> {
         let shift = unknown.shift(self.forest, &changed);
         let less = (shift.may_stay.0 as f64).min(saved);
         let unsupposed = Some(shift.may_go_unsupposed).filter(|time| time.0 > 0);
-        let on_the_path = || {
+        let unknown_on_path = || {
             let path = self.path_with(adjustments);
             path.external_wait
                 .get(&ExternalWait::Unknown)
                 .copied()
                 .unwrap_or_default()
         };
-        let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(on_the_path()));
+        let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(unknown_on_path()));
         let create = Stage::new(Phase::Create, 0);
         let is_cheaper = |launch: u32| adjustments.factor(Activity { launch, stage: create }) < 1.0;
         let launches = (0..self.forest.launches.len() as u32).filter(|launch| is_cheaper(*launch));
@@ -204,14 +210,16 @@ impl WhatIf<'_, '_> {
         Some([Nanos(less as u64), Nanos(more as u64)])
     }
 
-    /// Returns the wall without the overhead of recording, as far as that is known.
+    /// Returns the wall without the known overhead of recording.
     #[must_use]
     pub fn unrecorded(&self) -> Nanos {
         Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
     }
 
-    /// Scales a replayed wall by measured to unchanged wall. All replayed walls share the replay error, so most of it cancels. Without the
-    /// overhead of recording, threads may meet in another order; the command takes no longer for that.
+    /// Scales a replayed wall by the ratio of the measured wall to the wall of the unchanged
+    /// replay. All replayed walls have the same replay error, so most of it cancels. A replay
+    /// without the overhead of recording may be longer than one with it, because threads run in
+    /// another order; then the ratio to this longer wall is used.
     fn as_measured(&self, played: Nanos) -> f64 {
         let unchanged = self.replay.unchanged.max(self.replay.unrecorded);
         let measured = self.replay.measured.0 as f64 / unchanged.0.max(1) as f64;
@@ -246,7 +254,7 @@ impl WhatIf<'_, '_> {
             .collect();
         let changed = changed
             .into_iter()
-            .map(|affected| affected.remaining(&adjustments))
+            .map(|affected| affected.without_removed_by_others(&adjustments))
             .collect();
         (adjustments, changed)
     }

@@ -1,5 +1,6 @@
-//! Decides which work and sleep of a parent disappears together with a launch: short work for the launch, and sleeps between polls. A
-//! parent may also do its own work or sleep while its child runs; that stays when the launch is removed.
+//! Decides which work and sleeps of a parent are removed together with a launch: short work for the
+//! launch, and sleeps between polls. A parent may also do work of its own or sleep for other
+//! reasons while its child runs; this stays when the launch is removed.
 
 use std::collections::HashMap;
 
@@ -8,13 +9,14 @@ use crate::phases::Phase;
 use crate::replay::activity::{Activity, ActivityKind};
 use crate::replay::steps::Step;
 
-/// Upper limit of the CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the `subprocess` module of Python 1
-/// ms.
-const MAX_SUPERVISING: u64 = 3_000_000;
-/// A parent that sleeps this often before it reaps a child is polling.
-const NAPS: u32 = 2;
+/// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
+/// `subprocess` module of Python 1 ms.
+const MAX_SUPERVISION_NS: u64 = 3_000_000;
+/// Minimum number of sleeps before a reaping if the parent is polling.
+const MIN_NAPS: u32 = 2;
 
-/// The launches during which a thread does work of its own. These are few, even where the thread supervises a million launches.
+/// The launches during which a thread does work of its own. There are few, even if the thread
+/// supervises a million launches.
 #[derive(Debug, Default)]
 pub(super) struct Supervision {
     own: HashMap<u32, Own>,
@@ -22,22 +24,27 @@ pub(super) struct Supervision {
 
 #[derive(Debug)]
 struct Own {
+    /// Whether the thread's work during the launch is its own.
     work: bool,
+    /// Whether the thread's sleeps during the launch are its own.
     sleep: bool,
 }
 
-/// Work and sleeps of a thread while it supervises a launch.
+/// The work and the sleeps of a thread while it supervises a launch.
 #[derive(Default)]
-struct Done {
+struct Effort {
+    /// Nanoseconds of CPU time.
     worked: u64,
+    /// Number of sleeps.
     slept: u32,
 }
 
 impl Supervision {
     /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to.
     pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Supervision {
-        // Steps of one launch are mostly adjacent. A map of all launches would take several times the memory.
-        let mut done: Vec<(u32, Done)> = Vec::new();
+        // Most steps for one launch are adjacent. A map with all launches would take several times
+        // the memory.
+        let mut efforts: Vec<(u32, Effort)> = Vec::new();
         for step in steps {
             let (worked, slept, activity) = match step {
                 Step::Run(span, activity) => (span.0, 0, activity),
@@ -47,16 +54,16 @@ impl Supervision {
             if !is_supervising(activity, launch) {
                 continue;
             }
-            match done.last_mut() {
-                Some((last, done)) if *last == activity.launch => done.add(&Done { worked, slept }),
-                _ => done.push((activity.launch, Done { worked, slept })),
+            match efforts.last_mut() {
+                Some((last, efforts)) if *last == activity.launch => efforts.add(&Effort { worked, slept }),
+                _ => efforts.push((activity.launch, Effort { worked, slept })),
             }
         }
-        done.sort_unstable_by_key(|(launch, _)| *launch);
-        let by_launch = done.chunk_by(|(launch, _), (other, _)| launch == other);
+        efforts.sort_unstable_by_key(|(launch, _)| *launch);
+        let by_launch = efforts.chunk_by(|(launch, _), (other, _)| launch == other);
         let own = by_launch.filter_map(|all| {
-            let mut sum = Done::default();
-            all.iter().for_each(|(_, done)| sum.add(done));
+            let mut sum = Effort::default();
+            all.iter().for_each(|(_, efforts)| sum.add(efforts));
             Some((all[0].0, sum.own()?))
         });
         Supervision { own: own.collect() }
@@ -65,31 +72,31 @@ impl Supervision {
     /// Whether a step is the thread's own work or sleep, although it happens while the thread supervises a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, activity) | Step::Record(_, activity) => self.is(activity, |own| own.work),
-            Step::Sleep(_, activity, ExternalWait::Timer) => self.is(activity, |own| own.sleep),
+            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.work),
+            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.sleep),
             _ => false,
         }
     }
 
-    fn is(&self, activity: Activity, which: impl Fn(&Own) -> bool) -> bool {
+    fn has_own(&self, activity: Activity, is_own: impl Fn(&Own) -> bool) -> bool {
         let is_supervision = matches!(
             activity.stage.kind(),
             ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
         );
-        is_supervision && self.own.get(&activity.launch).is_some_and(which)
+        is_supervision && self.own.get(&activity.launch).is_some_and(is_own)
     }
 }
 
-impl Done {
-    fn add(&mut self, more: &Done) {
+impl Effort {
+    fn add(&mut self, more: &Effort) {
         self.worked += more.worked;
         self.slept += more.slept;
     }
 
-    /// Returns which part is the thread's own. `None` when no part is.
+    /// Returns whether the work and the sleeps are the thread's own. `None` if neither is.
     fn own(&self) -> Option<Own> {
-        let work = self.worked > MAX_SUPERVISING;
-        let sleep = (1..NAPS).contains(&self.slept);
+        let work = self.worked > MAX_SUPERVISION_NS;
+        let sleep = (1..MIN_NAPS).contains(&self.slept);
         (work || sleep).then_some(Own { work, sleep })
     }
 }
@@ -127,19 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn much_work_beside_a_child_is_the_parents_own() {
+    fn much_work_while_a_child_runs_is_the_parents_own() {
         let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(!is_own(&[working(1)]));
         assert!(is_own(&[working(100)]));
-        assert!(is_own(&[working(2), working(2)]), "all of it together");
+        assert!(is_own(&[working(2), working(2)]), "the sum counts");
         assert!(
             !Supervision::of([working(100)].into_iter(), CHILD).is_own(working(100)),
-            "its own activity"
+            "an activity of its own launch"
         );
     }
 
     #[test]
-    fn one_sleep_is_the_parents_own_and_several_are_a_poll() {
+    fn one_sleep_is_the_parents_own_and_several_are_polling() {
         let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));

@@ -8,7 +8,7 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
-use crate::patterns::pipeline::is_bare_leaf;
+use crate::patterns::pipeline::is_bare_fork;
 use crate::replay::{Parameters, Replay, is_believable, unbelievable};
 use crate::select::{SelectError, Selector};
 use crate::spent::{Spent, where_the_wall_went};
@@ -25,7 +25,7 @@ pub struct RequestedChange {
     pub change: Change,
     /// The text as typed.
     pub text: String,
-    /// The launches it applies to; all launches without one.
+    /// Selects the launches that the change applies to. `None` selects all launches.
     pub selector: Option<Selector>,
 }
 
@@ -48,13 +48,14 @@ pub struct WhatIfReport {
     pub collector: String,
     /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
-    /// Every change, with its numbers of changed and of selected launches.
+    /// Every change, with the numbers of changed and of selected launches.
     pub changes: Vec<Changed>,
     /// How the predicted wall is spent.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
-    /// Remaining forks that only ran removed launches: the most frequent name and its count.
+    /// The forks that remain although all their launches are removed: the most frequent name and
+    /// its count.
     pub forks_left: Option<(Vec<u8>, u64)>,
-    /// The programs on the new critical path, the longest first.
+    /// The programs on the new critical path, the longest time first.
     pub critical_after: Vec<Critical>,
 }
 
@@ -74,11 +75,11 @@ pub struct Changed {
 /// A program on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Critical {
-    /// Its display name.
+    /// The program's display name.
     pub label: Vec<u8>,
-    /// Its time on the path.
+    /// The program's time on the critical path.
     pub critical: Nanos,
-    /// The part of it that is not `run`.
+    /// The part of this time that is not `run`.
     pub tax: Nanos,
 }
 
@@ -100,7 +101,7 @@ pub enum WhatIfError {
         requested: String,
         /// Number of launches, in words.
         launches: String,
-        /// The call site of most of them.
+        /// The call site of most of these launches.
         call_site: String,
     },
     /// The selection needs data that the recording lacks.
@@ -196,7 +197,7 @@ fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, What
     })
 }
 
-/// Returns the error for a line that selects nothing.
+/// Returns the error for a selection by line that matches no launch.
 fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
     let text = requested.text.clone();
     match selector.called_from(forest) {
@@ -209,23 +210,25 @@ fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>
     }
 }
 
-/// Returns the most frequent forks without exec that stay although all their launches are removed. A fork that fed such a launch through a
-/// pipe does not count as a launch.
+/// Returns the most frequent forks without exec that remain although all their launches are
+/// removed. A fork that only wrote the input of a removed launch to a pipe does not count as a
+/// launch.
 fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
     let parents: HashSet<usize> = removed
         .iter()
         .filter_map(|launch| forest.parent(*launch as usize))
         .collect();
-    let mut left: HashMap<Vec<u8>, u64> = HashMap::new();
+    let mut remaining: HashMap<Vec<u8>, u64> = HashMap::new();
     for parent in parents {
         let launch = &forest.launches[parent];
-        let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
+        let remains = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
         let mut children = forest.children(parent).iter();
-        if stays && children.all(|child| removed.contains(&(*child as u32)) || is_bare_leaf(forest, *child)) {
-            *left.entry(launch.command.label()).or_default() += 1;
+        if remains && children.all(|child| removed.contains(&(*child as u32)) || is_bare_fork(forest, *child)) {
+            *remaining.entry(launch.command.label()).or_default() += 1;
         }
     }
-    left.into_iter()
+    remaining
+        .into_iter()
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 

@@ -9,19 +9,21 @@ use thiserror::Error;
 /// The part of a recording to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it. A recording of the whole machine then has no critical path.
+    /// The whole recording. For a recording of the whole machine there is then no critical path.
     Whole,
-    /// The usual part: all of a recorded command or of the process of `-p`; the busiest episode of a machine.
+    /// The default: the whole recording of a command or of a process (`-p`); the busiest episode of
+    /// a recording of the whole machine.
     Main,
     /// The episode with this number, from 1, in the order of `episodes`.
     Episode(usize),
     /// A span of time.
     Span {
-        /// Its start. `None` is that of the recording.
+        /// The start of the span. `None` is the start of the recording.
         from: Option<Nanos>,
-        /// Its end. `None` is that of the recording.
+        /// The end of the span. `None` is the end of the recording.
         to: Option<Nanos>,
-        /// The process to explain. `None` chooses the command, the process of `-p`, or the busiest one.
+        /// The process to explain. `None` chooses the command, the process of `-p`, or the owner of
+        /// the busiest episode in the span.
         pid: Option<Pid>,
     },
 }
@@ -29,23 +31,24 @@ pub enum Part {
 /// Why a recording does not have a window.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
-    /// There are fewer episodes.
+    /// There are fewer episodes than the requested number.
     #[error("the recording has no episode {number}: it has {count} of them (`spawnscope report --full` lists them)")]
     NoEpisode {
         /// The requested number.
         number: usize,
-        /// How many there are.
+        /// The number of episodes.
         count: usize,
     },
-    /// The recording of a machine has no episode: nothing was launched, or nothing was reaped.
+    /// A recording of the whole machine has no episode, because nothing was launched or nothing was
+    /// reaped.
     #[error("no process launched another one and reaped it while this machine was recorded")]
     NoEpisodes,
     /// The span is empty or outside the recording.
     #[error("the span from {:.3} s to {:.3} s is empty: the recording lasts {:.3} s", seconds(*.from), seconds(*.to), seconds(*.end))]
     EmptySpan {
-        /// Its start.
+        /// The start of the span.
         from: Nanos,
-        /// Its end.
+        /// The end of the span.
         to: Nanos,
         /// The end of the recording.
         end: Nanos,
@@ -65,7 +68,7 @@ fn seconds(at: Nanos) -> f64 {
 /// Returns the window for a part of a recording. `None` is the whole recording.
 ///
 /// # Errors
-/// When the recording does not have that part.
+/// When the recording does not contain that part.
 pub fn choose(
     recording: &Recording,
     forest: &Forest<'_>,
@@ -136,7 +139,7 @@ fn owner(
         .ok_or(WindowError::NoLaunches)
 }
 
-/// Returns the process of `-p`: the first that existed before.
+/// Returns the process that `-p` followed: the first one that existed before the recording.
 fn followed(forest: &Forest<'_>) -> Option<LaunchId> {
     let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
     Some(launch.id)

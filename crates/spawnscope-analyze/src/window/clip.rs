@@ -1,17 +1,17 @@
-//! Cuts rows to a window. Its two ends are like those of a recording: processes that started earlier existed before, and processes that
-//! end later are still running.
+//! Cuts rows to a window. The two ends of a window are like those of a recording: processes that
+//! started earlier existed before, and processes that end later are still running.
 
 use super::{Window, WindowSpan};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid};
 use spawnscope_data::rows::{LaunchRow, Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Cuts launches and their execs.
-pub(super) fn launches(window: &Window, recording: &mut Recording) {
+pub(super) fn cut_launches(window: &Window, recording: &mut Recording) {
     let WindowSpan { to, .. } = window.span;
     let is_member = |launch: LaunchId| window.members.contains(&launch);
     recording.launches.retain(|row| is_member(row.id));
     for row in &mut recording.launches {
-        launch(window, row);
+        cut_launch(window, row);
         if let Some(name) = window.names.get(&row.id) {
             row.name = Some(recording.texts.push(name));
         }
@@ -29,7 +29,7 @@ pub(super) fn launches(window: &Window, recording: &mut Recording) {
         .retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
 }
 
-fn launch(window: &Window, row: &mut LaunchRow) {
+fn cut_launch(window: &Window, row: &mut LaunchRow) {
     let WindowSpan { owner, from, to } = window.span;
     let began = row.created.or(row.create);
     if row.id == owner || began.is_none_or(|began| began < from) {
@@ -51,7 +51,7 @@ fn launch(window: &Window, row: &mut LaunchRow) {
 }
 
 /// Cuts threads.
-pub(super) fn threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
+pub(super) fn cut_threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
     let WindowSpan { from, to, .. } = window.span;
     rows.retain(|row| {
         let is_alive = row.created < to && row.ended.is_none_or(|ended| ended > from);
@@ -65,39 +65,41 @@ pub(super) fn threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<ThreadRo
     rows
 }
 
-/// Cuts one slice. `None` when it is outside.
-pub(super) fn slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> {
+/// Cuts one slice. `None` when it is outside of the window.
+pub(super) fn cut_slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> {
     let WindowSpan { from, to, .. } = window.span;
     let begins = Nanos(row.off.0.saturating_sub(row.on_span.unwrap_or_default().0));
-    let is_back_before = row.off_span.is_some_and(|span| row.off.0 + span.0 <= from.0);
+    let returns_before = row.off_span.is_some_and(|span| row.off.0 + span.0 <= from.0);
     let has_ended_before = row.reason == LeftCpu::Ended && row.off <= from;
-    if begins >= to || is_back_before || has_ended_before || !window.contains(row.task) {
+    if begins >= to || returns_before || has_ended_before || !window.contains(row.task) {
         return None;
     }
     cut_start(&mut row, begins, from);
     cut_end(&mut row, begins.max(from), to);
-    row.waker = row.waker.map(|waker| outside_is_other(window, waker));
+    row.waker = row.waker.map(|waker| waker_in_window(window, waker));
     close_if_other_thread(window, &mut row);
     Some(row)
 }
 
-/// A thread that was off the CPU at the start of the window leaves it just after, because a replay ignores slices that end at the start.
+/// Cuts the start of a slice. A thread that was off the CPU at the start of the window is made to
+/// leave it just after the start, because a replay ignores slices that end at the start.
 fn cut_start(row: &mut SliceRow, begins: Nanos, from: Nanos) {
     if row.off > from {
         row.on_span = row.on_span.map(|_| row.off.since(begins.max(from)));
         return;
     }
     let start = Nanos(from.0 + 1);
-    let gone = start.since(row.off);
-    row.off_span = row.off_span.map(|span| span.since(gone));
-    row.wake_span = row.wake_span.map(|span| span.since(gone));
+    let cut = start.since(row.off);
+    row.off_span = row.off_span.map(|span| span.since(cut));
+    row.wake_span = row.wake_span.map(|span| span.since(cut));
     (row.off, row.on_span) = (start, Some(Nanos(0)));
     if row.reason == LeftCpu::Created {
         row.reason = LeftCpu::Preempted;
     }
 }
 
-/// A slice that ends after the window stays open, as at the end of a recording.
+/// Cuts the end of a slice. A slice that ends after the window becomes open, as at the end of a
+/// recording.
 fn cut_end(row: &mut SliceRow, begins: Nanos, to: Nanos) {
     if row.off > to {
         row.on_span = Some(to.since(begins));
@@ -113,7 +115,7 @@ fn cut_end(row: &mut SliceRow, begins: Nanos, to: Nanos) {
 }
 
 /// Treats a waker of a process outside the window like one of a process that is not recorded.
-fn outside_is_other(window: &Window, waker: WakerRow) -> WakerRow {
+fn waker_in_window(window: &Window, waker: WakerRow) -> WakerRow {
     match waker {
         WakerRow::Task(task) if !window.contains(task) => {
             let pid = window.pids.get(&window.launch_of(task)).copied();
@@ -123,7 +125,8 @@ fn outside_is_other(window: &Window, waker: WakerRow) -> WakerRow {
     }
 }
 
-/// The critical path starts at the last thread of the owner that is still off the CPU at the end. Only its main thread may be.
+/// Closes the open slice of any thread of the owner except the main thread. The critical path
+/// starts at a thread of the owner whose last slice is open, which must be the main thread.
 fn close_if_other_thread(window: &Window, row: &mut SliceRow) {
     let is_of_owner = window.launch_of(row.task) == window.span.owner;
     if is_of_owner && row.task != window.main_thread && row.is_open() {

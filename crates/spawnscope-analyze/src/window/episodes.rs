@@ -1,5 +1,5 @@
-//! Episodes: spans in which a process that lives on launches others and reaps them, such as a command typed into a shell, a refresh of an
-//! editor, or a request of a server.
+//! Episodes: spans in which a process launches others and reaps them, and then lives on. Examples
+//! are a command typed into a shell, a refresh of an editor, or a request to a server.
 
 use crate::launch::Launch;
 use crate::tree::Forest;
@@ -7,7 +7,7 @@ use crate::window::WindowSpan;
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_data::rows::Origin;
 
-/// Launches that follow each other within this time belong to one episode. It is the time within which an answer seems immediate to a
+/// Maximum pause between launches of one episode. A response within this time seems immediate to a
 /// person (R. B. Miller, Response time in man-computer conversational transactions, 1968).
 const MAX_PAUSE: Nanos = Nanos(100_000_000);
 
@@ -16,17 +16,17 @@ const MAX_PAUSE: Nanos = Nanos(100_000_000);
 pub struct Episode {
     /// The process and the span.
     pub span: WindowSpan,
-    /// Its pid.
+    /// The pid of the process.
     pub pid: Option<Pid>,
-    /// Its name.
+    /// Display name of the process's program.
     pub label: Vec<u8>,
-    /// Launches by it and its descendants.
+    /// Number of launches by the process and its descendants.
     pub launches: u64,
-    /// Their launch tax. `None` when it is unknown for all.
+    /// The launch tax of these launches. `None` when it is unknown for all of them.
     pub tax: Option<Nanos>,
 }
 
-/// Returns the episodes of all processes that lived on after them, the largest launch tax first.
+/// Returns the episodes of all processes that lived on, the largest launch tax first.
 #[must_use]
 pub fn episodes(forest: &Forest<'_>) -> Vec<Episode> {
     let mut episodes: Vec<Episode> = (0..forest.launches.len())
@@ -37,7 +37,8 @@ pub fn episodes(forest: &Forest<'_>) -> Vec<Episode> {
     episodes
 }
 
-/// Whether launches by this process are not part of its own launch: it existed before, or was still running at the end.
+/// Whether a process existed before the recording or was still running at its end, so that its
+/// launches form episodes.
 fn lives_on(launch: &Launch<'_>) -> bool {
     match launch.origin {
         Origin::Existed | Origin::Orphan => true,
@@ -45,7 +46,8 @@ fn lives_on(launch: &Launch<'_>) -> bool {
     }
 }
 
-/// Returns the episodes of one process, by time. A child that is still running at the end has episodes of its own.
+/// Returns the episodes of one process, by time. Leaves out children that were still running at the
+/// end, which have episodes of their own.
 fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
     let mut episodes: Vec<Episode> = Vec::new();
     for child in forest.children(owner) {
@@ -53,7 +55,7 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
         let (Some(from), Some(to)) = (launch.instants.prepare.get().or(launch.start()), launch.end()) else {
             continue;
         };
-        let (launches, tax) = sums_below(forest, *child);
+        let (launches, tax) = sums_with_descendants(forest, *child);
         match episodes.last_mut() {
             Some(episode) if from.since(episode.span.to) <= MAX_PAUSE => {
                 episode.span.to = episode.span.to.max(to);
@@ -81,7 +83,7 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
 }
 
 /// Counts a launch and its descendants, and sums their launch tax.
-fn sums_below(forest: &Forest<'_>, top: usize) -> (u64, Option<Nanos>) {
+fn sums_with_descendants(forest: &Forest<'_>, top: usize) -> (u64, Option<Nanos>) {
     let (mut launches, mut tax) = (0, None);
     for step in forest.walk(&[top]) {
         launches += 1;

@@ -1,6 +1,7 @@
-//! Windows: the activity of one process and its descendants in a span of time, as a recording of its own. The same analysis that explains a recorded
-//! command then explains a request of a server, a refresh of an editor, or a build in a recording of the whole machine. `episodes` finds spans
-//! with launches, `choice` chooses one, and `clip` cuts rows.
+//! Windows: the activity of one process and its descendants in a span of time, as a recording of
+//! its own. So the analysis of a recorded command can also explain a request to a server, a refresh
+//! of an editor, or a build in a recording of the whole machine. `episodes` finds spans with
+//! launches, `choice` chooses one, and `clip` cuts rows.
 
 mod choice;
 mod clip;
@@ -31,7 +32,7 @@ pub struct WindowSpan {
 pub struct WindowTitle {
     /// Pid of the process.
     pub pid: Option<Pid>,
-    /// Its name.
+    /// Display name of the process's program.
     pub label: Vec<u8>,
     /// Start of the window.
     pub from: Nanos,
@@ -44,15 +45,16 @@ pub struct WindowTitle {
 pub struct Window {
     span: WindowSpan,
     title: WindowTitle,
-    /// The process and its descendants that were alive in the window.
+    /// The owner, and its descendants that were alive in the window.
     members: HashSet<LaunchId>,
-    /// Names of members that started before the window without an exec. Their parents at that time may be outside.
+    /// Names of members that started before the window and have no exec. They are named after their
+    /// parents, which may be outside of the window.
     names: HashMap<LaunchId, Vec<u8>>,
-    /// The thread of the owner that launched most, at which the critical path starts.
+    /// The thread of the owner that launched the most, at which the critical path starts.
     main_thread: TaskId,
     /// The launch of each thread that is not the first of its launch.
     launch_of: HashMap<TaskId, LaunchId>,
-    /// Pids of processes outside, which may wake threads inside.
+    /// Pids of processes outside of the window, which may wake threads in it.
     pids: HashMap<LaunchId, Pid>,
 }
 
@@ -102,9 +104,10 @@ impl Window {
         &self.title
     }
 
-    /// Cuts the rows of a recording to the window. Its wall is then that of the window, and its root the owner.
+    /// Cuts the rows of a recording to the window. The length of the window becomes the wall, and
+    /// the owner becomes the root.
     pub fn cut(&self, recording: &mut Recording) {
-        clip::launches(self, recording);
+        clip::cut_launches(self, recording);
         let WindowSpan { owner, from, to } = self.span;
         recording.info.root = Some(owner);
         recording.info.command.clear();
@@ -115,7 +118,7 @@ impl Window {
     /// Cuts the rows of threads to the window.
     #[must_use]
     pub fn cut_threads(&self, rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
-        clip::threads(self, rows)
+        clip::cut_threads(self, rows)
     }
 
     /// Cuts slices to the window.
@@ -124,7 +127,7 @@ impl Window {
         let mut cut = crate::slices::Slices::default();
         slices
             .rows()
-            .filter_map(|row| clip::slice(self, row))
+            .filter_map(|row| clip::cut_slice(self, row))
             .for_each(|row| cut.push(row));
         cut
     }
@@ -139,7 +142,8 @@ impl Window {
     }
 }
 
-/// Returns the thread of a process that launched most in a span; its first thread if it launched nothing.
+/// Returns the thread of a process that launched the most in a span, or the first thread if the
+/// process launched nothing.
 fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
     let mut counts: HashMap<TaskId, u64> = HashMap::new();
     for child in forest.children(owner) {
@@ -149,8 +153,8 @@ fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
             *counts.entry(creator).or_default() += 1;
         }
     }
-    let most = counts
+    let largest = counts
         .into_iter()
         .max_by_key(|(task, count)| (*count, std::cmp::Reverse(*task)));
-    most.map_or(TaskId(span.owner.0), |(task, _)| task)
+    largest.map_or(TaskId(span.owner.0), |(task, _)| task)
 }

@@ -1,55 +1,58 @@
-//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and builtins in a pipeline. The shell copies itself for
-//! each, and discards the copy.
+//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and builtins in a
+//! pipeline. For each of them the shell copies itself, and the copy soon ends.
 
 use std::collections::BTreeMap;
 
-use super::builtin::forks_around;
+use super::builtin::forks_for_programs;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{largest, working};
+use crate::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::patterns::chains::is_inside;
-use crate::patterns::pipeline::is_bare_leaf;
+use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
 const MAX_FINDINGS: usize = 3;
-/// A fork that runs longer than this multiple of its launch cost does real work, which stays.
-const MAX_RUN: u64 = 3;
+/// A fork that runs longer than this multiple of its launch cost does real work, which the fix
+/// would not remove.
+const MAX_RUN_FACTOR: u64 = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    // The `builtin` rule reports these forks, together with the program they launch.
-    let with_a_program = forks_around(context);
+    // The `builtin` rule reports these forks, together with the programs that they launch.
+    let reported = forks_for_programs(context);
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
-        let is_reported = with_a_program.contains(&index);
-        if is_reported || !is_bare_leaf(forest, index as usize) || !does_little(context, index as usize) {
+        let is_reported = reported.contains(&index);
+        if is_reported || !is_bare_fork(forest, index as usize) || !does_little(context, index as usize) {
             continue;
         }
-        // Only shells: workers of other programs also fork without exec, but do the work they were made for.
+        // Only forks of shells. Worker processes of other programs do not exec either, but do real
+        // work.
         let dialect = Dialect::of_parent(forest, index as usize);
         if let Some(dialect) = dialect.filter(|_| !is_inside(forest, index)) {
             let group = (launch.birth_command.name, dialect);
             by_parent.entry(group).or_default().push(index);
         }
     }
-    largest(context, by_parent, MAX_FINDINGS)
+    longest_frequent_groups(context, by_parent, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
         .collect()
 }
 
-/// Whether a fork does little work, compared with the copying. The first write to each page
-/// after the fork counts as `run`: even a fork for an `echo` runs as long as its launch takes.
+/// Whether a fork does little work compared with its launch cost. Page copies at the first write
+/// after the fork count as `run`, so even a fork for an `echo` runs about as long as its launch
+/// takes.
 fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
-    working(context, index)
-        .zip(launch.launching())
-        .is_some_and(|(run, launching)| run.0 <= MAX_RUN * launching.0)
+    work_time(context, index)
+        .zip(launch.launch_cost())
+        .is_some_and(|(run, launching)| run.0 <= MAX_RUN_FACTOR * launching.0)
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
@@ -77,8 +80,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
         ))
         .fixes(snippets(dialect).iter().copied())
         .limits(
-            "variables, cd, exit and traps then affect the script itself, which a subshell prevents; $( ) removes newlines at \
-             the end, printf -v does not",
+            "without a subshell, variables, cd, exit and traps affect the script itself; $( ) removes newlines at the end, \
+             printf -v does not",
         )
         .predicted_by_all(tries, options)
 }

@@ -7,12 +7,13 @@ use crate::advice::phrases::{launches, name, time};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-/// This many closes before an exec indicate a loop. Shells and libraries that set up redirections make about ten.
-const LOOP: u32 = 32;
+/// Minimum number of `close` calls before an exec that indicates a loop. Shells and libraries that
+/// set up redirections make about ten.
+const MIN_CLOSES: u32 = 32;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let candidates = context.candidates(|_, launch| {
-        launch.setup_closes.filter(|closes| *closes >= LOOP)?;
+        launch.setup_closes.filter(|closes| *closes >= MIN_CLOSES)?;
         Some((launch.birth_command.name, launch.setup_close_span.get()?))
     });
     candidates

@@ -1,10 +1,11 @@
-//! `find -exec sh -c '...' {} \;` and `xargs -n1 sh -c`: a shell per file, where one shell can loop over many files.
+//! `find -exec sh -c '...' {} \;` and `xargs -n1 sh -c` launch a shell per file, although one shell
+//! could loop over many files.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, literal, name, quoted, time, times};
 use crate::advice::rules::needless_shell::is_needless;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
@@ -15,11 +16,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
         let is_shell = launch.execs.first().and_then(command_of).is_some();
-        let may_share = is_shell && FINDERS.contains(&parent) && takes_one_file(context, index);
-        (may_share && !is_needless(context, index)).then_some(parent)
+        let can_share = is_shell && FINDERS.contains(&parent) && takes_one_file(context, index);
+        (can_share && !is_needless(context, index)).then_some(parent)
     });
     let frequent_groups = by_parent.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    longest(context, frequent_groups, MAX_FINDINGS)
+    longest_groups(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|(parent, all)| finding(context, parent, all))
         .collect()
@@ -31,7 +32,7 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
         return false;
     };
     let mut arguments = exec.arguments();
-    if exec.runs().ends_with(b"find") {
+    if exec.program_name().ends_with(b"find") {
         return arguments.any(|argument| argument == b";");
     }
     arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")
@@ -48,7 +49,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         launches(all.len()),
         time(context.spent_on(&all))
     );
-    let together = match parent {
+    let loop_command = match parent {
         b"find" | b"gfind" => "  find ... -exec sh -c 'for f; do ... \"$f\" ...; done' sh {} +",
         _ => "  xargs sh -c 'for f; do ... \"$f\" ...; done' sh",
     };
@@ -57,7 +58,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         .evidence(evidence)
         .with_example(context)
         .fix("loop over many files in one shell:")
-        .fix(together)
+        .fix(loop_command)
         .limits("what the shell launches per file stays; xargs -P then has fewer, larger jobs")
         .predicted_by(
             Change::InProcess,

@@ -1,4 +1,4 @@
-//! GNU parallel runs every job in a shell, which cannot be removed. It can pass many arguments to each job.
+//! Jobs of GNU parallel. It always runs a job in a shell, but can pass many arguments to each job.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -9,7 +9,7 @@ use crate::patterns::shells::{command_of, is_shell};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-/// Jobs per CPU that keep all CPUs busy.
+/// Number of jobs per CPU that keeps all CPUs busy.
 const JOBS_PER_CPU: usize = 4;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -26,13 +26,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Finding {
     let jobs = context.recording.info.cpus as usize * JOBS_PER_CPU;
     let size = (all.len() / jobs.max(1)).max(2);
-    let what = if is_shell(program) {
+    let jobs_text = if is_shell(program) {
         "jobs".to_owned()
     } else {
         format!("{} jobs", name(program))
     };
     let count = units::count(all.len() as u64);
-    let title = format!("GNU parallel starts {count} {what}, each through its own shell");
+    let title = format!("GNU parallel starts {count} {jobs_text}, each through its own shell");
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("gnu-parallel", title, all)
         .evidence(evidence)

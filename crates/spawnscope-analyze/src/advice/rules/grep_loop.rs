@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::Exec;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::runtimes::Runtime;
@@ -13,12 +13,13 @@ use crate::patterns::shells::Dialect;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
+/// Maximum number of words or files for one `grep`.
 const MAX_AT_ONCE: u32 = 1000;
 const PROGRAMS: [&[u8]; 5] = [b"egrep", b"fgrep", b"grep", b"rg", b"zgrep"];
 
-/// What differs between the launches.
+/// What differs between the launches of one loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Varies {
+enum Varying {
     Pattern,
     File,
     Both,
@@ -27,11 +28,11 @@ enum Varies {
 /// The pattern and the files of one launch.
 type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
 /// The parent's program, the program, and what differs.
-type Key<'a> = (&'a [u8], &'a [u8], Varies);
+type Key<'a> = (&'a [u8], &'a [u8], Varying);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
+    let mut loops: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let siblings = forest.children(parent);
         let mut calls: BTreeMap<&[u8], Vec<(u32, Call<'_>)>> = BTreeMap::new();
@@ -46,23 +47,24 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         for (program, calls) in calls.into_iter().filter(|(_, calls)| calls.len() >= MIN_REPETITIONS) {
-            if let Some(varies) = varies(&calls) {
+            if let Some(varying) = varying(&calls) {
                 let parent = context.launch(calls[0].0).birth_command.name;
-                let all = kinds.entry((parent, program, varies)).or_default();
+                let all = loops.entry((parent, program, varying)).or_default();
                 all.extend(calls.iter().map(|(index, _)| *index));
             }
         }
     }
-    longest(context, kinds, MAX_FINDINGS)
+    longest_groups(context, loops, MAX_FINDINGS)
         .into_iter()
-        .map(|((parent, program, varies), mut all)| {
+        .map(|((parent, program, varying), mut all)| {
             all.sort_unstable();
-            finding(context, (parent, program), varies, all)
+            finding(context, (parent, program), varying, all)
         })
         .collect()
 }
 
-/// Returns the pattern and the files of a call with one pattern. `None` when it reads standard input, or patterns from a file.
+/// Returns the pattern and the files of a call. `None` when the call reads standard input, or
+/// patterns from a file.
 fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     let mut pattern = None;
     let mut words = Vec::new();
@@ -80,27 +82,34 @@ fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     (!words.is_empty()).then_some((pattern, words))
 }
 
-/// Returns what differs between calls. `None` when all calls are equal: the rule `repeats` reports those.
-fn varies(calls: &[(u32, Call<'_>)]) -> Option<Varies> {
+/// Returns what differs between calls. `None` when most calls are equal, which the rule `repeats`
+/// reports.
+fn varying(calls: &[(u32, Call<'_>)]) -> Option<Varying> {
     let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
     let files: HashSet<&[&[u8]]> = calls.iter().map(|(_, (_, files))| files.as_slice()).collect();
-    // Few distinct patterns mean one loop over the files for each pattern, and the reverse.
+    // With only a few distinct patterns, the script loops over the files, once for each pattern;
+    // and vice versa.
     match (patterns.len() >= MIN_REPETITIONS, files.len() >= MIN_REPETITIONS) {
-        (true, true) => Some(Varies::Both),
-        (true, false) => Some(Varies::Pattern),
-        (false, true) => Some(Varies::File),
+        (true, true) => Some(Varying::Both),
+        (true, false) => Some(Varying::Pattern),
+        (false, true) => Some(Varying::File),
         (false, false) => None,
     }
 }
 
-fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), varies: Varies, all: Vec<u32>) -> Finding {
-    let what = match varies {
-        Varies::Pattern => "once per pattern",
-        Varies::File => "once per file",
-        Varies::Both => "in a loop",
+fn finding(
+    context: &RuleContext<'_, '_>,
+    (parent, program): (&[u8], &[u8]),
+    varying: Varying,
+    all: Vec<u32>,
+) -> Finding {
+    let loop_text = match varying {
+        Varying::Pattern => "once per pattern",
+        Varying::File => "once per file",
+        Varying::Both => "in a loop",
     };
     let title = format!(
-        "{} launches {} {}, {what}",
+        "{} launches {} {}, {loop_text}",
         name(parent),
         name(program),
         times(all.len())
@@ -108,8 +117,8 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), var
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let has_arrays = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell
         && Dialect::of_parent(context.forest(), all[0] as usize) != Some(Dialect::Posix);
-    let fix: &[&str] = match (varies, has_arrays) {
-        (Varies::File, _) => &[
+    let fix: &[&str] = match (varying, has_arrays) {
+        (Varying::File, _) => &[
             "pass all files to one grep:",
             "  grep -l PATTERN FILES...   (with -q: grep -l; with -c: grep -c)",
         ],

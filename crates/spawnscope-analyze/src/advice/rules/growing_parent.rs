@@ -1,4 +1,5 @@
-//! Parents that grow while they launch, as with a memory leak: each fork copies more than the one before.
+//! Parents whose memory grows while they launch, for example because of a leak. Each fork copies
+//! more than the previous one.
 
 use crate::advice::candidates::MAX_FINDINGS;
 use crate::advice::context::RuleContext;
@@ -11,11 +12,11 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let grown = context
+    let findings = context
         .drifts
         .iter()
         .filter_map(|drift| finding(context, drift, drift.memory?));
-    grown.take(MAX_FINDINGS).collect()
+    findings.take(MAX_FINDINGS).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Option<Finding> {
@@ -25,10 +26,10 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let mut launches: Vec<u32> = children
         .filter(|child| context.launch(*child).copies_page_tables())
         .collect();
-    // Skips launches from before the process became this program.
-    let birth = |launch: u32| context.launch(launch).birth_command.name;
-    let program = birth(*launches.last()?);
-    launches.retain(|launch| birth(*launch) == program);
+    // Skips launches that the process made before it executed this program.
+    let parent_program = |launch: u32| context.launch(launch).birth_command.name;
+    let program = parent_program(*launches.last()?);
+    launches.retain(|launch| parent_program(*launch) == program);
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);
@@ -62,7 +63,8 @@ fn cost_of(segment: Option<&Segment>) -> String {
     time(segment.map(|segment| segment.cost).unwrap_or_default())
 }
 
-/// Returns the fix: a tool that shows what grows, and a launch without copying, which does not depend on the size of the parent.
+/// Returns the lines of the fix: a tool that shows what grows, and how to launch without copying
+/// page tables.
 fn fix(runtime: Runtime) -> Vec<&'static str> {
     let find_it = match runtime {
         Runtime::Python => {

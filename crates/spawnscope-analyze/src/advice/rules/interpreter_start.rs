@@ -1,22 +1,25 @@
-//! Interpreters started repeatedly for little work. At each start python3 reads its library, node compiles its own, and java loads classes.
+//! Interpreters that are started repeatedly for little work. At each start, python3 reads its
+//! library, node compiles its built-in modules, and java loads classes.
 
 use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, largest, working};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups, work_time};
 use crate::launch::{Exec, base_name, is_version_of};
 use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-/// An interpreter.
+/// How to recognize an interpreter whose run is mostly start-up, and what to advise.
 struct Interpreter {
+    /// The program's name without a version.
     prefix: &'static [u8],
-    /// The longest run that counts as mostly start-up where start-up is not recorded, as a multiple of the launch cost. A multiple adapts to
-    /// the speed of the machine. On the development machine, python3 starts in about half of its limit, perl in less.
+    /// If the start-up is not recorded: the longest run that counts as mostly start-up, as a
+    /// multiple of the launch cost, which adapts to the speed of the machine. On the development
+    /// machine, the start of python3 takes about half of its limit, that of perl less.
     max_start_up: f64,
     advice: &'static [&'static str],
 }
@@ -68,13 +71,13 @@ const INTERPRETERS: [Interpreter; 7] = [
         advice: &["  run one R that loops; --vanilla shortens start-up"],
     },
 ];
-/// Maximum batch size. A larger batch saves almost nothing more.
-const MAX_AT_ONCE: usize = 1000;
-/// Batches per CPU that keep all CPUs busy where the launches ran in parallel.
-const BATCHES_EACH: usize = 2;
+/// Maximum batch size. Larger batches would save hardly more.
+const MAX_BATCH: usize = 1000;
+/// Number of batches per CPU that keeps all CPUs busy, for launches that ran in parallel.
+const BATCHES_PER_CPU: usize = 2;
 const MAX_FINDINGS: usize = 3;
 
-/// Index in `INTERPRETERS`, parent program, interpreter name, and script.
+/// Index in `INTERPRETERS`, the parent's program, the interpreter's name, and the script.
 type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -83,7 +86,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
-            let Some((interpreter, script)) = started_for_little(context, index) else {
+            let Some((interpreter, script)) = interpreter_of_short_run(context, index) else {
                 continue;
             };
             if !did_other_work(forest, context.timelines(), index as u32) {
@@ -92,7 +95,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 of_parent.entry(start).or_default().push(index as u32);
             }
         }
-        // Only launches by one process can be merged.
+        // Only launches by the same process can be merged.
         for (start, mut launches) in of_parent
             .into_iter()
             .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS)
@@ -100,7 +103,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             starts.entry(start).or_default().append(&mut launches);
         }
     }
-    largest(context, starts, MAX_FINDINGS)
+    longest_frequent_groups(context, starts, MAX_FINDINGS)
         .into_iter()
         .map(|((interpreter, parent, program, script), mut all)| {
             all.sort_unstable();
@@ -109,22 +112,23 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the index of the interpreter that a launch runs, and its script, if the run is mostly start-up. If start-up is not recorded, every
-/// short run counts as start-up.
-fn started_for_little(context: &RuleContext<'_, '_>, index: usize) -> Option<(usize, Vec<u8>)> {
+/// Returns the index of the interpreter that a launch runs, and the script, if the run is mostly
+/// start-up. If the start-up is not recorded, every short run counts as start-up.
+fn interpreter_of_short_run(context: &RuleContext<'_, '_>, index: usize) -> Option<(usize, Vec<u8>)> {
     let launch = &context.forest().launches[index];
     let exec = launch.execs.last()?;
-    let program = exec.runs();
-    let known = INTERPRETERS
+    let program = exec.program_name();
+    let interpreter = INTERPRETERS
         .iter()
-        .position(|known| is_version_of(program, known.prefix))?;
+        .position(|interpreter| is_version_of(program, interpreter.prefix))?;
     let is_start = match launch.start_up.get() {
-        Some(start_up) => working(context, index)?.since(start_up) <= start_up,
+        Some(start_up) => work_time(context, index)?.since(start_up) <= start_up,
         None => {
-            launch.phases.get(Phase::Run)?.0 as f64 <= launch.launching()?.0 as f64 * INTERPRETERS[known].max_start_up
+            launch.phases.get(Phase::Run)?.0 as f64
+                <= launch.launch_cost()?.0 as f64 * INTERPRETERS[interpreter].max_start_up
         }
     };
-    is_start.then(|| (known, script_of(exec)))
+    is_start.then(|| (interpreter, script_of(exec)))
 }
 
 /// Returns the script of an interpreter: a file name, a module, or the option for inline text.
@@ -152,12 +156,17 @@ fn finding(
     all: &[u32],
 ) -> Finding {
     let size = size(context, all);
-    let what = match script {
+    let script_text = match script {
         b"-" => String::new(),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
-    let title = format!("{} starts {}{what} {}", name(parent), name(program), times(all.len()));
+    let title = format!(
+        "{} starts {}{script_text} {}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
     Finding::modelled("interpreter-start", title, all.to_vec())
         .evidence(evidence(context, all))
         .with_example(context)
@@ -177,18 +186,19 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     let runs = all
         .iter()
         .filter_map(|index| context.launch(*index).phases.get(Phase::Run));
-    let least = runs.min().unwrap_or_default();
+    let shortest = runs.min().unwrap_or_default();
     let run = context.phase_of(all, Phase::Run);
     format!(
         "{} take {} in all; each runs for at least {}, on average {}, mostly start-up",
         launches(all.len()),
         time(context.spent_on(all)),
-        time(least),
+        time(shortest),
         time(Nanos(run.0 / all.len().max(1) as u64))
     )
 }
 
-/// Returns the batch size: the maximum, or, where launches ran in parallel, small enough to leave work for every CPU.
+/// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work
+/// for every CPU.
 fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
@@ -199,8 +209,8 @@ fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
             .is_some_and(|(reaped, created)| created < reaped)
     });
     if overlapping.count() * 2 < all.len() {
-        return MAX_AT_ONCE;
+        return MAX_BATCH;
     }
-    let batches = context.recording.info.usable_cpus() as usize * BATCHES_EACH;
-    (all.len() / batches.max(1)).clamp(2, MAX_AT_ONCE)
+    let batches = context.recording.info.usable_cpus() as usize * BATCHES_PER_CPU;
+    (all.len() / batches.max(1)).clamp(2, MAX_BATCH)
 }

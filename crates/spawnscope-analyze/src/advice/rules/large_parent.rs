@@ -16,43 +16,48 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
 
-/// Forks by a parent are slow when the median takes this multiple of a fork by a small process.
-const SLOW: f64 = 2.0;
-/// Below this size, memory does not explain a slow fork.
-const LARGE_BYTES: f64 = 10e6;
+/// Forks by a parent are slow if their median time is at least this multiple of a fork by a small
+/// process.
+const SLOW_FACTOR: f64 = 2.0;
+/// Minimum resident set of a parent whose size explains slow forks.
+const MIN_RSS_BYTES: f64 = 10e6;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let Some(small) = context.whatif.constants.fork_create else {
         return Vec::new();
     };
-    let by_large = made_by_large_parents(context, small);
+    let has_large_parent = find_large_parents(context, small);
     let max_saving = |index: u32, launch: &Launch<'_>| {
-        let create = launch.phases.get(Phase::Create).filter(|_| by_large[index as usize])?;
+        let create = launch
+            .phases
+            .get(Phase::Create)
+            .filter(|_| has_large_parent[index as usize])?;
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
-    let chosen = |wanted: bool| {
+    let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {
             let max_saving = max_saving(index, launch)?;
-            (can_avoid_copy(context, index) == wanted).then_some((launch.birth_command.name, max_saving))
+            (can_avoid_copy(context, index) == avoidable).then_some((launch.birth_command.name, max_saving))
         })
     };
-    let avoidable = chosen(true)
+    let avoidable = candidates(true)
         .into_iter()
-        .map(|candidate| avoidable(context, candidate, small));
-    let necessary = chosen(false)
+        .map(|candidate| avoidable_finding(context, candidate, small));
+    let necessary = candidates(false)
         .into_iter()
-        .map(|candidate| necessary(context, candidate, small));
+        .map(|candidate| necessary_finding(context, candidate, small));
     avoidable.chain(necessary).collect()
 }
 
-/// Whether a launch needs no copy of its parent's memory. A shell can only fork, and a child without exec needs the copy.
+/// Whether a launch can do without a copy of its parent's page tables. A shell can only fork, and a
+/// child without an exec needs the copy.
 fn can_avoid_copy(context: &RuleContext<'_, '_>, index: u32) -> bool {
     !context.launch(index).execs.is_empty() && Runtime::of_parent(context.forest(), index) != Runtime::Shell
 }
 
 /// Returns for each launch whether its parent is large and forks slowly.
-fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
+fn find_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
     let launches = &context.forest().launches;
     let mut found = vec![false; launches.len()];
     for parent in 0..launches.len() {
@@ -63,7 +68,9 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
-        if create.is_some_and(|create| create >= SLOW * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
+        if create.is_some_and(|create| create >= SLOW_FACTOR * small)
+            && bytes.is_some_and(|bytes| bytes >= MIN_RSS_BYTES)
+        {
             let of_parent = children.iter().filter(|child| launches[**child].copies_page_tables());
             of_parent.for_each(|child| found[*child] = true);
         }
@@ -72,12 +79,12 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
 }
 
 /// Returns the finding for launches that do not need the copy.
-fn avoidable(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small, runtime);
     let title = format!("{parent} copies the page tables of its memory for each launch");
-    let huge_pages = help_from_huge_pages(context, runtime, &candidate.launches).then_some(
+    let huge_pages = huge_pages_help(context, runtime, &candidate.launches).then_some(
         "if the call cannot be changed, huge pages make the copy smaller, and may use more memory: \
          GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
     );
@@ -91,11 +98,11 @@ fn avoidable(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
 }
 
 /// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
-fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small, runtime);
-    let without_pages: &[&str] = match runtime {
+    let without_huge_pages: &[&str] = match runtime {
         Runtime::Shell => runtime.without_copying(),
         Runtime::Python => &[
             "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated",
@@ -103,15 +110,15 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
         _ => &["start the workers early, before the memory is allocated, and keep them"],
     };
     let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
-    let of_malloc = runtime
+    let malloc_setting = runtime
         .uses_malloc()
         .then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_of(evidence)
         .with_example(context)
-        .fixes(without_pages.iter().copied())
+        .fixes(without_huge_pages.iter().copied())
         .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
-        .fixes(of_malloc)
+        .fixes(malloc_setting)
         .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
         .fix("for all programs on the machine:")
         .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
@@ -122,13 +129,14 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 
-/// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the replay agrees.
-fn help_from_huge_pages(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
+/// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
+/// replay predicts a saving.
+fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
     let fix = || Fix {
         change: Change::HugePages,
         launches: launches.to_vec(),
     };
-    runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.least_saving()
+    runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.min_saving()
 }
 
 fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64, runtime: Runtime) -> Vec<String> {
@@ -152,7 +160,7 @@ fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64
     evidence
 }
 
-/// Counts the Python calls that made the copies, as far as the call chains identify them.
+/// Counts the forks by the Python call that made them, as far as the call chains identify it.
 fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> impl Iterator<Item = String> {
     let mut counts: BTreeMap<PythonCall, usize> = BTreeMap::new();
     for index in launches {

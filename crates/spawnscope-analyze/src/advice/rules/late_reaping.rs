@@ -1,4 +1,5 @@
-//! Parents that poll for the end of a child and sleep in between: the child ends while the parent sleeps.
+//! Parents that poll for the end of a child and sleep in between, so that the child ends while the
+//! parent sleeps.
 
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
@@ -12,22 +13,22 @@ use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// A parent that slept through this many ends does so regularly.
+/// Minimum number of children whose end a parent slept through. Fewer may be a coincidence.
 const MIN_REPETITIONS: usize = 3;
-/// Number of slices before the reaping that are examined.
-const LOOKED_AT: usize = 8;
+/// Maximum number of slices before the reaping that are examined.
+const MAX_EXAMINED: usize = 8;
 
-/// How a parent slept while one child lived.
+/// How often a parent slept while a child was alive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Slept {
-    /// One sleep, during which the child ended.
-    ThroughItsEnd,
-    /// Several sleeps; the child ended during the last one.
-    AgainAndAgain,
+enum ParentSleep {
+    /// Once, and the child ended during this sleep.
+    Once,
+    /// Several times, and the child ended during the last sleep.
+    Repeatedly,
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let slept = all_slept(context);
+    let slept = parent_sleeps(context);
     let mut candidates = context.candidates(|index, launch| {
         slept[index as usize]?;
         Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
@@ -35,7 +36,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     // A single sleep before a wait may be intended.
     candidates.retain(|Candidate { launches, .. }| {
         let mut slept = launches.iter().map(|launch| slept[*launch as usize]);
-        launches.len() >= MIN_REPETITIONS || slept.any(|slept| slept == Some(Slept::AgainAndAgain))
+        launches.len() >= MIN_REPETITIONS || slept.any(|slept| slept == Some(ParentSleep::Repeatedly))
     });
     candidates
         .into_iter()
@@ -43,28 +44,29 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns for each launch how its parent slept through its end. Only launches without a concurrent sibling count.
-fn all_slept(context: &RuleContext<'_, '_>) -> Vec<Option<Slept>> {
+/// Returns, for each launch during whose end the parent slept, how often the parent had slept. Only
+/// for launches without a concurrent sibling.
+fn parent_sleeps(context: &RuleContext<'_, '_>) -> Vec<Option<ParentSleep>> {
     let forest = context.forest();
     let mut slept = vec![None; forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let children = forest.children(parent);
         for (position, child) in children.iter().enumerate() {
             if is_alone(forest, children, position) {
-                slept[*child] = slept_through(context, parent as u32, *child as u32);
+                slept[*child] = parent_sleep(context, parent as u32, *child as u32);
             }
         }
     }
     slept
 }
 
-fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
+fn parent_sleep(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Option<ParentSleep> {
     let at = &context.launch(child).instants;
     let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
     let timelines = context.timelines();
     let slices = timelines.slices(timelines.threads[child as usize].creator.get().unwrap_or(parent));
     let before = slices.partition_point(|slice| slice.off < reaped);
-    let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
+    let last = slices.split_at(before).0.iter().rev().take(MAX_EXAMINED);
     let sleeps: Vec<Nanos> = last
         .take_while(|slice| slice.off >= created)
         .filter(|slice| external_wait_of(slice) == ExternalWait::Timer)
@@ -73,8 +75,8 @@ fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Opti
     let woken_too_late = sleeps.iter().any(|woken| *woken > zombie);
     let woken_in_time = sleeps.iter().any(|woken| *woken <= zombie);
     match (woken_too_late, woken_in_time) {
-        (true, true) => Some(Slept::AgainAndAgain),
-        (true, false) => Some(Slept::ThroughItsEnd),
+        (true, true) => Some(ParentSleep::Repeatedly),
+        (true, false) => Some(ParentSleep::Once),
         (false, _) => None,
     }
 }

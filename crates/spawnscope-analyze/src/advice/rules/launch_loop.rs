@@ -1,5 +1,6 @@
-//! Any program that is launched again and again for less work than its launch takes, and command lines that a program has a shell run. The rule
-//! knows nothing about what is launched, so its advice is general, and is omitted where another rule has advice about the same launches.
+//! Programs that are launched repeatedly for less work than their launch costs, and command lines
+//! that a program runs through a shell. The rule knows nothing about the launched programs, so its
+//! advice is general. It is dropped if a specific rule has advice about the same launches.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -9,7 +10,7 @@ use crate::advice::finding::Finding;
 use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::uses_less_than_its_tax;
+use crate::advice::thresholds::is_mostly_tax_by_cpu_time;
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
@@ -21,11 +22,11 @@ use spawnscope_data::event::Nanos;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "launch-loop";
 const MAX_FINDINGS: usize = 3;
-/// Minimum number of launches. A program that is launched a few times may have a reason for each.
+/// Minimum number of launches. Each of only a few launches may be necessary.
 const MIN_LAUNCHES: usize = 20;
-/// Maximum number of launches of a command line. A longer one is a script.
-const MAX_OF_LINE: usize = 32;
-/// Programs whose launches are their purpose; their input decides how many there are.
+/// Maximum number of launches of one command line. With more launches, it is a script.
+const MAX_LAUNCHES_OF_LINE: usize = 32;
+/// Programs whose purpose is to launch others. Their input determines how many launches they make.
 const LAUNCHERS: [&[u8]; 10] = [
     b"find",
     b"gfind",
@@ -38,72 +39,76 @@ const LAUNCHERS: [&[u8]; 10] = [
     b"cc",
     b"gcc",
 ];
-/// Programs that change files, and do nothing else.
+/// Programs that only change files.
 const CHANGE_FILES: [&[u8]; 9] = [
     b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch",
 ];
-/// Programs that nothing in the parent can replace.
+/// Programs whose work the parent cannot do itself.
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let lines = command_lines(context);
-    let of_lines: HashSet<u32> = lines.iter().flat_map(|(_, lines)| lines.concat()).collect();
-    let of_programs = programs(context, &of_lines);
-    let of_lines = lines
+    let launches_of_lines: HashSet<u32> = lines.iter().flat_map(|(_, lines)| lines.concat()).collect();
+    let programs = frequent_programs(context, &launches_of_lines);
+    let line_findings = lines
         .into_iter()
         .map(|(kind, lines)| command_lines_finding(context, kind, &lines));
-    let of_programs = of_programs.into_iter().map(|(kind, all)| finding(context, kind, all));
-    of_lines.chain(of_programs).collect()
+    let program_findings = programs.into_iter().map(|(kind, all)| finding(context, kind, all));
+    line_findings.chain(program_findings).collect()
 }
 
 /// The names of a parent and of the program that it launches.
 type Kind<'a> = (&'a [u8], &'a [u8]);
 
-/// Returns the programs that are launched often, without these launches.
-fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(Kind<'a>, Vec<u32>)> {
+/// Returns the programs that are launched often, without the launches in `excluded`.
+fn frequent_programs<'a>(context: &RuleContext<'_, 'a>, excluded: &HashSet<u32>) -> Vec<(Kind<'a>, Vec<u32>)> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
-        // The rule `needless-shell` has better advice about these.
+        // The rule `needless-shell` has better advice about the launches of an unnecessary shell.
         let is_in_needless_shell = || {
             let parent = forest.parent(index as usize);
             parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
         };
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
-        let is_known = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
-        let is_known = is_known || without.contains(&index);
-        let is_small = || uses_less_than_its_tax(context, index as usize);
-        if is_plain && !is_known && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
-            kinds.entry((parent, program)).or_default().push(index);
+        let is_excluded = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
+        let is_excluded = is_excluded || excluded.contains(&index);
+        let is_small = || is_mostly_tax_by_cpu_time(context, index as usize);
+        if is_plain && !is_excluded && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
+            by_kind.entry((parent, program)).or_default().push(index);
         }
     }
-    kinds.retain(|_, all| all.len() >= MIN_LAUNCHES && !are_one_each(context, all));
-    // By what can be saved: a program that runs long, for example since it waits, may have little of it.
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
-    kinds.truncate(MAX_FINDINGS);
-    kinds
+    by_kind.retain(|_, all| all.len() >= MIN_LAUNCHES && !has_one_launch_per_process(context, all));
+    // Sorted by launch tax, which is what can be saved. A program that runs long may have little
+    // launch tax.
+    let mut by_kind: Vec<_> = by_kind.into_iter().collect();
+    by_kind.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
+    by_kind.truncate(MAX_FINDINGS);
+    by_kind
 }
 
-/// Whether each process of a compiled program made only one of the launches, as `collect2` starts one linker: that is how the program works,
-/// and what launches the program again and again is elsewhere.
-fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+/// Whether each process of a compiled program made only one of the launches, as each `collect2`
+/// starts one linker. Such a program needs its launch; the loop is in whatever launches the
+/// program.
+fn has_one_launch_per_process(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    // A program that forks for each launch is one parent.
-    let program_above = |index: &u32| {
+    // All forks of a process count as one parent, so that a program that forks for each launch is
+    // recognized.
+    let ancestor_with_program = |index: &u32| {
         let mut parent = forest.parent(*index as usize)?;
         while forest.launches[parent].is_fork_without_exec() {
             parent = forest.parent(parent)?;
         }
         Some(parent)
     };
-    let parents: HashSet<usize> = all.iter().filter_map(program_above).collect();
+    let parents: HashSet<usize> = all.iter().filter_map(ancestor_with_program).collect();
     parents.len() == all.len() && Runtime::of_parent(forest, all[0]) == Runtime::Native
 }
 
-/// Returns how the launches could become fewer. A shell has no builtin for what these programs do to files.
-fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
+/// Returns the lines that show how to make fewer launches. Shells have no builtins that change
+/// files.
+fn how_to_launch_less(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
     if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
         return vec![
             "  pass several files to one launch",
@@ -121,38 +126,39 @@ fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
     Nanos(taxes.map(|tax| tax.0).sum())
 }
 
-/// Returns the command lines that programs other than shells run by `sh -c`, and that need a shell: each as the launches that it consists of, the
-/// shell first.
+/// Returns the command lines that programs other than shells run with `sh -c`, and that need a
+/// shell. Each command line is a list of launches, with the shell first.
 fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u32>>)> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
-    // A command line may contain further ones. Parents come before their children, so the outermost comes first.
+    let mut by_kind: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
+    // Command lines may be nested. Parents come before their children, so the outermost command
+    // line is found first.
     let mut taken: HashSet<u32> = HashSet::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
         let is_line = matches!(&launch.execs[..], [exec] if command_of(exec).is_some());
-        let is_for_a_shell = || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make);
+        let is_parent_shell_or_make = || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make);
         if !is_line || taken.contains(&index) || LAUNCHERS.contains(&parent) {
             continue;
         }
-        if needless_shell(forest, index).is_some() || is_for_a_shell() {
+        if needless_shell(forest, index).is_some() || is_parent_shell_or_make() {
             continue;
         }
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
-        let members: Vec<u32> = members.take(MAX_OF_LINE + 1).collect();
-        let is_small = |member: &u32| uses_less_than_its_tax(context, *member as usize);
-        if members.len() <= MAX_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
+        let members: Vec<u32> = members.take(MAX_LAUNCHES_OF_LINE + 1).collect();
+        let is_small = |member: &u32| is_mostly_tax_by_cpu_time(context, *member as usize);
+        if members.len() <= MAX_LAUNCHES_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
             taken.extend(&members);
-            kinds.entry((parent, program)).or_default().push(members);
+            by_kind.entry((parent, program)).or_default().push(members);
         }
     }
-    let mut kinds: Vec<_> = kinds
+    let mut by_kind: Vec<_> = by_kind
         .into_iter()
         .filter(|(_, lines)| lines.len() >= MIN_LAUNCHES)
         .collect();
-    kinds.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
-    kinds.truncate(MAX_FINDINGS);
-    kinds
+    by_kind.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
+    by_kind.truncate(MAX_FINDINGS);
+    by_kind
 }
 
 fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {
@@ -186,7 +192,7 @@ fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_
         .predicted_by_all(tries, options)
 }
 
-/// What is not known of any program.
+/// Limits of all findings of this rule.
 const LIMITS: &str = "whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches";
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): Kind<'_>, all: Vec<u32>) -> Finding {
@@ -200,7 +206,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): Kind<'_>, all: Vec<
         time(context.phase_of(&all, Phase::Run))
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
-    let fixes = fewer(program, runtime);
+    let fixes = how_to_launch_less(program, runtime);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)

@@ -1,4 +1,5 @@
-//! Launches that spend much time in the dynamic loader: it searches directories without the libraries, or loads many of them.
+//! Launches that spend much time in the dynamic loader, because it searches directories that lack
+//! the libraries, or because it loads many libraries.
 
 use std::collections::{HashMap, HashSet};
 use std::iter::Sum;
@@ -14,17 +15,17 @@ use crate::whatif::constants::Constants;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// Failed searches count as a problem from this share of the load phase.
-const LARGE_SEARCH_SHARE: f64 = 0.2;
-/// From this number of libraries on, loading itself is the problem.
+/// Failed lookups are a problem if they take at least this share of the load phase.
+const MIN_SEARCH_SHARE: f64 = 0.2;
+/// Minimum number of libraries for which loading itself is the problem.
 const MIN_LIBRARIES: u32 = 12;
-/// Loading is the main cost of a launch from this share of it.
-const LARGE_SHARE: f64 = 0.3;
+/// Loading is the main cost of a launch if it takes at least this share of the launch's wall time.
+const MIN_LOAD_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
     let failed = |launch: &Launch<'_>| sum_over_execs(launch, |exec| failed_search_time(exec, constants));
-    let searches = alike_launches(context, failed_lookups, LARGE_SEARCH_SHARE, |launch| {
+    let searches = alike_launches(context, failed_lookups, MIN_SEARCH_SHARE, |launch| {
         Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
     });
     let searching = context.candidates(|_, launch| {
@@ -32,7 +33,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         is_large.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
     });
     let end = context.forest().end;
-    let loads = alike_launches(context, libraries, LARGE_SHARE, |launch| {
+    let loads = alike_launches(context, libraries, MIN_LOAD_SHARE, |launch| {
         Some((launch.phases.get(Phase::Load)?.0 as f64, launch.total(end)?.0 as f64))
     });
     let loading = context.candidates(|_, launch| {
@@ -100,7 +101,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         "{} of {program}: the loader makes {} failed lookups for {}, which take {} of its {}",
         launches(all.len()),
         units::count(failed.unwrap_or_default() as u64),
-        libraries_in_words(opened),
+        libraries_text(opened),
         time(candidate.max_saving),
         time(context.phase_of(all, Phase::Load)),
     );
@@ -120,7 +121,7 @@ fn sum_over_execs<T: Sum>(launch: &Launch<'_>, of: impl Fn(&Exec<'_>) -> T) -> T
     launch.execs.iter().map(of).sum()
 }
 
-fn libraries_in_words(count: Option<f64>) -> String {
+fn libraries_text(count: Option<f64>) -> String {
     units::counted(count.unwrap_or_default() as u64, "library", "libraries")
 }
 
@@ -147,7 +148,7 @@ fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let evidence = format!(
         "{} of {program} with {} each: loading them took {} of {} in all",
         launches(all.len()),
-        libraries_in_words(opened),
+        libraries_text(opened),
         time(context.phase_of(all, Phase::Load)),
         time(context.spent_on(all)),
     );

@@ -1,11 +1,12 @@
-//! Recipes of make with several lines that each need a shell: `.ONESHELL`, or lines joined with `&&`, start one shell per target.
+//! Recipes of make with several lines, each of which needs a shell. With `.ONESHELL`, or with lines
+//! joined by `&&`, make starts only one shell per target.
 
 use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, needless_shell};
 use crate::whatif::changes::Change;
@@ -15,11 +16,12 @@ const MAX_FINDINGS: usize = 1;
 /// The parent's program, the shell, and the number of lines of a recipe.
 type Kind<'a> = (&'a [u8], &'a [u8], usize);
 
-/// The lines of one recipe run equally often, up to this factor.
+/// Lines belong to one recipe only if the most frequent one runs at most this many times as often
+/// as the least frequent one.
 const MAX_COUNT_RATIO: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for &index in context.forest().children(parent) {
@@ -28,18 +30,18 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         lines.retain(|_, all| all.len() >= MIN_REPETITIONS);
-        let (Some(least), Some(most)) = (lines.values().map(Vec::len).min(), lines.values().map(Vec::len).max()) else {
+        let (Some(min), Some(max)) = (lines.values().map(Vec::len).min(), lines.values().map(Vec::len).max()) else {
             continue;
         };
-        if lines.len() < 2 || most > MAX_COUNT_RATIO * least {
+        if lines.len() < 2 || max > MAX_COUNT_RATIO * min {
             continue;
         }
         let all: Vec<u32> = lines.values().flatten().copied().collect();
         let launch = context.launch(all[0]);
         let kind = (launch.birth_command.name, launch.command.name, lines.len());
-        kinds.entry(kind).or_default().extend(all);
+        by_kind.entry(kind).or_default().extend(all);
     }
-    longest(context, kinds, MAX_FINDINGS)
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, shell, lines), mut all)| {
             all.sort_unstable();
@@ -48,8 +50,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the line of a recipe without the words that differ between targets: names of files and numbers. `None` if make does not run a shell
-/// for it, or reads its output, as for `$(shell ...)`.
+/// Returns the line of a recipe without the words that differ between targets: file names and
+/// numbers. `None` if the launch is not a shell of make, if its shell is unnecessary, or if make
+/// reads its output, as for `$(shell ...)`.
 fn line_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
     let launch = context.launch(index);
     let text = launch.execs.first().and_then(command_of)?;

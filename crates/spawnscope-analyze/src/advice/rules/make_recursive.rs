@@ -1,12 +1,13 @@
-//! Recursive make: a make for each directory, started by the recipe of another one. Each reads its makefiles and looks at its files again, one make
-//! after the other unless the directories are targets of their own, even where nothing is left to do.
+//! Recursive make: a make for each directory, started by the recipe of another make. Each of them
+//! reads its makefiles and checks its files, even if nothing is to be done. They run one after the
+//! other unless the directories are targets of their own.
 
 use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::largest;
+use crate::advice::thresholds::longest_frequent_groups;
 use crate::patterns::recursive_make::{Generator, is_sub_make};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
@@ -15,15 +16,15 @@ const MAX_FINDINGS: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
-        // `$(shell make ...)` asks a question.
+        // A make whose output is read, as for `$(shell make ...)`, answers a question.
         if is_sub_make(forest, index as usize) && !context.is_captured(index) {
             let kind = (launch.birth_command.name, launch.command.name);
-            kinds.entry(kind).or_default().push(index);
+            by_kind.entry(kind).or_default().push(index);
         }
     }
-    largest(context, kinds, MAX_FINDINGS)
+    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|(kind, all)| finding(context, kind, all))
         .collect()
@@ -40,7 +41,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         times(all.len())
     );
     let spent = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
-    let in_vain = (!idle.is_empty()).then(|| {
+    let idle_evidence = (!idle.is_empty()).then(|| {
         format!(
             "{} of them launch nothing, and take {}",
             units::count(idle.len() as u64),
@@ -50,7 +51,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     let generator = all.iter().find_map(|index| Generator::of(forest, *index as usize));
     Finding::modelled("make-recursive", title, all)
         .evidence(spent)
-        .evidence_of(in_vain)
+        .evidence_of(idle_evidence)
         .with_example(context)
         .fixes(fix(generator, !idle.is_empty()))
         .limits(limits(generator))
@@ -92,10 +93,10 @@ fn limits(generator: Option<Generator>) -> &'static str {
     match generator {
         Some(Generator::CMake) => "scripts that call make must call ninja, or `cmake --build`",
         Some(Generator::Automake) => {
-            "a make in a directory alone no longer works; names of variables must differ between directories"
+            "running make in a single directory no longer works; names of variables must differ between directories"
         }
         None => {
-            "names of targets and variables must then differ between directories; the prediction keeps what the makes do, \
+            "names of targets and variables must then differ between directories; the prediction keeps the work of the makes, \
              without their launches"
         }
     }

@@ -6,14 +6,14 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
-/// Maximum number of characters of the command.
+/// Maximum number of characters of the command that are shown.
 const MAX_CHARACTERS: usize = 40;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     });
     let frequent_groups = by_text.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
     let frequent_groups: BTreeMap<_, _> = frequent_groups.collect();
-    longest(context, frequent_groups, MAX_FINDINGS)
+    longest_groups(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|((text, _), all)| finding(context, text, all))
         .collect()

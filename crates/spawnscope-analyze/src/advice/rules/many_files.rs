@@ -1,5 +1,6 @@
-//! `mv`, `cp`, `ln`, `rm`, `mkdir`, `chmod` and similar programs, launched once per file or per pair of source and destination. One
-//! launch cannot take several pairs, but one process can do the work of all.
+//! `mv`, `cp`, `ln`, `rm`, `mkdir`, `chmod` and similar programs, launched once per file or per
+//! pair of source and destination. One launch of these programs cannot take several pairs, but one
+//! process of another program can do all the work.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,13 +8,14 @@ use super::batch;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_groups};
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
-const MAX_AT_ONCE: u32 = 1000;
+/// Maximum number of files for one process.
+const MAX_BATCH: u32 = 1000;
 /// Programs that take a source and a destination.
 const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
 /// Programs that take any number of files.
@@ -25,8 +27,8 @@ const MIN_DISTINCT: usize = 80;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let batched = batch::covered(context);
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let batched = batch::batched_launches(context);
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
@@ -43,10 +45,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         let frequent_groups = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
-        frequent_groups.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+        frequent_groups.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
-    kinds.retain(|_, all| !is_inside(forest, all[0]));
-    longest(context, kinds, MAX_FINDINGS)
+    by_kind.retain(|_, all| !is_inside(forest, all[0]));
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();
@@ -55,7 +57,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether launches by one process are about different files. `rm -f conftest.o` again and again is not a list of files.
+/// Whether launches by one process are about different files. Repeated calls such as `rm -f
+/// conftest.o` are not a list of files.
 fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let lines = all
         .iter()
@@ -66,13 +69,13 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {
     let is_pair = PAIRS.contains(&program);
-    let what = if is_pair {
+    let unit_text = if is_pair {
         "once per pair of files"
     } else {
         "once per file"
     };
     let title = format!(
-        "{} launches {} {}, {what}",
+        "{} launches {} {}, {unit_text}",
         name(parent),
         name(program),
         times(all.len())
@@ -88,17 +91,17 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         .with_example(context)
         .fixes(fix(runtime, program, is_pair))
         .limits(
-            "one process for all of them must check for errors itself; steps that need a file at its new place must come after it; \
+            "a single process must check each file for errors itself; steps that need a file under its new name must come after it; \
              rename() does not move between file systems, which mv does",
         )
         .predicted_by(
-            Change::Batch(MAX_AT_ONCE),
-            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
+            Change::Batch(MAX_BATCH),
+            format!("{}={MAX_BATCH}", option("--batch", program, parent)),
         )
 }
 
 fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
-    let own: &[&str] = match runtime {
+    let functions: &[&str] = match runtime {
         Runtime::Python => {
             &["  os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod, which launch nothing"]
         }
@@ -115,11 +118,11 @@ fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
         }
         _ => &[],
     };
-    if !own.is_empty() {
-        let first = "call the functions of the language instead:".to_owned();
-        return [first]
+    if !functions.is_empty() {
+        let heading = "call the functions of the language instead:".to_owned();
+        return [heading]
             .into_iter()
-            .chain(own.iter().map(|line| (*line).to_owned()))
+            .chain(functions.iter().map(|line| (*line).to_owned()))
             .collect();
     }
     let program = name(program);

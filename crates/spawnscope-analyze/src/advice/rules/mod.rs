@@ -1,5 +1,5 @@
-//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix. A rule searches the
-//! recording; the replay decides whether the fix saves enough.
+//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix.
+//! The replay decides later whether the fix saves enough.
 
 mod bare_forks;
 pub(super) mod batch;
@@ -41,7 +41,8 @@ use crate::advice::finding::Finding;
 /// A function that returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
-/// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
+/// All rules, each with the ids of its findings. The rules run in parallel. `run_queue` is first
+/// because it runs a replay and takes longest.
 pub(super) const ALL: [(&[&str], Rule); 33] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),

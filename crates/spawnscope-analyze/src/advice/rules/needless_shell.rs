@@ -1,5 +1,5 @@
-//! `sh -c 'program arguments'`: launches through a shell, although the command needs none, or uses only features of it that the caller has
-//! too, such as redirections.
+//! Launches through `sh -c 'program arguments'`, although the command needs no shell, or needs it
+//! only for features that the caller has too, such as redirections.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -12,7 +12,7 @@ use crate::patterns::shells::{command_of, needless_shell};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-/// GNU parallel always uses a shell for its jobs.
+/// GNU parallel, which always uses a shell for its jobs.
 pub(super) const PARALLEL: &[u8] = b"parallel";
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -24,15 +24,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     groups.map(|(parent, all)| finding(context, parent, all)).collect()
 }
 
-/// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` have no options for redirections, directories
-/// and variables.
+/// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
+/// shell for redirections, directories and variables, because they have no options for these.
 pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let is_finder = FINDERS.contains(&context.launch(index).birth_command.name);
-    needless_shell(context.forest(), index).is_some() && !(is_finder && with_syntax(context, &[index]) > 0)
+    needless_shell(context.forest(), index).is_some() && !(is_finder && count_with_syntax(context, &[index]) > 0)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
-fn with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let needs_caller = |index: &&u32| {
         let mut commands = context.launch(**index).execs.iter().filter_map(command_of);
         commands.any(|command| need_of(command) == Need::Caller)
@@ -40,7 +40,7 @@ fn with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     all.iter().filter(needs_caller).count()
 }
 
-/// Returns the fix where the user wrote the shell into the arguments of `find` or `xargs`.
+/// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.
 fn without_finders_shell(parent: &[u8]) -> Vec<&'static str> {
     vec![
         "write the command itself, without `sh -c` and its quotes:",
@@ -53,7 +53,7 @@ fn without_finders_shell(parent: &[u8]) -> Vec<&'static str> {
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
-    let with_syntax = with_syntax(context, &all);
+    let with_syntax = count_with_syntax(context, &all);
     let evidence = format!(
         "{} by {} through `sh -c`, {} in all; none of the commands needs a shell",
         launches(all.len()),
@@ -62,7 +62,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     );
     let syntax = (with_syntax > 0).then(|| {
         let some = units::counted(with_syntax as u64, "command has", "commands have");
-        format!("{some} redirections, variables or a directory, which options of the call replace")
+        format!("{some} redirections, variables or a directory, which options of the call can replace")
     });
     let replacing = if with_syntax > 0 {
         languages::instead_of_shell_syntax(runtime)
@@ -70,7 +70,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         &[]
     };
     let is_finder = FINDERS.contains(&parent);
-    // Go makes its own system calls, which a preloaded library does not see.
+    // Go makes system calls without libc, so a preloaded library cannot intercept them.
     let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_finder)
         .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
     Finding::modelled(

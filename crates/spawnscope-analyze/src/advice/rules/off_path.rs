@@ -1,24 +1,25 @@
-//! Launches that take long but delay nothing: other work ran all the while, so a fix would not shorten the wall.
+//! Launches that take long but delay nothing, because other work ran at the same time. A fix would
+//! not shorten the wall.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time};
-use crate::advice::thresholds::largest;
+use crate::advice::thresholds::longest_frequent_groups;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// Id of this rule. Its findings are never worth fixing.
 pub(in crate::advice) const RULE: &str = "off-path";
-/// Launches count as off the path when at most this share of their time is on the critical path.
-const MAX_CRITICAL: f64 = 0.05;
+/// Launches are off the path if at most this share of their time is on the critical path.
+const MAX_CRITICAL_SHARE: f64 = 0.05;
 const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let critical = critical_with_descendants(context);
     let mut by_programs = context.grouped_by(|_, launch| Some((launch.birth_command.name, *launch.command)));
-    by_programs.retain(|_, launches| are_off(context, &critical, launches));
-    largest(context, by_programs, MAX_FINDINGS)
+    by_programs.retain(|_, launches| are_off_path_by(context, &critical, launches));
+    longest_frequent_groups(context, by_programs, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, command), all)| finding(context, parent, &command.label(), all))
         .collect()
@@ -26,16 +27,16 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether launches, including their descendants, delay almost nothing.
 pub(in crate::advice) fn are_off_path(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
-    are_off(context, &critical_with_descendants(context), launches)
+    are_off_path_by(context, &critical_with_descendants(context), launches)
 }
 
-fn are_off(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
+fn are_off_path_by(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
     let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
-    on_path as f64 <= context.spent_on(launches).0 as f64 * MAX_CRITICAL
+    on_path as f64 <= context.spent_on(launches).0 as f64 * MAX_CRITICAL_SHARE
 }
 
-/// Returns the time on the critical path of each launch including its descendants. A launch that only waits for its own launches is not off
-/// the path.
+/// Returns the time on the critical path of each launch including its descendants. A launch that
+/// only waits for its children is on the path through them.
 fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
     let forest = context.forest();
     let mut sums: Vec<u64> = context.path.launches.iter().map(|charges| charges.total().0).collect();

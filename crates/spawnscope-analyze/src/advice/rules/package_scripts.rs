@@ -4,7 +4,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{abridged, launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -22,7 +22,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = by_runner
         .into_iter()
         .filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS);
-    let calls = longest(context, calls, MAX_FINDINGS).into_iter();
+    let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
     calls
         .filter_map(|((_, is_nested), all)| finding(context, is_nested, all))
         .collect()

@@ -1,4 +1,5 @@
-//! Failed execs along PATH: each launch searches for its program in directories that lack it.
+//! Launches that search for their program in PATH directories that lack it. Each miss is a failed
+//! exec.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,11 +49,11 @@ fn finding(
     parents: HashMap<&[u8], u64>,
     programs: &BTreeMap<&[u8], (u64, &[u8])>,
 ) -> Finding {
-    let parents: Vec<String> = most(parents.into_iter().map(|(parent, count)| (count, parent)))
+    let parents: Vec<String> = most_frequent(parents.into_iter().map(|(parent, count)| (count, parent)))
         .into_iter()
         .map(|(count, parent)| format!("{} {}", units::count(count), name(parent)))
         .collect();
-    let found = most(programs.values().copied());
+    let found = most_frequent(programs.values().copied());
     let title = format!(
         "{} search PATH directories that lack the program",
         launches(searching.len())
@@ -66,7 +67,7 @@ fn finding(
 }
 
 /// Returns the names with the highest counts.
-fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
+fn most_frequent<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
     let mut counted: Vec<_> = counted.collect();
     counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
     counted.truncate(MAX_NAMED);

@@ -1,4 +1,5 @@
-//! Pipelines whose programs another program of the pipeline can replace: `cat file | grep x | wc -l` is `grep -c x file`.
+//! Pipelines with a program whose work its neighbour can do: `cat file | grep x | wc -l` is `grep
+//! -c x file`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +7,9 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::Exec;
-use crate::patterns::pipeline::run_side_by_side;
+use crate::patterns::pipeline::overlap;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -16,77 +17,78 @@ use crate::whatif::changes::Change;
 const MAX_FINDINGS: usize = 2;
 const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 
-/// A program of a pipeline that its neighbour replaces.
+/// How the neighbour of a program in a pipeline can replace it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Replaced {
-    /// Whether it is the first of the two.
+struct Replacement {
+    /// Whether the replaced program is the first of the two.
     is_first: bool,
+    /// The pipeline as written, and its replacement.
     before: &'static str,
     after: &'static str,
 }
 
-/// A replacement with the parent's program.
-type Kind<'a> = (&'a [u8], BTreeSet<Replaced>);
+/// The parent's program, and the replacements in its pipelines.
+type Kind<'a> = (&'a [u8], BTreeSet<Replacement>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replaced)>> = BTreeMap::new();
+    let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replacement)>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
-            if let Some(replaced) = replaced(context, pair[0], pair[1]) {
+            if let Some(replaced) = replacement_of(context, pair[0], pair[1]) {
                 let launch = pair[usize::from(!replaced.is_first)];
                 let parent = context.launch(launch as u32).birth_command.name;
                 by_parent.entry(parent).or_default().push((launch as u32, replaced));
             }
         }
     }
-    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
     for (parent, found) in by_parent {
         let forms = found.iter().map(|(_, replaced)| *replaced).collect();
         let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();
         all.sort_unstable();
         all.dedup();
-        kinds.insert((parent, forms), all);
+        by_kind.insert((parent, forms), all);
     }
-    let frequent_groups = kinds.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    longest(context, frequent_groups, MAX_FINDINGS)
+    let frequent_groups = by_kind.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    longest_groups(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, forms), all)| finding(context, parent, &forms, &all))
         .collect()
 }
 
-/// Returns which of two neighbours in a pipeline of a shell is not needed.
-fn replaced(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Option<Replaced> {
+/// Returns the replacement for one of two neighbours in a pipeline of a shell.
+fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Option<Replacement> {
     let forest = context.forest();
-    let only = |index: usize| match &forest.launches[index].execs[..] {
+    let only_exec = |index: usize| match &forest.launches[index].execs[..] {
         [exec] if !exec.argv_cut => Some(exec),
         _ => None,
     };
-    let (writer, reader) = (only(first)?, only(second)?);
+    let (writer, reader) = (only_exec(first)?, only_exec(second)?);
     Dialect::of_parent(forest, first)?;
-    let (of_writer, of_reader) = (words(writer), words(reader));
-    let replaced = |is_first, before, after| Replaced {
+    let (writer_words, reader_words) = (words(writer), words(reader));
+    let replacement = |is_first, before, after| Replacement {
         is_first,
         before,
         after,
     };
-    let counts_lines = of_reader.options == [b"-l"] && of_reader.operands == 0;
-    let found = match (writer.runs(), reader.runs()) {
-        (b"cat", reader) if of_writer == Words::file() && of_reader.reads_input(reader) => {
-            replaced(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"")
+    let counts_lines = reader_words.options == [b"-l"] && reader_words.operands == 0;
+    let found = match (writer.program_name(), reader.program_name()) {
+        (b"cat", reader) if writer_words == Words::single_file() && reader_words.reads_input(reader) => {
+            replacement(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"")
         }
-        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && of_writer.options.is_empty() => {
-            replaced(false, "grep PATTERN | wc -l", "grep -c PATTERN")
+        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => {
+            replacement(false, "grep PATTERN | wc -l", "grep -c PATTERN")
         }
-        (b"sort", b"uniq") if of_reader == Words::default() => replaced(false, "sort | uniq", "sort -u"),
-        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && of_writer.options.is_empty() => {
-            replaced(true, "grep PATTERN | awk '{...}'", "awk '/PATTERN/ {...}'")
+        (b"sort", b"uniq") if reader_words == Words::default() => replacement(false, "sort | uniq", "sort -u"),
+        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => {
+            replacement(true, "grep PATTERN | awk '{...}'", "awk '/PATTERN/ {...}'")
         }
         _ => return None,
     };
-    run_side_by_side(forest, first, second).then_some(found)
+    overlap(forest, first, second).then_some(found)
 }
 
-/// The arguments of a program.
+/// The arguments of a program: its options, and the number of other words.
 #[derive(PartialEq, Eq, Default)]
 struct Words<'a> {
     options: Vec<&'a [u8]>,
@@ -106,17 +108,18 @@ fn words<'a>(exec: &Exec<'a>) -> Words<'a> {
 }
 
 impl Words<'_> {
-    /// A single file, without options.
-    fn file() -> Words<'static> {
+    /// Returns the arguments that consist of a single file.
+    fn single_file() -> Words<'static> {
         Words {
             options: Vec::new(),
             operands: 1,
         }
     }
 
-    /// Whether a program with these arguments names no file, so that it reads standard input if it reads anything.
+    /// Whether a program with these arguments reads standard input, because no argument is a file.
+    /// Some programs have operands that are not files, such as a pattern.
     fn reads_input(&self, program: &[u8]) -> bool {
-        let texts = match program {
+        let other_operands = match program {
             b"tr" => 2,
             b"awk" | b"gawk" | b"mawk" | b"egrep" | b"fgrep" | b"grep" | b"jq" | b"sed" => 1,
             // The number of `head -n 5` looks like an operand.
@@ -125,11 +128,11 @@ impl Words<'_> {
             }
             _ => 0,
         };
-        self.operands <= texts
+        self.operands <= other_operands
     }
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replaced>, all: &[u32]) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replacement>, all: &[u32]) -> Finding {
     let programs: BTreeSet<&[u8]> = all.iter().map(|index| context.launch(*index).command.name).collect();
     let programs: Vec<String> = programs.into_iter().map(name).collect();
     let title = format!(

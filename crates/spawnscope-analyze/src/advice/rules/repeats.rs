@@ -10,7 +10,7 @@ use crate::advice::finding::Finding;
 use crate::advice::languages;
 use crate::advice::phrases::{abridged, launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::chains::is_inside;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
@@ -25,13 +25,13 @@ const MAX_LINES: usize = 3;
 /// Maximum number of characters of a command line.
 const MAX_CHARACTERS: usize = 60;
 
-/// The arguments and the working directory, which are equal for launches that ask the same question.
+/// The arguments and the working directory. Launches with the same question get the same answer.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 /// The parent's program, the launched program, and whether its answer is certainly the same each time.
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else {
             continue;
@@ -41,20 +41,20 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             continue;
         };
         // The rule `builtin` reports launches that the shell itself can replace.
-        let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
-        if is_unclear || is_shell(program) || builtin::replaces(context, index) {
+        let may_differ = answer == Answer::PerhapsSame && !context.is_captured(index);
+        if may_differ || is_shell(program) || builtin::can_replace(context, index) {
             continue;
         }
-        let questions = kinds.entry((launch.birth_command.name, program, answer)).or_default();
+        let questions = by_kind.entry((launch.birth_command.name, program, answer)).or_default();
         questions.entry((exec.argv(), exec.cwd())).or_default().push(index);
     }
-    let repeated = kinds.into_iter().map(|(key, mut questions)| {
+    let repeated = by_kind.into_iter().map(|(key, mut questions)| {
         questions.retain(|_, launches| launches.len() >= MIN_REPETITIONS);
         let mut all: Vec<u32> = questions.values().flatten().copied().collect();
         all.sort_unstable();
         ((key, questions), all)
     });
-    longest(context, repeated.filter(|(_, all)| !all.is_empty()), MAX_FINDINGS)
+    longest_groups(context, repeated.filter(|(_, all)| !all.is_empty()), MAX_FINDINGS)
         .into_iter()
         .map(|((key, questions), all)| finding(context, key, &questions, all))
         .collect()
@@ -93,7 +93,7 @@ fn finding(
         .evidence_of(lines(context, questions))
         .with_example(context)
         .fix("ask once, and keep the answer:")
-        .fixes(languages::keeping_an_answer(runtime).iter().copied())
+        .fixes(languages::how_to_keep_an_answer(runtime).iter().copied())
         .limits(match answer {
             Answer::Same => {
                 "if the work in between changes the answer (a commit, an installation), ask again after that step"
@@ -105,7 +105,7 @@ fn finding(
         .predicted_by_all(tries, options)
 }
 
-/// Returns the most frequent command lines.
+/// Returns the most frequent command lines, formatted as `1,234 x command line`.
 fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<String> {
     let mut questions: Vec<&Vec<u32>> = questions.values().collect();
     questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));

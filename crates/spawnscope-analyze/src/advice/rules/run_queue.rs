@@ -1,4 +1,4 @@
-//! Run queue waits on the critical path: the CPUs are oversubscribed.
+//! Waits in the run queue on the critical path, because the CPUs are oversubscribed.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -11,11 +11,12 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Info;
 use spawnscope_data::units;
 
-/// More CPUs are expensive: they must save this share of the wall to be suggested.
-const LARGE_SHARE: f64 = 0.1;
-/// CPUs count as oversubscribed from this many running or runnable threads per CPU. A short pipeline of three threads that take turns on
-/// two CPUs stays below it.
-const OVERSUBSCRIBED: f64 = 1.5;
+/// More CPUs are suggested only if they save at least this share of the wall, since they are
+/// expensive.
+const MIN_SHARE: f64 = 0.1;
+/// Minimum number of running or runnable threads per CPU if the CPUs are oversubscribed. It is
+/// above that of a short pipeline with three threads that take turns on two CPUs.
+const MIN_THREADS_PER_CPU: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let waited = context
@@ -29,78 +30,85 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .map(|(index, _)| index)
         .collect();
     let waited = Nanos(waited.sum());
-    let large = context.share_of_wall(LARGE_SHARE);
-    if waited <= context.least_saving() || waited < large {
+    let worthwhile = context.share_of_wall(MIN_SHARE);
+    if waited <= context.min_saving() || waited < worthwhile {
         return Vec::new();
     }
     let threads = average_threads(context);
-    let limit = Limit::of(&context.recording.info);
-    if threads < OVERSUBSCRIBED * f64::from(limit.cpus) {
+    let limit = CpuLimit::of(&context.recording.info);
+    if threads < MIN_THREADS_PER_CPU * f64::from(limit.cpus) {
         return Vec::new();
     }
-    // Every wake-up has some latency. Only the time that more CPUs would save counts as queueing. The replay takes much longer than the
-    // checks above, so it comes last.
+    // Every wake-up has some latency, so only time that more CPUs would save counts. This check
+    // needs a replay, which takes much longer than the checks above, so it comes last.
     let replay = context.whatif.replay;
-    if replay.unchanged.since(replay.with_cpus(limit.more)) < large {
+    if replay.unchanged.since(replay.with_cpus(limit.larger)) < worthwhile {
         return Vec::new();
     }
     vec![finding(context, &limit, launches, waited, threads)]
 }
 
-/// The CPUs that the command could use, and how many to try.
-struct Limit {
-    /// CPUs that the command could use.
+/// The number of CPUs that the command could use, and a larger number to try.
+struct CpuLimit {
+    /// Number of CPUs that the command could use.
     cpus: u32,
-    /// CPUs of the machine.
-    all: u32,
-    /// Twice `cpus`, but at most `all` if the command could not use all CPUs of the machine.
-    more: u32,
+    /// Number of CPUs of the machine.
+    machine: u32,
+    /// The number to try: twice `cpus`, but at most `machine` if the command could not use all CPUs
+    /// of the machine.
+    larger: u32,
 }
 
-impl Limit {
-    fn of(info: &Info) -> Limit {
-        let (cpus, all) = (info.usable_cpus(), info.cpus);
+impl CpuLimit {
+    fn of(info: &Info) -> CpuLimit {
+        let (cpus, machine) = (info.usable_cpus(), info.cpus);
         let twice = cpus.saturating_mul(2);
-        let more = if cpus < all { twice.min(all) } else { twice };
-        Limit { cpus, all, more }
+        let larger = if cpus < machine { twice.min(machine) } else { twice };
+        CpuLimit { cpus, machine, larger }
     }
 
     fn is_below_the_machine(&self) -> bool {
-        self.cpus < self.all
+        self.cpus < self.machine
     }
 
     fn title(&self) -> String {
         if self.is_below_the_machine() {
-            let (cpus, all) = (self.cpus, self.all);
-            return format!("the command may use {cpus} of {all} CPUs, and they are oversubscribed");
+            let (cpus, machine) = (self.cpus, self.machine);
+            return format!("the command may use {cpus} of {machine} CPUs, and they are oversubscribed");
         }
         let cpus = units::counted(u64::from(self.cpus), "CPU is", "CPUs are");
         format!("{cpus} oversubscribed")
     }
 
     fn fix(&self) -> String {
-        let more = self.more;
+        let larger = self.larger;
         if self.is_below_the_machine() {
             return format!(
-                "allow it {more} CPUs: look for taskset, cpusets, and the limit of its container or service (cpu.max, --cpus)"
+                "allow it {larger} CPUs: look for taskset, cpusets, and the limit of its container or service (cpu.max, --cpus)"
             );
         }
-        format!("use a machine with {more} CPUs")
+        format!("use a machine with {larger} CPUs")
     }
 }
 
-/// Returns a clause about new processes. The report counts their queue time as launch tax, not in its line for waiting.
+/// Returns a clause about the queue time of new processes, which the report counts as launch tax.
 fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     let launches = context.path.launches.iter();
-    let new = Nanos(launches.map(|charges| charges.get(Phase::Queue).0).sum());
-    if new.0 == 0 {
+    let queued = Nanos(launches.map(|charges| charges.get(Phase::Queue).0).sum());
+    if queued.0 == 0 {
         return String::new();
     }
-    format!("; {} of it as new processes, which counts as launch tax", time(new))
+    format!("; {} of it as new processes, which counts as launch tax", time(queued))
 }
 
-fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {
-    let Limit { cpus, more, .. } = *limit;
+fn finding(
+    context: &RuleContext<'_, '_>,
+    limit: &CpuLimit,
+    launches: Vec<u32>,
+    waited: Nanos,
+    threads: f64,
+) -> Finding {
+    let CpuLimit { cpus, larger, .. } = *limit;
     let title = limit.title();
     let evidence = format!(
         "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
@@ -122,14 +130,17 @@ fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, wai
             "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
              processes use as many CPUs as before",
         )
-        .predicted_by(Change::Cpus(more), format!("--cpus={more}"))
+        .predicted_by(Change::Cpus(larger), format!("--cpus={larger}"))
 }
 
-/// Names the first launch that asked for more jobs than there are CPUs, such as `make -j16`.
+/// Returns evidence about the first launch with a number of jobs, such as `make -j16`, if there are
+/// fewer CPUs.
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
-    let (program, jobs) = launches.filter_map(|exec| Some((exec.runs(), jobs_of(exec)?))).next()?;
+    let (program, jobs) = launches
+        .filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?)))
+        .next()?;
     (jobs > cpus).then(|| {
         let allowed = units::counted(u64::from(cpus), "CPU", "CPUs");
         format!("{} was asked for {jobs} jobs at a time on {allowed}", name(program))
@@ -149,7 +160,7 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
         b"pytest",
         b"xargs",
     ];
-    if !BUILDERS.contains(&exec.runs()) {
+    if !BUILDERS.contains(&exec.program_name()) {
         return None;
     }
     let words: Vec<&[u8]> = exec.arguments().collect();
@@ -157,10 +168,10 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
     words.iter().enumerate().find_map(|(position, word)| {
         let option = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.
-        let mut known = option
+        let mut accepted = option
             .into_iter()
-            .filter(|option| *option != b"-n" || exec.runs() == b"pytest");
-        let value = known.find_map(|option| word.strip_prefix(option))?;
+            .filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
+        let value = accepted.find_map(|option| word.strip_prefix(option))?;
         let next = words.get(position + 1).copied().unwrap_or_default();
         number(if value.is_empty() { next } else { value })
     })

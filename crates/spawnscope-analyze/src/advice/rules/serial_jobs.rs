@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches_of, name, quoted, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, largest, working};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups, work_time};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::tree::Forest;
@@ -14,11 +14,12 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 const MAX_FINDINGS: usize = 2;
-/// Launches that work for less than this on average, beyond their start-up, are not worth starting side by side: merging or avoiding them saves more.
+/// Minimum mean work of the launches, without their start-up. With less work it is better to merge
+/// or avoid the launches than to run them in parallel.
 const MIN_WORK: Nanos = Nanos(2_000_000);
-/// Minimum share of distinct command lines, in percent. Equal ones have the same result.
+/// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
 const MIN_DISTINCT: usize = 80;
-/// Parents that run one command after the other unless asked otherwise, with the option to ask.
+/// Parents that by default run one command after the other, with the option that changes this.
 const SERIAL: [(&[u8], &str); 4] = [
     (b"gmake", "make -j"),
     (b"make", "make -j"),
@@ -26,7 +27,7 @@ const SERIAL: [(&[u8], &str); 4] = [
     (b"xargs", "xargs -P"),
 ];
 
-/// Parents that run as many commands at a time as there are CPUs unless asked otherwise.
+/// Parents that by default run as many commands at a time as there are CPUs.
 const PARALLEL: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -35,7 +36,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     }
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for parent in (0..forest.launches.len()).filter(|parent| !has_enough_jobs(forest, *parent, cpus)) {
         let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
@@ -47,11 +48,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         for (program, all) in programs {
             if all.len() >= MIN_REPETITIONS && are_independent(context, &all) {
                 let parent = context.launch(all[0]).birth_command.name;
-                kinds.entry((parent, program)).or_default().extend(all);
+                by_kind.entry((parent, program)).or_default().extend(all);
             }
         }
     }
-    largest(context, kinds, MAX_FINDINGS)
+    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();
@@ -60,8 +61,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. Those that it
-/// ran one after the other needed the results of the earlier ones.
+/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands in parallel as there
+/// are CPUs, as `make -j2` does on two CPUs. Commands that such a process ran one after the other
+/// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let name = forest.launches[parent].command.name;
     if !SERIAL.iter().any(|(serial, _)| *serial == name) && !PARALLEL.contains(&name) {
@@ -98,24 +100,24 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && !all.iter().any(|index| context.is_captured(*index))
 }
 
-/// The work of a launch beyond its start-up. A make below another one waits for what it launches: its work is theirs, without the shells of recipes and
-/// further makes.
+/// Returns the work of a launch without its start-up. A sub-make waits for what it launches, so its
+/// work is that of its descendants, without makes and without shells that launched something.
 fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     let forest = context.forest();
-    let own = |index: usize| {
+    let work_without_start_up = |index: usize| {
         let start_up = forest.launches[index].start_up.get().unwrap_or_default();
-        working(context, index).unwrap_or_default().since(start_up)
+        work_time(context, index).unwrap_or_default().since(start_up)
     };
     if !is_sub_make(forest, index) {
-        return own(index);
+        return work_without_start_up(index);
     }
-    let (mut work, mut below) = (Nanos(0), forest.children(index).to_vec());
-    while let Some(index) = below.pop() {
+    let (mut work, mut pending) = (Nanos(0), forest.children(index).to_vec());
+    while let Some(index) = pending.pop() {
         let children = forest.children(index);
         if children.is_empty() && !is_sub_make(forest, index) {
-            work.0 += own(index).0;
+            work.0 += work_without_start_up(index).0;
         }
-        below.extend(children);
+        pending.extend(children);
     }
     work
 }
@@ -138,12 +140,13 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .with_example(context)
         .fix(format!("run {cpus} of them at a time:"))
         .fixes(fix(context, parent, program, all, cpus))
-        .limits("only if they do not need each other's results; their output may come in another order; each needs its memory at the same time")
+        .limits("only if they do not need each other's results; their output may come in another order; together they need more memory")
         .predicted_by(Change::Jobs(cpus), quoted(&option))
 }
 
 fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32], cpus: u32) -> Vec<String> {
-    // The lines of a recipe, and what a shell of a recipe starts, run one after the other under -j as well.
+    // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after
+    // the other.
     if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
         return vec![
             format!("  make -j{cpus}, with a target for each directory, as `$(MAKE)` and `+` pass -j on:"),

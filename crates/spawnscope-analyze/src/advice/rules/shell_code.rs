@@ -5,7 +5,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::name;
 use crate::advice::rules::version_manager::{same_result, save_output};
-use crate::advice::thresholds::longest;
+use crate::advice::thresholds::longest_groups;
 use crate::patterns::calls::Call;
 use crate::patterns::shells::is_shell;
 
@@ -36,9 +36,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let caller = launch.birth_command.name;
         let call = launch.execs.last().and_then(Call::of).filter(prints_code)?;
         let launcher = context.forest().launcher(index as usize)?;
-        is_shell(launcher.runs()).then(|| (caller, call.name, call.arguments))
+        is_shell(launcher.program_name()).then(|| (caller, call.name, call.arguments))
     });
-    let calls = longest(context, calls, MAX_FINDINGS).into_iter();
+    let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
     let finding = |((caller, program, arguments), all): ((&[u8], &[u8], Vec<&[u8]>), _)| {
         let program = name(program);
         let call = format!("{program} {}", name(&arguments.join(&b' ')));

@@ -1,14 +1,16 @@
-//! Programs that are launched through others: `#!/usr/bin/env`, the shims of pyenv, rbenv, asdf and rustup, and wrapper scripts that only
-//! exec or launch the real program.
+//! Programs that are launched through other programs: `#!/usr/bin/env`, the shims of pyenv, rbenv,
+//! asdf and rustup, and wrapper scripts that only exec or launch the real program.
 
 use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, literal, name, option, quoted, time};
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::{Exec, Launch, base_name};
-use crate::patterns::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
+use crate::patterns::chains::{
+    Link, chain_start, direct_manager_call, is_inside, is_recursion, is_same_script, is_shell_script,
+};
 use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
@@ -16,16 +18,16 @@ use spawnscope_data::event::Nanos;
 
 const MAX_FINDINGS: usize = 3;
 
-/// A program launched through others.
+/// A program that is launched through other programs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
     /// The program that calls the first link: the parent, or the previous program of the process. `None` for the recorded command.
     caller: Option<&'a [u8]>,
-    /// The parent. `None` for the recorded command.
+    /// The program of the parent. `None` for the recorded command.
     parent: Option<&'a [u8]>,
     /// The programs in order, the real program last.
     links: Vec<&'a [u8]>,
-    /// File of the real program.
+    /// Path of the real program.
     real: &'a [u8],
     kind: Link,
 }
@@ -40,7 +42,7 @@ impl Chain<'_> {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
-        // Launches inside a version manager are not shims of the user.
+        // Launches inside a version manager are its own business, not the user's.
         if !launch.is_launch() || is_inside(context.forest(), index) {
             continue;
         }
@@ -50,50 +52,53 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     }
     let chains = chains
         .into_iter()
-        .filter(|(chain, all)| is_habit(chain, all) && does_little(context, chain, all));
-    longest(context, chains, MAX_FINDINGS)
+        .filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
+    longest_groups(context, chains, MAX_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(context, &chain, all))
         .collect()
 }
 
-/// The work of a version manager is never needed, so a single launch is enough to report it.
-fn is_habit(chain: &Chain<'_>, all: &[u32]) -> bool {
+/// Whether there are enough launches to report. For a version manager, whose work is never needed,
+/// a single launch is enough.
+fn is_frequent(chain: &Chain<'_>, all: &[u32]) -> bool {
     chain.kind == Link::Chooser || all.len() >= MIN_REPETITIONS
 }
 
-/// Whether a script does little before the program: otherwise it is more than a wrapper.
+/// Whether a wrapper script does little besides running the real program. A script that does more
+/// is not only a wrapper.
 fn does_little(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> bool {
     let tax = |index| context.launch(index).tax().unwrap_or_default();
     chain.kind != Link::Wrapper || sum(all, |index| own_work(context, index)) <= sum(all, tax)
 }
 
-fn sum(all: &[u32], of: impl Fn(u32) -> Nanos) -> Nanos {
-    Nanos(all.iter().map(|index| of(*index).0).sum())
+fn sum(all: &[u32], span: impl Fn(u32) -> Nanos) -> Nanos {
+    Nanos(all.iter().map(|index| span(*index).0).sum())
 }
 
 /// Returns the chain of a process that execs one program after the other.
 fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
     let forest = context.forest();
     let launch = &forest.launches[index as usize];
-    let begin = begin(forest, context.timelines(), index);
-    let (real, before) = launch.execs[begin..].split_last()?;
-    if before.is_empty() || own_call(launch).is_some() {
+    let start = chain_start(forest, context.timelines(), index);
+    let (real, before) = launch.execs[start..].split_last()?;
+    if before.is_empty() || direct_manager_call(launch).is_some() {
         return None;
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
-    // A script that execs itself is not a shim. `#!/usr/bin/env` followed by a shell that reads the same script is one.
+    // A script that execs itself is not a shim. But `#!/usr/bin/env` followed by a shell that reads
+    // the same script is a shim.
     let mut others = before.iter().filter(|exec| Link::of(exec, real) != Some(Link::EnvLine));
     if others.any(|exec| is_same_script(exec, real)) {
         return None;
     }
-    let became = begin
+    let previous = start
         .checked_sub(1)
         .map(|before| base_name(launch.execs[before].path()));
     Some(Chain {
-        caller: became.or(parent_of(launch)),
+        caller: previous.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs[begin..]
+        links: launch.execs[start..]
             .iter()
             .map(|exec| base_name(exec.path()))
             .collect(),
@@ -107,30 +112,30 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
 }
 
 /// Returns the execs of a process from the beginning of its chain.
-fn chained<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
-    let begin = begin(context.forest(), context.timelines(), index);
-    context.launch(index).execs.get(begin..).unwrap_or_default()
+fn chain_execs<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
+    let start = chain_start(context.forest(), context.timelines(), index);
+    context.launch(index).execs.get(start..).unwrap_or_default()
 }
 
 /// Returns the wall time of a launch, without the time before the chain.
 fn spent(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
-    let (launch, chained) = (context.launch(index), chained(context, index));
-    let first = chained.first().filter(|_| chained.len() < launch.execs.len());
+    let (launch, chain_execs) = (context.launch(index), chain_execs(context, index));
+    let first = chain_execs.first().filter(|_| chain_execs.len() < launch.execs.len());
     let before = first.and_then(|first| Some(first.enter.get()?.since(launch.start()?)));
     context.spent_on(&[index]).since(before.unwrap_or_default())
 }
 
-/// Returns the work of a launch outside of the real program.
+/// Returns the work of the programs before the real program.
 fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     let launch = context.launch(index);
     if let [_] = &launch.execs[..] {
-        let of_real = wrapped_child(context.forest(), index).map(|child| context.spent_on(&[child]));
+        let real_time = wrapped_child(context.forest(), index).map(|child| context.spent_on(&[child]));
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
-        return run.since(of_real.unwrap_or_default());
+        return run.since(real_time.unwrap_or_default());
     }
-    let between = chained(context, index).windows(2).filter_map(|pair| {
-        let ready = pair[0].loaded.get().or(pair[0].returned.get())?;
-        Some(pair[1].enter.get()?.since(ready).0)
+    let between = chain_execs(context, index).windows(2).filter_map(|pair| {
+        let loaded = pair[0].loaded.get().or(pair[0].returned.get())?;
+        Some(pair[1].enter.get()?.since(loaded).0)
     });
     Nanos(between.sum())
 }
@@ -161,7 +166,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let selected = if is_wrapper { chain.links[0] } else { program };
     let between = match &links[..links.len() - 1] {
         [link] => link.clone(),
-        // Each is an exec of the same process. A file may be executed several times.
+        // Counts execs, not programs, because a file may be executed several times.
         others => format!("{} other execs", others.len()),
     };
     let title = format!(
@@ -202,11 +207,12 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
         .predicted_by(Change::Direct, option)
 }
 
-/// Returns the names of the links. Paths distinguish a wrapper from the program of the same name behind it.
+/// Returns the names of the links. A link with the same name as its neighbour is shown with its
+/// path.
 fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
-    let of_child = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
-    let execs = chained(context, example);
-    let launched = of_child().filter(|_| execs.len() == 1);
+    let child_exec = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
+    let execs = chain_execs(context, example);
+    let launched = child_exec().filter(|_| execs.len() == 1);
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
     let is_namesake = |at: usize| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
@@ -240,10 +246,11 @@ fn limits(kind: Link) -> &'static str {
     }
 }
 
-/// Returns the time from the first exec until the exec or the launch of the real program.
+/// Returns the time from the first exec of the chain until the exec or the launch of the real
+/// program.
 fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     let launch = context.launch(index);
-    let first = chained(context, index).first().and_then(|exec| exec.enter.get());
+    let first = chain_execs(context, index).first().and_then(|exec| exec.enter.get());
     let real = match &launch.execs[..] {
         [_] => wrapped_child(context.forest(), index).and_then(|child| context.launch(child).start()),
         execs => execs.last().and_then(|exec| exec.enter.get()),

@@ -1,11 +1,12 @@
-//! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a process or the change of a file instead.
+//! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a
+//! process or for a change of a file instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{name, time, times};
-use crate::advice::thresholds::longest;
+use crate::advice::thresholds::longest_groups;
 use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
 use crate::whatif::changes::{Change, overslept};
@@ -39,7 +40,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let frequent_groups = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
         frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
-    longest(context, loops, MAX_FINDINGS)
+    longest_groups(context, loops, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, pause), mut all)| {
             all.sort_unstable();
@@ -61,7 +62,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         units::count(all.len() as u64),
         name(pause)
     );
-    let of_children = (!late.is_empty()).then(|| {
+    let late_evidence = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
             "{} one of its children had already ended; {} passed until the sleep was over",
@@ -70,16 +71,17 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         )
     });
     let conditions = conditions(context, &all);
-    let tested = (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
+    let condition_evidence =
+        (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
-        .evidence_of(of_children)
-        .evidence_of(tested)
+        .evidence_of(late_evidence)
+        .evidence_of(condition_evidence)
         .with_example(context)
         .fixes(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(
-            "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; where the \
-             recording does not show what was waited for, nothing is predicted",
+            "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; if the \
+             recording does not show what the script waited for, nothing is predicted",
         )
         .predicted_by(Change::WakeInTime, "")
 }

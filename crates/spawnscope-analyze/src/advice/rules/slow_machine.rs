@@ -9,30 +9,33 @@ use crate::whatif::changes::{Change, QUICK_LAUNCH};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::statistics::median;
 
-/// A machine is slow when the median launch takes longer than this.
-const SLOW: Nanos = Nanos(50_000_000);
-/// The phases that depend on the machine: not those spent waiting for a CPU or for the parent.
-const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+/// A machine is slow if the median launch cost is at least this long.
+const MIN_SLOW_LAUNCH: Nanos = Nanos(50_000_000);
+/// The phases whose duration depends on the machine, without the phases of waiting for a CPU and
+/// for the parent.
+const MACHINE_PHASES: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let launched = context.launched().filter(|(_, launch)| !launch.execs.is_empty());
     let launches: Vec<u32> = launched.map(|(index, _)| index).collect();
-    let cost = context.median_of(&launches, |launch| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64));
-    let Some(middle) = cost.filter(|cost| *cost >= SLOW.0 as f64) else {
+    let cost = context.median_of(&launches, |launch| Some(launch.phases.sum(MACHINE_PHASES)?.0 as f64));
+    let Some(median_cost) = cost.filter(|cost| *cost >= MIN_SLOW_LAUNCH.0 as f64) else {
         return Vec::new();
     };
-    // The expensive check comes last: where CPUs are scarce, every launch is slow, but the machine is not the cause.
-    let own = median(launches.iter().filter_map(|index| own_cost(context, *index)));
-    if own.is_none_or(|own| own < SLOW.0 as f64) {
+    // This expensive check comes last. If CPUs are scarce, every launch is slow, but the machine is
+    // not the cause.
+    let own_median = median(launches.iter().filter_map(|index| own_cost(context, *index)));
+    if own_median.is_none_or(|own| own < MIN_SLOW_LAUNCH.0 as f64) {
         return Vec::new();
     }
-    vec![finding(context, launches, Nanos(middle as u64))]
+    vec![finding(context, launches, Nanos(median_cost as u64))]
 }
 
-/// Returns the cost of a launch without what other rules report: a large parent, closing descriptors, waiting for a CPU or a scanner.
+/// Returns the cost of a launch in nanoseconds, without the time that other rules report: for a
+/// large parent, for closing descriptors, and for waits for a CPU or a scanner.
 fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
-    let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
+    let cost = launch.phases.sum(MACHINE_PHASES)?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
     let copied = if launch.copies_page_tables() {
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
@@ -41,21 +44,22 @@ fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
         0.0
     };
     let closed = launch.setup_close_span.get().unwrap_or_default().0;
-    Some(cost - copied - closed as f64 - waited_for_others(context, index) as f64)
+    Some(cost - copied - closed as f64 - wait_outside_run(context, index) as f64)
 }
 
-/// Returns how long the first thread of a launch waited for a CPU or for a scanner outside of its run phase.
-fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
+/// Returns how many nanoseconds the first thread of a launch waited for a CPU or for a scanner
+/// outside of the run phase.
+fn wait_outside_run(context: &RuleContext<'_, '_>, index: u32) -> u64 {
     let launch = context.launch(index);
     let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
     let is_tax = |at: Nanos| {
         loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
     };
     let slices = context.timelines().slices(index);
-    let taxed = slices
+    let tax_slices = slices
         .iter()
         .filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
-    taxed
+    tax_slices
         .filter_map(|slice| {
             let blocked = match slice.reason {
                 LeftCpu::Preempted => Nanos(0),
@@ -67,13 +71,13 @@ fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
         .sum()
 }
 
-fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Finding {
-    let mut phases = OF_THE_MACHINE.map(|phase| (phase, context.median_phase(&launches, phase)));
+fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, median_cost: Nanos) -> Finding {
+    let mut phases = MACHINE_PHASES.map(|phase| (phase, context.median_phase(&launches, phase)));
     phases.sort_by_key(|(_, span)| std::cmp::Reverse(*span));
     let by_phase = phases.map(|(phase, span)| format!("{} {}", phase.name(), time(span)));
     let count = phrases::launches(launches.len());
     Finding::modelled("slow-machine", "every launch is slow on this machine", launches)
-        .evidence(format!("the median of {count}: {} before and after the program ran", time(middle)))
+        .evidence(format!("the median of {count}: {} before and after the program ran", time(median_cost)))
         .evidence(format!("median by phase: {}", by_phase.join(", ")))
         .with_example(context)
         .fix(where_to_look(phases[0].0))

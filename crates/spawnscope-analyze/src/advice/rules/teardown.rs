@@ -1,4 +1,4 @@
-//! Programs that end slowly: the kernel frees much memory while the parent waits.
+//! Programs that end slowly, because the kernel frees a lot of memory while the parent waits.
 
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
@@ -8,16 +8,18 @@ use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-/// CPU time of a slow end, as for about 100 MB. A small program takes 0.1 ms to end, a compiler 1 ms.
-const LARGE: Nanos = Nanos(5_000_000);
+/// Minimum CPU time of a slow end, as for about 100 MB of memory. A small program takes 0.1 ms to
+/// end, a compiler 1 ms.
+const MIN_SLOW_END: Nanos = Nanos(5_000_000);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let candidates = context.candidates(|_, launch| {
-        // A fork without exec frees what it copied, which the rules about its parent report.
+        // A fork without an exec frees copied page tables, which the rules about large parents
+        // report.
         let has_program = !launch.execs.is_empty();
         let cpu = launch.cpu_phases.get(Phase::Teardown).filter(|_| has_program)?;
         let wall = launch.phases.get(Phase::Teardown)?;
-        (cpu.min(wall) >= LARGE).then_some((launch.command.name, wall))
+        (cpu.min(wall) >= MIN_SLOW_END).then_some((launch.command.name, wall))
     });
     candidates
         .into_iter()
@@ -33,7 +35,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         time(context.median_phase(&candidate.launches, Phase::Teardown)),
         time(candidate.max_saving),
     );
-    let title = format!("{program} ends slowly, because it frees much memory");
+    let title = format!("{program} ends slowly, because it frees a lot of memory");
     Finding::modelled("teardown", title, candidate.launches)
         .evidence(evidence)
         .with_example(context)

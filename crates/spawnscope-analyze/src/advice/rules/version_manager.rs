@@ -1,12 +1,12 @@
-//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print the same text each
-//! time.
+//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a
+//! dozen scripts, which print the same text each time.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::longest;
-use crate::patterns::chains::{is_inside, own_call};
+use crate::advice::thresholds::longest_groups;
+use crate::patterns::chains::{direct_manager_call, is_inside};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
@@ -14,20 +14,21 @@ const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
-        let call = own_call(launch).filter(|_| !is_inside(context.forest(), index))?;
+        let call = direct_manager_call(launch).filter(|_| !is_inside(context.forest(), index))?;
         Some((launch.birth_command.name, call))
     });
-    longest(context, calls, MAX_FINDINGS)
+    longest_groups(context, calls, MAX_FINDINGS)
         .into_iter()
         .filter_map(|((caller, call), all)| finding(context, caller, &call, all))
         .collect()
 }
 
-/// Returns `None` for commands with an effect of their own, such as `pyenv install`.
+/// Returns the finding about a command of a version manager. `None` for commands that change
+/// something, such as `pyenv install`.
 fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
     let (manager, command) = (name(call.first()?), name(call.get(1)?));
     let call = name(&call.join(&b' '));
-    let (fix, limits) = instead(&manager, &command, &call)?;
+    let (fix, limits) = replacement(&manager, &command, &call)?;
     Some(
         same_result(context, "version-manager", caller, &call, all)
             .fixes(fix)
@@ -68,7 +69,7 @@ pub(super) fn save_output(call: &str, file: &str) -> Vec<String> {
 }
 
 /// Returns the replacement for a command of a version manager, and its limits.
-fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
+fn replacement(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
     match command {
         "init" | "virtualenv-init" | "activate" => Some((
             save_output(call, &format!(".{manager}-{command}.sh")),

@@ -1,17 +1,19 @@
-//! Launches of one program that are merged. What each of them repeats before it begins its work is saved; the work stays.
+//! Merges launches of one program. The start-up that each of them repeats is saved; their work
+//! stays.
 
 use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{Fixed, StartUps};
 use crate::patterns::chains::did_other_work;
-use crate::patterns::work::working;
+use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 
-/// Merges up to `size` launches of one program into the first of them: those by one parent, and those that are alone with their parents,
-/// such as one in each of many shells. The fixed part of a run is paid once; the work beyond it stays. A process that did other work before it
-/// became the program is skipped.
+/// Merges up to `size` launches of one program into the first of them. The launches have the same
+/// parent or, if they are the only ones of their parents (such as one in each of many shells), the
+/// same more distant ancestor. The fixed part of a run remains once; all other work stays. Skips
+/// processes that did other work before they executed the program.
 pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let groups = groups(context, launches);
     let start_ups = StartUps::of(context, groups.iter().flatten());
@@ -35,14 +37,15 @@ fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
         .filter(|launch| !did_other_work(forest, timelines, **launch))
     {
         let parent = forest.parent(launch as usize);
-        if let Some(parent) = parent.filter(|_| working(forest, timelines, launch as usize).is_some()) {
+        if let Some(parent) = parent.filter(|_| work_time(forest, timelines, launch as usize).is_some()) {
             let name = forest.launches[launch as usize].command.name;
             groups.entry((parent, name)).or_default().push(launch);
         }
     }
-    // Each round takes single launches one generation up, so there are at most as many as the tree is deep.
-    while let Some(risen) = rise(context, &mut groups) {
-        for (key, more) in risen {
+    // Each round moves single launches up by one generation, so there are at most as many rounds as
+    // the tree has levels.
+    while let Some(moved) = move_up(context, &mut groups) {
+        for (key, more) in moved {
             groups.entry(key).or_default().extend(more);
         }
     }
@@ -51,70 +54,75 @@ fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Launches by an ancestor and the name of their program.
+/// Launches, by an ancestor and by the name of their program.
 type Groups<'a> = BTreeMap<(usize, &'a [u8]), Vec<u32>>;
 
-/// Takes the launches that are alone with their ancestor out of the groups, for the ancestor of that. `None` if there are none.
-fn rise<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
-    let mut risen: Groups<'a> = BTreeMap::new();
+/// Removes groups of a single launch. Returns them as groups of the next higher ancestor, or `None`
+/// if there are none.
+fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
+    let mut moved: Groups<'a> = BTreeMap::new();
     groups.retain(|(ancestor, name), group| {
-        let above = context.forest.parent(*ancestor).filter(|_| group.len() == 1);
-        if let Some(above) = above {
-            risen.entry((above, *name)).or_default().append(group);
+        let higher = context.forest.parent(*ancestor).filter(|_| group.len() == 1);
+        if let Some(higher) = higher {
+            moved.entry((higher, *name)).or_default().append(group);
         }
-        above.is_none()
+        higher.is_none()
     });
-    (!risen.is_empty()).then_some(risen)
+    (!moved.is_empty()).then_some(moved)
 }
 
 /// Merges launches into the first of them.
 fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mut Adjustments) {
-    let run_of = |launch: u32| working(context.forest, context.timelines, launch as usize);
-    let beyond = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
-    let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| beyond(launch, run.0 as f64));
+    let run_of = |launch: u32| work_time(context.forest, context.timelines, launch as usize);
+    let work_beyond_start_up = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
+    let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| work_beyond_start_up(launch, run.0 as f64));
     let (first, others) = (batch[0], &batch[1..]);
     let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
-    let sum = |of: fn(&RunParts) -> f64| runs.iter().map(of).sum::<f64>();
-    let own = &runs[0];
+    let sum = |part: fn(&RunParts) -> f64| runs.iter().map(part).sum::<f64>();
+    let first_run = &runs[0];
     let work: f64 = batch
         .iter()
         .zip(&runs)
-        .map(|(launch, run)| beyond(*launch, run.cpu))
+        .map(|(launch, run)| work_beyond_start_up(*launch, run.cpu))
         .sum();
     let merged = fixed.likely + work;
-    adjustments.scale(first, Phase::Run, merged / own.cpu.max(1.0));
-    // The first launch alone may have waited long for a CPU or a disk, so its waits do not represent those of all. Waits for a CPU that
-    // other processes took stay in proportion to the work.
+    adjustments.scale(first, Phase::Run, merged / first_run.cpu.max(1.0));
+    // The first launch may have waited unusually long for a CPU or a disk, so the waits of all
+    // launches are used. Waits for a CPU are scaled in proportion to the work.
     let queues = sum(|run| run.queued) * merged / sum(|run| run.cpu).max(1.0);
-    let factor = |all: f64, own: f64| if own > 0.0 { all / own } else { 1.0 };
+    let factor = |all: f64, first: f64| if first > 0.0 { all / first } else { 1.0 };
     adjustments.scale_waits(
         first,
-        [factor(queues, own.queued), factor(sum(|run| run.slept), own.slept)],
+        [
+            factor(queues, first_run.queued),
+            factor(sum(|run| run.slept), first_run.slept),
+        ],
     );
     adjustments.uncertain += fixed.deviation() * others.len() as f64;
     for &other in others {
         adjustments.remove(context.forest, other);
-        adjustments.moves_work(other, first, work_of(other));
+        adjustments.move_work(other, first, work_of(other));
     }
-    // The first one saves nothing itself. Counted alone, it would look like spread.
+    // The first launch itself saves nothing, which would look like spread if it were counted alone.
     adjustments.count_together(&batch[..2]);
 }
 
 /// How a launch spent its run, in nanoseconds.
 struct RunParts {
+    /// On a CPU.
     cpu: f64,
-    /// It was runnable without a CPU.
+    /// Runnable without a CPU.
     queued: f64,
-    /// It slept or waited.
+    /// Blocked.
     slept: f64,
 }
 
 impl RunParts {
     fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
-        let worked = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
         let launch = &context.forest.launches[launch as usize];
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
-        // Without CPU times, all of it counts as CPU.
+        // If the CPU time is unknown, all work counts as CPU time.
         let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
         RunParts {
             cpu: cpu.0 as f64,

@@ -1,4 +1,5 @@
-//! Changes to the time between fork and the program's first instruction: PATH search, closing descriptors, the dynamic loader.
+//! Changes to the time between the fork and the program's first instruction: PATH search, closing
+//! descriptors, the dynamic loader.
 
 use super::Context;
 use crate::launch::Exec;
@@ -8,7 +9,8 @@ use crate::whatif::adjustments::Adjustments;
 use crate::whatif::constants::Constants;
 use spawnscope_data::event::Nanos;
 
-/// Removes the loader, as for a static program. Its C library still identifies the CPU, which the loader did before.
+/// Removes the loader, as for a static program. The C library in the program must still identify
+/// the CPU, which the loader does otherwise.
 pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
@@ -17,29 +19,30 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
             continue;
         };
         let load = load.0 as f64;
-        let asking = context.constants.identify.map(|one| one * each.execs.len() as f64);
-        let remains = (asking.unwrap_or_default() / load).min(MAX_IDENTIFYING);
+        let identification = context.constants.identify.map(|one| one * each.execs.len() as f64);
+        let remains = (identification.unwrap_or_default() / load).min(MAX_IDENTIFY_SHARE);
         adjustments.scale(launch, Phase::Load, remains);
-        // Where it is unknown, it may be up to half of the loader.
-        let about = asking.map_or(UNKNOWN_IDENTIFYING * load, |_| remains * load);
-        adjustments.uncertain += about * context.constants.identify_spread;
+        // If the time for identifying the CPU is unknown, it may be up to half of `load`.
+        let uncertain_part = identification.map_or(UNKNOWN_IDENTIFY_SHARE * load, |_| remains * load);
+        adjustments.uncertain += uncertain_part * context.constants.identify_spread;
         affected.push(launch);
     }
     affected
 }
 
-/// Upper limit of CPU identification, as a share of `load`.
-const MAX_IDENTIFYING: f64 = 0.9;
-/// The same where it is unknown. It was half of a small program's `load` in a guest.
-const UNKNOWN_IDENTIFYING: f64 = 0.5;
+/// Maximum share of `load` that is CPU identification.
+const MAX_IDENTIFY_SHARE: f64 = 0.9;
+/// Assumed share of `load` that may be CPU identification, if its time is unknown. It was half of a
+/// small program's `load` in a virtual machine.
+const UNKNOWN_IDENTIFY_SHARE: f64 = 0.5;
 
-/// The number of failed lookups that take as long as one library that is found, mapped and relocated, if their cost was not measured.
-/// On several machines, this number was 22 to 120.
-const LOOKS_PER_LIBRARY: f64 = 100.0;
-/// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
-const USUAL_LOOKS: u32 = 1;
-/// Upper limit of the search, as a share of `load`.
-const MAX_SEARCHING: f64 = 0.95;
+/// How many failed lookups take as long as finding, mapping and relocating one library, if the cost
+/// of a lookup was not measured. On several machines, this number was 22 to 120.
+const LOOKUPS_PER_LIBRARY: f64 = 100.0;
+/// Number of failed lookups that glibc always makes: the one for `/etc/ld.so.preload`.
+const USUAL_LOOKUPS: u32 = 1;
+/// Maximum share of `load` that is spent on failed lookups.
+const MAX_SEARCH_SHARE: f64 = 0.95;
 
 /// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
 #[must_use]
@@ -47,13 +50,13 @@ pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {
         return 0.0;
     };
-    let (load, looks) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKS)));
-    if let Some(look) = constants.failed_look {
-        return (looks * look / load).min(MAX_SEARCHING);
+    let (load, lookups) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKUPS)));
+    if let Some(lookup) = constants.failed_look {
+        return (lookups * lookup / load).min(MAX_SEARCH_SHARE);
     }
-    // Before the loader looks for anything, it identifies the CPU.
-    let identifying = (constants.identify.unwrap_or_default() / load).min(MAX_IDENTIFYING);
-    let libraries = looks / LOOKS_PER_LIBRARY;
+    // The loader identifies the CPU before it searches libraries.
+    let identifying = (constants.identify.unwrap_or_default() / load).min(MAX_IDENTIFY_SHARE);
+    let libraries = lookups / LOOKUPS_PER_LIBRARY;
     (1.0 - identifying) * libraries / (libraries + f64::from(found.max(1)))
 }
 
@@ -77,7 +80,8 @@ pub(super) fn without_search(context: Context<'_, '_>, launches: &[u32], adjustm
     affected
 }
 
-/// Removes failed execs before the first successful exec, which are part of `setup`. Later ones belong to the work between two execs.
+/// Removes failed execs before the first successful exec, which are part of `setup`. Later failed
+/// execs belong to the work between two execs.
 pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
@@ -96,7 +100,7 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     affected
 }
 
-/// Replaces many close calls by one: removes their time from `setup`.
+/// Replaces many `close` calls by one call: removes the time of all others from `setup`.
 pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
@@ -107,7 +111,8 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &m
         };
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
             let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
-            // What a fork closed before it launched others is not in its setup.
+            // Descriptors that a fork closed before it launched other processes are not part of its
+            // setup.
             adjustments.scale(launch, Phase::Setup, (remains / setup.0 as f64).min(1.0));
             affected.push(launch);
         }

@@ -1,4 +1,5 @@
-//! Changes to the machine: freeing memory at the end of launches, and launches that are slow for any program.
+//! Changes to the machine: no waits for freed memory, a limit for the launch cost, and no
+//! permission scanner.
 
 use super::Context;
 use crate::external_wait::{ExternalWait, external_wait_of};
@@ -7,13 +8,14 @@ use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 
-/// Upper limit of the launch cost on a healthy machine. Large dynamic programs take a few milliseconds.
+/// Maximum launch cost on a healthy machine. Launches of large dynamic programs take a few
+/// milliseconds.
 pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
 
-/// The phases without those spent waiting for a CPU or for the parent.
-const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+/// The phases of the launch cost, without those spent waiting for a CPU or for the parent.
+const COST_PHASES: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
-/// Removes `teardown`: a launch ends with its work.
+/// Removes `teardown`, so that a launch ends with its work.
 pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = launches.to_vec();
     affected.retain(|launch| {
@@ -30,11 +32,14 @@ pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustment
 pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
-        let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
+        let tax = forest.launches[launch as usize]
+            .phases
+            .sum(COST_PHASES)
+            .unwrap_or_default();
         if tax > QUICK_LAUNCH {
             let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
             adjustments.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
-            OWN_TAX
+            COST_PHASES
                 .iter()
                 .for_each(|phase| adjustments.scale(launch, *phase, remains));
             affected.push(launch);
@@ -43,7 +48,8 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &
     affected
 }
 
-/// Removes all waits for permission, for every launch: a scanner applies to all launches or to none.
+/// Removes all waits for a permission scanner, of every launch, because a scanner affects all
+/// launches.
 pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
     adjustments.no_scan = true;
     let mut affected = Vec::new();
@@ -54,7 +60,7 @@ pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjust
             .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
             .sum();
         if waited > 0 {
-            adjustments.saves(each.launch, waited as f64);
+            adjustments.add_saving(each.launch, waited as f64);
             affected.push(each.launch);
         }
     }

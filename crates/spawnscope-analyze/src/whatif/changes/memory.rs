@@ -1,4 +1,5 @@
-//! The cost of a large parent: fork copies its page tables, and the exec or exit of the child frees the copies.
+//! Changes to the cost of large parents. A fork copies the parent's page tables, and the exec or
+//! exit of the child frees the copies.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use spawnscope_data::statistics::median;
 /// Entries per page table, which is the number of small pages in a huge page (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
 
-/// Creates launches at the cost of vfork; the parent then waits for the exec. Launches without exec cannot use vfork.
+/// Reduces `create` to the cost of vfork, and makes the parent wait for the exec. Launches without
+/// an exec cannot use vfork.
 pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Some(create) = context.constants.vfork_create else {
         return Vec::new();
@@ -19,31 +21,32 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
-        // Until its exec, a vfork must do nothing but prepare it.
+        // A child created by vfork must do nothing before its exec but prepare it.
         let works_before = each.instants.worked_until.get().is_some();
         if each.copies_page_tables() && !each.execs.is_empty() && !works_before {
-            create_at(context, launch, create, adjustments);
-            adjustments.wait_for(launch);
+            reduce_create(context, launch, create, adjustments);
+            adjustments.wait_for_exec(launch);
             affected.push(launch);
         }
     }
     affected
 }
 
-/// Creates launches at the cost of a parent with huge pages: one page table entry replaces 512.
+/// Reduces `create` to the cost of a parent with huge pages, in which one page table entry replaces
+/// 512.
 pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let Some(least) = context.constants.fork_create else {
+    let Some(small) = context.constants.fork_create else {
         return Vec::new();
     };
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-        if each.copies_page_tables() && create > least {
-            create_at(
+        if each.copies_page_tables() && create > small {
+            reduce_create(
                 context,
                 launch,
-                least + (create - least) / PAGES_IN_HUGE_PAGE,
+                small + (create - small) / PAGES_IN_HUGE_PAGE,
                 adjustments,
             );
             affected.push(launch);
@@ -52,10 +55,10 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// The first tenth of a parent's children counts as its first launches.
-const FIRST: usize = 10;
+/// The children of a parent divided by this are its first launches.
+const FIRST_DIVISOR: usize = 10;
 
-/// Reduces the cost of every launch to that of the first tenth of its parent's launches.
+/// Reduces `create` of every launch to the median of the first tenth of its parent's launches.
 pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for &launch in launches {
@@ -68,12 +71,12 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     let create = |launch: &u32| context.forest.launches[*launch as usize].phases.get(Phase::Create);
     let mut affected = Vec::new();
     for launches in by_parent.into_values() {
-        let first = &launches[..launches.len().div_ceil(FIRST)];
+        let first = &launches[..launches.len().div_ceil(FIRST_DIVISOR)];
         let at_first = median(first.iter().filter_map(create).map(|create| create.0 as f64));
         let Some(at_first) = at_first else { continue };
         for launch in launches {
             if create(&launch).is_some_and(|create| create.0 as f64 > at_first) {
-                create_at(context, launch, at_first, adjustments);
+                reduce_create(context, launch, at_first, adjustments);
                 affected.push(launch);
             }
         }
@@ -82,53 +85,56 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     affected
 }
 
-/// Reduces `create`, and accordingly the time that the child takes to free the copies.
-fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
+/// Reduces `create` to this duration, and accordingly the time that the child takes to free the
+/// copies.
+fn reduce_create(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
     let each = &context.forest.launches[launch as usize];
-    let Some(own) = each.phases.get(Phase::Create) else {
+    let Some(recorded) = each.phases.get(Phase::Create) else {
         return;
     };
-    // Another change may have reduced it already.
-    let own = own.0 as f64 * adjustments.remaining(launch, Phase::Create);
-    if own <= create {
+    // Another change may have reduced `create` already.
+    let current = recorded.0 as f64 * adjustments.remaining_share(launch, Phase::Create);
+    if current <= create {
         return;
     }
-    adjustments.scale(launch, Phase::Create, create / own);
-    let freed = freed_by(each, own - create, context);
+    adjustments.scale(launch, Phase::Create, create / current);
+    let freed = free_time(each, current - create, context);
     adjustments.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
-    let pays = if each.execs.is_empty() {
+    let free_phase = if each.execs.is_empty() {
         Phase::Teardown
     } else {
         Phase::Exec
     };
-    if let Some(paid) = each
+    if let Some(span) = each
         .phases
-        .get(pays)
-        .map(|paid| paid.0 as f64)
-        .filter(|paid| *paid > 0.0)
+        .get(free_phase)
+        .map(|span| span.0 as f64)
+        .filter(|span| *span > 0.0)
     {
-        let least = usual_exec(context).min(paid * MIN_EXEC);
-        adjustments.scale(launch, pays, (paid - freed).max(least) / paid);
+        let min = usual_exec(context).min(span * MIN_EXEC_SHARE);
+        adjustments.scale(launch, free_phase, (span - freed).max(min) / span);
     }
 }
 
-/// Upper limit of the CPU time for an exec of a small process, in nanoseconds.
+/// Maximum CPU time of an exec by a small process, in nanoseconds.
 const MAX_EXEC_CPU: f64 = 1e6;
-/// Upper limit of freeing a page table, as a multiple of copying it.
+/// Maximum time for freeing a page table, as a multiple of the time for copying it.
 const MAX_FREE_PER_COPY: f64 = 1.5;
-/// Upper limit of the guaranteed remainder of an exec or exit, as a share of it.
-const MIN_EXEC: f64 = 0.5;
+/// Minimum share of an exec or exit that remains, if that is less than the usual exec of a small
+/// process.
+const MIN_EXEC_SHARE: f64 = 0.5;
 
-/// Returns the CPU time of an exec of a small process.
+/// Returns the CPU time of an exec by a small process.
 fn usual_exec(context: Context<'_, '_>) -> f64 {
     context.constants.exec.unwrap_or(MAX_EXEC_CPU).min(MAX_EXEC_CPU)
 }
 
-/// Returns the time to free what took `copied` to copy. The ratio was measured with little memory. Large page tables do not fit into a
-/// cache, so an exec that used more CPU time than predicted takes precedence.
-fn freed_by(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
+/// Returns how long freeing page tables takes that took `copied` nanoseconds to copy. The measured
+/// ratio is for small page tables. Large page tables do not fit into a cache, so if the exec used
+/// more CPU time than this ratio predicts, the recorded time is used.
+fn free_time(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
-    let seen = (exec - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
-    seen.max(copied * constants.free_per_copy.unwrap_or_default())
+    let recorded = (exec - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
+    recorded.max(copied * constants.free_per_copy.unwrap_or_default())
 }

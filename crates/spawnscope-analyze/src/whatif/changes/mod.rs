@@ -1,4 +1,5 @@
-//! The available changes. Each turns a set of launches into adjustments, and returns the launches it applies to.
+//! The available changes. Each adds adjustments for a set of launches, and returns the launches
+//! that it applies to.
 
 mod batch;
 mod images;
@@ -24,15 +25,16 @@ pub use work::overslept;
 pub enum Change {
     /// Removes the launches and their descendants.
     Remove,
-    /// The shell does the work itself: exec, load and run disappear, a fork for `$( )` stays.
+    /// Lets the shell do the work itself: removes exec, load and a part of run; a fork for `$( )`
+    /// stays.
     Builtin,
-    /// Merges this many launches by one parent into one.
+    /// Merges up to this many launches of a program into one.
     Batch(u32),
     /// Creates the launches as with vfork or `posix_spawn`.
     Vfork,
     /// Puts the memory of the parents into huge pages.
     HugePages,
-    /// Keeps the parents as small as at their first launches.
+    /// Keeps the memory of the parents as small as at their first launches.
     SteadyParent,
     /// Removes the shell between the parent and the program.
     NoShell,
@@ -48,7 +50,7 @@ pub enum Change {
     CloseRange,
     /// Lets the parent reap the launches at once.
     ReapNow,
-    /// Lets no process wait until the memory of the launches is freed.
+    /// Ends launches before their memory is freed, so that no process waits for that.
     NoTeardown,
     /// Limits the launch cost to that of a healthy machine.
     QuickLaunch,
@@ -56,11 +58,11 @@ pub enum Change {
     NoScan,
     /// Does the work of the launches in their parents' processes.
     InProcess,
-    /// Starts each program once per parent, and asks that process instead of launching again.
+    /// Starts each program once per parent, and sends the work of further launches to that process.
     Coprocess,
-    /// Lets another program do the work, whose run takes this many thousandths of the time.
+    /// Lets another program do the work. Its run takes this many thousandths of the recorded time.
     Replace(u32),
-    /// Runs launches that followed each other this many at a time.
+    /// Runs up to this many launches at a time that ran one after the other.
     Jobs(u32),
     /// Ends each `sleep` of a polling parent when the child that it waits for ends.
     WakeInTime,
@@ -74,12 +76,12 @@ pub(crate) struct Context<'c, 'a> {
     pub(crate) forest: &'c Forest<'a>,
     pub(crate) timelines: &'c Timelines,
     pub(crate) constants: &'c Constants,
-    /// CPUs of the replay.
+    /// Number of CPUs of the replay.
     pub(crate) cpus: u32,
 }
 
 impl Change {
-    /// Adds the adjustments. Returns the launches that the change applies to.
+    /// Adds the adjustments of the change. Returns the launches that it applies to.
     pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
         let forest = context.forest;
         match self {

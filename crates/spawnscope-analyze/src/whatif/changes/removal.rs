@@ -1,4 +1,4 @@
-//! Launches that are removed: remove, builtin.
+//! Changes that remove launches: remove, builtin.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,14 +12,17 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 use spawnscope_data::statistics::median;
 
+/// Bytes per MiB.
 const MEBIBYTE: f64 = 1_048_576.0;
-/// Minimum number of forks without exec to compute their median.
-const ENOUGH_FORKS: usize = 5;
-/// Share of a program's run that its fork needs when the shell does the work there: something between the start-up of the program, which goes,
-/// and all of it. The spread is that of an even distribution from nothing to all.
+/// Minimum number of forks without exec whose median is used.
+const MIN_FORKS: usize = 5;
+/// Assumed share of a program's run that remains if a fork of the shell does the work. The
+/// program's start-up is saved, so the real share is between zero and one.
 const WORK_SHARE: f64 = 0.5;
+/// Standard deviation of `WORK_SHARE`: that of a uniform distribution between zero and one.
 const WORK_SPREAD: f64 = 0.29;
 
+/// Removes launches, except the recorded command.
 pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = launches.to_vec();
     affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
@@ -27,11 +30,12 @@ pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Ad
     affected
 }
 
-/// Lets the parent, a shell, do the work of the program. The fork for a `$( )` or a pipeline stays, with its setup.
+/// Lets the parent, a shell, do the work of the program. A fork for `$( )` or a pipeline stays,
+/// with its setup.
 pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
-    let bare_end = end_of_bare_forks(forest);
-    let company = with_company(forest, launches);
+    let fork_teardown = teardown_of_forks(forest);
+    let concurrent = concurrent_launches(forest, launches);
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
@@ -39,7 +43,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
             continue;
         }
         affected.push(launch);
-        if !keeps_its_fork(context, launch, company.contains(&launch)) {
+        if !keeps_fork(context, launch, concurrent.contains(&launch)) {
             adjustments.remove(forest, launch);
             continue;
         }
@@ -50,49 +54,51 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
         adjustments.scale(launch, Phase::Run, WORK_SHARE);
         let run = each.phases.get(Phase::Run).unwrap_or_default();
         adjustments.uncertain += WORK_SPREAD * run.0 as f64;
-        let own = each.phases.get(Phase::Teardown).filter(|own| own.0 > 0);
-        let end = bare_end.or_else(|| end_without_exec(context, each));
-        if let Some((own, end)) = own.zip(end) {
-            adjustments.scale(launch, Phase::Teardown, end / own.0 as f64);
+        let recorded = each.phases.get(Phase::Teardown).filter(|teardown| teardown.0 > 0);
+        let teardown = fork_teardown.or_else(|| teardown_without_exec(context, each));
+        if let Some((recorded, teardown)) = recorded.zip(teardown) {
+            adjustments.scale(launch, Phase::Teardown, teardown / recorded.0 as f64);
         }
     }
     affected
 }
 
 /// Returns the median teardown of forks without exec. `None` when there are too few.
-fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
+fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
     let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
     let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));
     let median = median(ends.map(|end| end.0 as f64));
-    median.filter(|_| forks().count() >= ENOUGH_FORKS)
+    median.filter(|_| forks().count() >= MIN_FORKS)
 }
 
-/// Returns the teardown of a launch without an exec, which would have freed the page tables of the parent.
-fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
+/// Returns the teardown that a launch would have without its exec: it would also free the copied
+/// page tables.
+fn teardown_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
-    let tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
-    Some(end + tables)
+    let free_tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
+    Some(end + free_tables)
 }
 
-/// Whether the fork stays. A command that runs alone needs no fork when the shell does the work. A command in a pipeline, or with captured
-/// output (`$( )`), does.
-fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
+/// Whether the fork stays. If the shell does the work, a command needs a fork only in a pipeline or
+/// if its output is captured (`$( )`).
+fn keeps_fork(context: Context<'_, '_>, launch: u32, is_concurrent: bool) -> bool {
     let Context { forest, timelines, .. } = context;
     let at = &forest.launches[launch as usize].instants;
     let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
-    !is_known || has_company || is_captured(forest, timelines, launch)
+    !is_known || is_concurrent || is_captured(forest, timelines, launch)
 }
 
-/// Returns those of `launches` that overlap another launch by the same parent.
-fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
+/// Returns the children of the launches' parents that overlap another child of the same parent.
+fn concurrent_launches(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
     let parents: BTreeSet<usize> = launches
         .iter()
         .filter_map(|launch| forest.parent(*launch as usize))
         .collect();
-    let mut company = HashSet::new();
+    let mut concurrent = HashSet::new();
     for parent in parents {
         let siblings = forest.children(parent);
-        // Siblings are in order of creation, so the latest end so far shows whether an earlier one still runs.
+        // Siblings are in order of creation, so the latest end so far shows whether an earlier
+        // sibling still runs.
         let mut latest = Nanos(0);
         for (position, sibling) in siblings.iter().enumerate() {
             let at = &forest.launches[*sibling].instants;
@@ -101,10 +107,10 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
             let reaped = at.reaped.get().unwrap_or(Nanos(u64::MAX));
             if at.created.get().is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped)
             {
-                company.insert(*sibling as u32);
+                concurrent.insert(*sibling as u32);
             }
             latest = latest.max(reaped);
         }
     }
-    company
+    concurrent
 }

@@ -1,5 +1,5 @@
-//! Changes to programs that only launch another one: shells between a parent and a program, and wrappers (shims) that exec or launch the
-//! real program.
+//! Changes to programs that only launch another program: shells between a parent and a program, and
+//! wrappers (shims) that exec or launch the real program.
 
 use super::Context;
 use crate::launch::{Exec, Launch, base_name};
@@ -10,17 +10,18 @@ use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
 
+/// Removes unnecessary shells between a parent and a program.
 pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
         match needless_shell(forest, launch) {
             Some(Shell::Became(exec)) => {
-                leave_out(launch, exec, adjustments);
+                remove_exec(launch, exec, adjustments);
                 if exec == 0 {
-                    begin_with(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
+                    move_exec(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
                 }
             }
-            Some(Shell::Launched(child)) => leave_out_launcher(forest, launch, child, adjustments),
+            Some(Shell::Launched(child)) => remove_launcher(forest, launch, child, adjustments),
             None => continue,
         }
         affected.push(launch);
@@ -28,23 +29,23 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     affected
 }
 
-/// Removes the execs that only lead to the last one, with all launches between them. A wrapper that launches the program is removed
-/// completely.
+/// Removes the execs that only lead to the last exec, and all launches between them. Removes a
+/// wrapper that launches the program completely.
 pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
-        let begin = chains::begin(forest, timelines, launch);
+        let start = chains::chain_start(forest, timelines, launch);
         if let Some(call) = ScriptCall::of(forest, launch) {
-            leave_out_launcher(forest, launch, call.child, adjustments);
-        } else if begin < last {
-            (begin..last).for_each(|exec| leave_out(launch, exec, adjustments));
-            begin_with(launch, &each.execs, [begin, last], adjustments);
-            adjustments.remove_within(forest, &chains::launched_between(forest, launch, begin, last));
+            remove_launcher(forest, launch, call.child, adjustments);
+        } else if start < last {
+            (start..last).for_each(|exec| remove_exec(launch, exec, adjustments));
+            move_exec(launch, &each.execs, [start, last], adjustments);
+            adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
-            leave_out_launcher(forest, launch, child, adjustments);
+            remove_launcher(forest, launch, child, adjustments);
         } else {
             continue;
         }
@@ -55,30 +56,34 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
 
 /// Whether a process only ran one script.
 fn is_script(launch: &Launch<'_>) -> bool {
-    let of = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
-    matches!(&launch.execs[..], [only] if of(only))
+    let is_script = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
+    matches!(&launch.execs[..], [only] if is_script(only))
 }
 
 /// Removes one of several execs, with the work of its program.
-fn leave_out(launch: u32, exec: usize, adjustments: &mut Adjustments) {
+fn remove_exec(launch: u32, exec: usize, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run] {
         adjustments.scale_piece(launch, phase, exec, 0.0);
     }
 }
 
-/// Moves a later exec to the position of an earlier one. It then frees the memory from before (for the first exec: the memory shared with
-/// the parent) instead of that of the previous program, and takes no longer than the earlier exec did.
-fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
-    let own = execs.get(later).and_then(span);
-    if let (Some(first), Some(own)) = (execs.get(earlier).and_then(span), own.filter(|own| *own > 0.0)) {
-        adjustments.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));
+/// Moves a later exec to the position of an earlier one. It then frees the memory that the earlier
+/// exec freed (for the first exec, the memory shared with the parent) instead of that of a program
+/// in between, and takes no longer than the earlier exec did.
+fn move_exec(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
+    let later_span = execs.get(later).and_then(span);
+    if let (Some(earlier_span), Some(later_span)) =
+        (execs.get(earlier).and_then(span), later_span.filter(|span| *span > 0.0))
+    {
+        adjustments.scale_piece(launch, Phase::Exec, later, (earlier_span / later_span).min(1.0));
     }
 }
 
-/// Merges a launch that only launches another one with that launch: the work of the child remains, in the process of the launcher. What
-/// the parent did to create and set up the launcher it does for the child, whose exec frees the memory shared with that parent: the
-/// launcher may be smaller, and may use vfork.
-fn leave_out_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &mut Adjustments) {
+/// Removes a launcher that only launches one child: the child's work remains, in the launcher's
+/// process. The parent creates and sets up the child as it did the launcher. The child's exec takes
+/// at least as long as the launcher's, because it frees the memory shared with the parent; the
+/// launcher may be smaller than the parent, and may use vfork.
+fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
         adjustments.scale(launch, phase, 0.0);
     }

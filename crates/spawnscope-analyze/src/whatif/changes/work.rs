@@ -1,20 +1,20 @@
-//! Changes to where and when the work of launches is done: in the parent's process, in one long-lived process, several at a time, or by
-//! another program.
+//! Changes to where and when launches do their work: in the parent's process, in one long-lived
+//! process, in parallel, or by another program.
 
 use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{Fixed, StartUps};
 use crate::launch::Launch;
-use crate::patterns::work::working;
+use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// All that a launch costs besides its work.
-const AROUND: [Phase; 7] = [
+/// All phases except the work.
+const PHASES_AROUND_WORK: [Phase; 7] = [
     Phase::Create,
     Phase::Queue,
     Phase::Setup,
@@ -23,9 +23,11 @@ const AROUND: [Phase; 7] = [
     Phase::Teardown,
     Phase::Reap,
 ];
-/// One question and answer through pipes, in nanoseconds: two wake-ups and four system calls.
-const ROUND_TRIP: f64 = 30_000.0;
-/// Uncertainty of running launches side by side, as a share of the saving: caches, disks and locks are not modelled.
+/// Duration of one request and reply through pipes, in nanoseconds: two wake-ups and four system
+/// calls.
+const ROUND_TRIP_NS: f64 = 30_000.0;
+/// Uncertainty of running launches in parallel, as a share of the saving. Caches, disks and locks
+/// are not modelled.
 const SPREAD_OF_JOBS: f64 = 0.2;
 
 fn run_of(launch: &Launch<'_>) -> f64 {
@@ -34,11 +36,11 @@ fn run_of(launch: &Launch<'_>) -> f64 {
 
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
 fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adjustments: &mut Adjustments) {
-    for phase in AROUND {
+    for phase in PHASES_AROUND_WORK {
         adjustments.scale(launch, phase, 0.0);
     }
     adjustments.drop_supervision(launch);
-    let run = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+    let run = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
     let run = run.0 as f64;
     let work = fixed.work_of(&context.forest.launches[launch as usize], run);
     if run > 0.0 {
@@ -67,7 +69,7 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// Starts each program once per parent, and sends the work of its other launches to that process.
+/// Starts each program once per parent, and sends the work of its further launches to that process.
 pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
@@ -82,7 +84,7 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
     for group in groups.into_values().filter(|group| group.len() > 1) {
         let fixed = start_ups.fixed(&group);
         for &launch in &group[1..] {
-            keep_work(context, launch, fixed, ROUND_TRIP, adjustments);
+            keep_work(context, launch, fixed, ROUND_TRIP_NS, adjustments);
         }
         affected.extend(group);
     }
@@ -90,7 +92,7 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
     affected
 }
 
-/// Lets another program do the work, whose run takes this many thousandths of the time.
+/// Lets another program do the work. Its run takes this many thousandths of the recorded time.
 pub(super) fn replace(
     forest: &Forest<'_>,
     launches: &[u32],
@@ -105,8 +107,9 @@ pub(super) fn replace(
     affected
 }
 
-/// Runs launches of a program that one process made one after the other `jobs` at a time. They take as long as the busiest of `jobs` slots, but not less
-/// than their CPU time divided by the CPUs.
+/// Runs launches of a program, which one process made one after the other, `jobs` at a time. They
+/// take as long as the busiest of `jobs` slots, but at least their CPU time divided by the number
+/// of CPUs.
 pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let mut loops: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
@@ -117,38 +120,39 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
         }
     }
     let mut affected = Vec::new();
-    let mut is_below = vec![false; forest.launches.len()];
-    // Parents come before their children. A loop inside a launch that already runs beside others is not changed.
+    let mut is_parallel = vec![false; forest.launches.len()];
+    // Parents come before their children. A loop inside a launch that already runs in parallel is
+    // not changed.
     for ((parent, _), group) in loops {
-        if is_below[parent] {
+        if is_parallel[parent] {
             continue;
         }
-        let serial = one_after_the_other(forest, &group);
+        let serial = serial_launches(forest, &group);
         let spans: Vec<u64> = serial.iter().map(|launch| total_of(forest, *launch)).collect();
-        let all: u64 = spans.iter().sum();
-        if serial.len() < 2 || all == 0 {
+        let total: u64 = spans.iter().sum();
+        if serial.len() < 2 || total == 0 {
             continue;
         }
         let busy: u64 = serial.iter().map(|launch| cpu_below(forest, *launch)).sum();
-        let side_by_side = in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
-        let remains = (side_by_side as f64 / all as f64).min(1.0);
+        let parallel_span = span_in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
+        let remains = (parallel_span as f64 / total as f64).min(1.0);
         for &launch in &serial {
             for step in forest.walk(&[launch as usize]) {
-                is_below[step.index] = true;
+                is_parallel[step.index] = true;
                 Phase::ALL
                     .into_iter()
                     .for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
             }
         }
-        adjustments.uncertain += (all as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
+        adjustments.uncertain += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
         affected.extend(serial);
     }
     affected.sort_unstable();
     affected
 }
 
-/// Returns those of the launches by one process that begin after the one before has ended.
-fn one_after_the_other(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
+/// Returns the launches of one process that start after all earlier ones have ended.
+fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
     let mut latest = Nanos(0);
     let mut serial = Vec::new();
     for &launch in group {
@@ -175,8 +179,8 @@ fn cpu_below(forest: &Forest<'_>, launch: u32) -> u64 {
         .sum()
 }
 
-/// Returns when the last of these spans ends, if each begins in the first free one of `slots`.
-fn in_slots(spans: &[u64], slots: u32) -> u64 {
+/// Returns how long spans of work take if each starts in the first free slot of `slots`.
+fn span_in_slots(spans: &[u64], slots: u32) -> u64 {
     let mut free = vec![0; spans.len().min(slots.max(1) as usize)];
     for span in spans {
         if let Some(first) = free.iter_mut().min() {
@@ -186,11 +190,12 @@ fn in_slots(spans: &[u64], slots: u32) -> u64 {
     free.into_iter().max().unwrap_or_default()
 }
 
-/// A process with more children than this is not searched for the child that it waits for.
+/// Maximum number of children of a process that are searched for the child that it waits for.
 const MAX_SIBLINGS: usize = 5_000;
 
-/// Returns how long a `sleep` continued after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another
-/// sleep follows, so that something else was waited for.
+/// Returns how long a `sleep` continued after the end of the child that its parent polls for.
+/// `None` if no child ended during the sleep, or if another sleep follows, so that the parent
+/// waited for something else.
 #[must_use]
 pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let parent = forest.parent(sleep as usize)?;
@@ -201,9 +206,10 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     if siblings.len() > MAX_SIBLINGS {
         return None;
     }
-    let own = &forest.launches[sleep as usize];
-    let (from, to) = (own.start()?, own.instants.exit.get()?);
-    // If another sleep follows, with at most a program in between that tested the condition, something else was waited for.
+    let launch = &forest.launches[sleep as usize];
+    let (from, to) = (launch.start()?, launch.instants.exit.get()?);
+    // If another sleep follows, with at most one program in between that tested the condition, the
+    // parent waited for something else.
     let follows = match siblings[position + 1..] {
         [next, ..] if is_sleep(&next) => true,
         [test, next, ..] if is_sleep(&next) => {
@@ -221,7 +227,7 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     Some(to.since(last))
 }
 
-/// Ends sleeps when the child that was waited for ends.
+/// Ends sleeps when the child that the parent polls for ends.
 pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {

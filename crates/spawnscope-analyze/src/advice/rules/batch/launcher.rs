@@ -7,22 +7,26 @@ use crate::patterns::shells::Dialect;
 /// A launcher that passes one file at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Launcher {
-    /// `xargs`, with its number of parallel processes, and whether it replaces a placeholder (-I).
+    /// `xargs`.
     Xargs {
+        /// Number of parallel processes (-P).
         parallel: usize,
+        /// Whether it replaces a placeholder (-I).
         replaces: bool,
     },
     Find,
     Shell(Dialect),
 }
 
-/// Returns the launcher that an exec runs. `None` when it is not one, or already passes many files at once.
+/// Returns the launcher that an exec runs. `None` if the program is not a launcher, or already
+/// passes many files at once.
 pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
-    let program = exec.runs();
+    let program = exec.program_name();
     let arguments: Vec<String> = exec.arguments().map(name).collect();
     match program {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),
-        // A command that is not last in the expression is a test: find needs its result for each file.
+        // Only a command at the end of the expression can be batched. Anywhere else it is a test,
+        // whose result find needs for each file.
         b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
         _ => Dialect::of_program(program).map(Launcher::Shell),
     }
@@ -46,7 +50,8 @@ fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
     is_single.then_some(Launcher::Xargs { parallel, replaces })
 }
 
-/// Returns the next option with its value. `None` at the program that xargs launches.
+/// Returns the next option with its value. `None` when the next word is the program that xargs
+/// launches.
 fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
     let word = words.next().filter(|word| word.starts_with('-'))?;
     if word.starts_with("--") {

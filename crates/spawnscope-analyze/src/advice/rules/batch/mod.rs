@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
 use crate::launch::Exec;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -80,8 +80,9 @@ const TAKES_MANY: [&[u8]; 60] = [
 ];
 /// Programs whose last argument is the destination.
 const HAS_DESTINATION: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
-/// Programs that must not get more arguments from xargs or find: their meaning changes, or they only run another program.
-const NOT_TOGETHER: [&[u8]; 34] = [
+/// Programs that must not get more arguments from xargs or find: the arguments would change their
+/// meaning, or are the command line of another program.
+const NOT_BATCHABLE: [&[u8]; 34] = [
     b"[",
     b"ash",
     b"basename",
@@ -119,15 +120,16 @@ const NOT_TOGETHER: [&[u8]; 34] = [
 ];
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "batch";
-/// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
-const MAX_AT_ONCE: usize = 1000;
+/// Maximum batch size. Larger batches would save hardly more, and the command line must not get too
+/// long.
+const MAX_BATCH: usize = 1000;
 /// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
-const BATCHES_EACH: usize = 4;
+const BATCHES_PER_PROCESS: usize = 4;
 const MAX_FINDINGS: usize = 3;
 /// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
 const MIN_DISTINCT: usize = 80;
 
-/// Key of launches that differ only in one argument.
+/// What launches that could be merged have in common, besides their common arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BatchKey<'a> {
     launcher: Launcher,
@@ -136,38 +138,38 @@ struct BatchKey<'a> {
     has_destination: bool,
 }
 
-/// Arguments that merged launches share: all but the varying one.
+/// The arguments that merged launches share: all but the varying argument.
 type Common<'a> = Vec<&'a [u8]>;
 
 /// Launches, each with its file.
 type Files<'a> = Vec<(u32, &'a [u8])>;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for (key, batch) in batches_of(context, parent) {
-            kinds.entry(key).or_default().push(batch);
+            by_kind.entry(key).or_default().push(batch);
         }
     }
-    let groups = kinds.iter().map(|(key, batches)| {
+    let groups = by_kind.iter().map(|(key, batches)| {
         let mut all = batches.concat();
         all.sort_unstable();
         (key, all)
     });
-    largest(context, groups, MAX_FINDINGS)
+    longest_frequent_groups(context, groups, MAX_FINDINGS)
         .into_iter()
-        .map(|(key, all)| finding(context, key, all, &kinds[key]))
+        .map(|(key, all)| finding(context, key, all, &by_kind[key]))
         .collect()
 }
 
 /// Returns the launches that this rule merges.
-pub(super) fn covered(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+pub(super) fn batched_launches(context: &RuleContext<'_, '_>) -> HashSet<u32> {
     let batches = (0..context.forest().launches.len()).flat_map(|parent| batches_of(context, parent));
     let batches = batches.filter(|(_, batch)| batch.len() >= MIN_REPETITIONS);
     batches.flat_map(|(_, batch)| batch).collect()
 }
 
-/// Returns the launches of one process in batches. One launch could replace each batch.
+/// Returns the batches of launches of one process. One launch could replace each batch.
 fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
     let forest = context.forest();
     let children = forest.children(parent);
@@ -176,12 +178,13 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
         return Vec::new();
     }
     let mut alike: BTreeMap<(BatchKey<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
-    // The launcher is read from the first child only. A process can exec between two launches, but launchers of this kind do not.
+    // Only the launcher of the first child is read. These launchers do not exec another program
+    // between two launches.
     let Some(launcher) = forest.launcher(children[0]).and_then(|exec| launcher(exec, cpus)) else {
         return Vec::new();
     };
     for &index in children {
-        if let Some((key, common, varying)) = one_of_many(context, index, launcher) {
+        if let Some((key, common, varying)) = batch_member(context, index, launcher) {
             alike.entry((key, common)).or_default().push((index as u32, varying));
         }
     }
@@ -199,7 +202,7 @@ fn are_files(files: &[(u32, &[u8])]) -> bool {
 }
 
 /// Returns the key, the common arguments and the varying argument of a launch that could be part of a batch.
-fn one_of_many<'a>(
+fn batch_member<'a>(
     context: &RuleContext<'_, 'a>,
     index: usize,
     launcher: Launcher,
@@ -208,8 +211,9 @@ fn one_of_many<'a>(
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
     let is_loop = matches!(launcher, Launcher::Shell(_));
-    // In a loop, only programs of `TAKES_MANY` count. They wait for nothing but the disk, so their waits are not work that would remain.
-    let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
+    // In a loop, only programs of `TAKES_MANY` count. They wait only for the disk, so their waits
+    // do not count as work.
+    let is_small = is_mostly_tax(context, index) || is_loop && is_mostly_tax_by_cpu_time(context, index);
     if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program, exec) {
         return None;
     }
@@ -223,7 +227,7 @@ fn one_of_many<'a>(
         .checked_sub(if has_destination { 2 } else { 1 })
         .filter(|at| *at > 0)?;
     let varying = common.remove(at);
-    // A second file argument: the launch does not belong to a list of files.
+    // A launch with a second file argument does not belong to a list of files.
     let has_other_file = common
         .iter()
         .skip(1)
@@ -242,19 +246,22 @@ fn one_of_many<'a>(
     Some((key, common, varying))
 }
 
+/// Whether a program may get many files from this launcher.
 fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
     match launcher {
         Launcher::Shell(_) => TAKES_MANY.contains(&program) || is_sed_for_each_file(program, exec),
-        Launcher::Xargs { .. } | Launcher::Find => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
+        Launcher::Xargs { .. } | Launcher::Find => !NOT_BATCHABLE.contains(&program) && !program.starts_with(b"python"),
     }
 }
 
-/// Whether this is a sed that edits files in place, or handles them separately. Without these options, several files are one text.
+/// Whether this is a sed that edits files in place, or handles them separately. Without these
+/// options, sed treats several files as one text.
 fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
     let separates = |option: &[u8]| {
         option.starts_with(b"-i") || option.starts_with(b"--in-place") || option == b"-s" || option == b"--separate"
     };
-    // The last argument of `sed -i FILE -e SCRIPT` is no file, and a script that quits would do so at the first file.
+    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at
+    // the first file.
     let quits = |word: &[u8]| word.ends_with(b"q") || word.ends_with(b"Q");
     let words: Vec<&[u8]> = exec.arguments().collect();
     let before_last = words.len().checked_sub(2).map_or(&b""[..], |at| words[at]);
@@ -268,8 +275,10 @@ fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
 /// Returns the number of files per launch.
 fn size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
-        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MAX_AT_ONCE),
-        _ => MAX_AT_ONCE,
+        Launcher::Xargs { parallel, .. } if parallel > 1 => {
+            (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH)
+        }
+        _ => MAX_BATCH,
     }
 }
 
@@ -297,7 +306,8 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         ))
         .predicted_by_all(
             tries.collect(),
-            // The option does not know which files belong together, so it gets the mean number of files of the remaining launches.
+            // The option cannot say which files belong together, so its batch size is the mean
+            // number of files per remaining launch.
             format!("{}={mean}", option("--batch", key.program, key.parent)),
         )
 }

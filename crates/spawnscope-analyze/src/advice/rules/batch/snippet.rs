@@ -1,36 +1,36 @@
-//! The code that passes many files at once to a program.
+//! Formats the command line that passes many files at once to a program.
 
 use super::launcher::Launcher;
 use crate::advice::phrases::{name, quoted, replacement};
 use crate::patterns::shells::Dialect;
 
-/// The parts of a command line with one file.
+/// The parts of a command line that has one file.
 struct Parts {
     program: String,
-    /// Between the program and the file.
+    /// The words between the program and the file.
     options: String,
-    /// After the file.
+    /// The words after the file.
     destination: String,
 }
 
-/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of files per launch where several launches run
-/// in parallel.
+/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of
+/// files per launch if xargs runs several launches in parallel.
 pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: bool, size: usize) -> Vec<String> {
     let parts = Parts::of(argv, has_destination);
-    let together = parts.together();
+    let with_many = parts.with_many_files();
     let (before, after) = match launcher {
-        Launcher::Xargs { parallel, replaces } => of_xargs(&parts, parallel, replaces, size),
+        Launcher::Xargs { parallel, replaces } => xargs_lines(&parts, parallel, replaces, size),
         Launcher::Find => (
-            format!("find ... -exec {} \\;", parts.one("{}")),
-            format!("find ... -exec {together} {{}} +"),
+            format!("find ... -exec {} \\;", parts.with_file("{}")),
+            format!("find ... -exec {with_many} {{}} +"),
         ),
         Launcher::Shell(Dialect::Posix) => (
-            format!("for f in *; do {}; done", parts.one("\"$f\"")),
-            format!("{together} -- *"),
+            format!("for f in *; do {}; done", parts.with_file("\"$f\"")),
+            format!("{with_many} -- *"),
         ),
         Launcher::Shell(_) => (
-            format!("for f in \"${{files[@]}}\"; do {}; done", parts.one("\"$f\"")),
-            format!("{together} -- \"${{files[@]}}\""),
+            format!("for f in \"${{files[@]}}\"; do {}; done", parts.with_file("\"$f\"")),
+            format!("{with_many} -- \"${{files[@]}}\""),
         ),
     };
     let mut fix = vec!["pass many files at once:".to_owned()];
@@ -41,21 +41,21 @@ pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: boo
     fix
 }
 
-fn of_xargs(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (String, String) {
+fn xargs_lines(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (String, String) {
     let (each, file) = if replaces { ("-I{}", "{}") } else { ("-n1", "") };
     let workers = if parallel > 1 {
         format!(" -P{parallel}")
     } else {
         String::new()
     };
-    let at_a_time = if parallel > 1 {
+    let batch_option = if parallel > 1 {
         format!(" -n{size}")
     } else {
         String::new()
     };
     (
-        format!("xargs {each}{workers} {}", parts.one(file)),
-        format!("xargs{at_a_time}{workers} {}", parts.together()),
+        format!("xargs {each}{workers} {}", parts.with_file(file)),
+        format!("xargs{batch_option}{workers} {}", parts.with_many_files()),
     )
 }
 
@@ -63,7 +63,7 @@ impl Parts {
     fn of(argv: &[Vec<u8>], has_destination: bool) -> Parts {
         let file = argv.len().saturating_sub(if has_destination { 2 } else { 1 });
         let words = |words: Option<&[Vec<u8>]>| -> String {
-            // `--` is added again where it is needed.
+            // The caller adds `--` where it is needed.
             let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
             words.map(|word| format!(" {}", quoted(&name(word)))).collect()
         };
@@ -74,7 +74,8 @@ impl Parts {
         }
     }
 
-    fn one(&self, file: &str) -> String {
+    /// Returns the command with this file.
+    fn with_file(&self, file: &str) -> String {
         let Parts {
             program,
             options,
@@ -88,7 +89,8 @@ impl Parts {
         format!("{program}{options}{file}{destination}")
     }
 
-    fn together(&self) -> String {
+    /// Returns the command without the file, to which several files can be appended.
+    fn with_many_files(&self) -> String {
         let Parts {
             program,
             options,

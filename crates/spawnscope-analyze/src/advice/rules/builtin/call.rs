@@ -1,4 +1,4 @@
-//! A call of a small program by a shell, and the shell code that replaces it.
+//! A shell's call of a small program, and the shell code that replaces the call.
 
 use crate::patterns::shells::Dialect;
 
@@ -10,9 +10,9 @@ pub(super) struct Call {
     pub(super) arguments: Vec<String>,
     /// Dialect of the calling shell.
     pub(super) dialect: Dialect,
-    /// A fork of the shell writes its input: `echo "$x" | program`.
+    /// Whether a fork of the shell writes the program's input: `echo "$x" | program`.
     pub(super) is_fed: bool,
-    /// The shell reads its output: `$(program)`.
+    /// Whether the shell reads the program's output: `$(program)`.
     pub(super) is_captured: bool,
 }
 
@@ -23,12 +23,12 @@ impl Call {
     }
 
     /// Returns the program and its arguments, separated by spaces.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn command_line(&self) -> String {
         let words: Vec<&str> = [self.program.as_str()].into_iter().chain(self.words()).collect();
         words.join(" ")
     }
 
-    /// Whether the shell is one of bash, ksh and zsh, which agree on most extensions.
+    /// Whether the shell is bash, ksh or zsh, which agree on most extensions.
     pub(super) fn has_extensions(&self) -> bool {
         self.dialect != Dialect::Posix
     }
@@ -38,12 +38,12 @@ impl Call {
     }
 }
 
-/// The launches that disappear when the shell does the work.
+/// Which launches the replacement saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
-    /// The launch and the forks around it: an expansion needs no process.
+    /// The launch and the forks of the shell around it, since an expansion needs no process.
     Gone,
-    /// The program. A fork for `$( )` or a pipe stays.
+    /// The launch of the program, but not a fork for `$( )` or a pipe.
     Builtin,
     /// All calls but the first, since the result does not change.
     Once,
@@ -58,9 +58,9 @@ pub(super) struct Substitute {
     pub(super) after: String,
     /// The variable that `after` sets, if it is a statement and not a word.
     pub(super) sets: Option<&'static str>,
-    /// The launches that disappear.
+    /// Which launches the replacement saves.
     pub(super) effect: Effect,
-    /// Cases in which the replacement differs. May be empty.
+    /// Cases in which the replacement behaves differently. May be empty.
     pub(super) limits: &'static [&'static str],
 }
 
@@ -94,7 +94,8 @@ impl Substitute {
         })
     }
 
-    /// Adapts the substitute to a call without `$( )`, whose output is printed. Uses printf, since echo would interpret -n.
+    /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,
+    /// since echo would interpret -n.
     pub(super) fn printed(mut self) -> Substitute {
         let Some(inner) = self.before.strip_prefix("$(").and_then(|inner| inner.strip_suffix(')')) else {
             return self;
@@ -109,24 +110,24 @@ impl Substitute {
     }
 }
 
-/// Differences between an expansion and the `$( )` and echo that it replaces.
+/// Differences between an expansion and the `$(echo ...)` that it replaces.
 pub(super) const ECHO_DIFFERS: &str =
     "unlike $(echo), it keeps newlines at the end and what echo interprets (-n, -e; in sh, backslashes)";
 
-pub(super) const OF_BASENAME: &str =
+pub(super) const BASENAME_LIMIT: &str =
     "${p##*/} turns a path that ends with a slash into nothing: remove the slash first with ${p%/}";
-pub(super) const OF_NEWLINES: &str = "newlines at the end of a name are kept, where $( ) removes them";
-pub(super) const OF_VARIABLE: &str =
+pub(super) const NEWLINES_LIMIT: &str = "newlines at the end of a name are kept, where $( ) removes them";
+pub(super) const VARIABLE_LIMIT: &str =
     "for the text of a variable; read files and the output of other programs into a variable first";
 
-/// Whether a text has no characters that are special in regular expressions or in single quotes.
+/// Whether no character of a text is special in regular expressions or in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")
 }
 
 /// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are escaped, since they would anchor the
 /// pattern. Characters without a special meaning in any shell stay unescaped, for readability.
-pub(super) fn in_pattern(text: &str) -> String {
+pub(super) fn escape_pattern(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
         if !character.is_alphanumeric() && !"_-,:@=.+/ ".contains(character) {
@@ -137,14 +138,15 @@ pub(super) fn in_pattern(text: &str) -> String {
     pattern
 }
 
-/// Like `in_pattern`, for `${x/a/b}`, where a slash would end the pattern.
-pub(super) fn in_replaced(text: &str) -> String {
-    in_pattern(text).replace('/', "\\/")
+/// Like `escape_pattern`, for `${x/a/b}`, where a slash would end the pattern.
+pub(super) fn escape_replaced_pattern(text: &str) -> String {
+    escape_pattern(text).replace('/', "\\/")
 }
 
-/// Whether a text is literal after the second slash of `${x/a/b}`. Three kinds of characters are not literal there: bash 5.2 replaces `&`
-/// with the match, `~` becomes the home directory, and some shells remove quotes.
-pub(super) fn is_replacement(text: &str) -> bool {
+/// Whether a text is literal as the replacement in `${x/a/b}`. Some characters are special there:
+/// bash 5.2 replaces `&` with the match, `~` becomes the home directory, and some shells remove
+/// quotes.
+pub(super) fn is_literal_replacement(text: &str) -> bool {
     has_only(text, "_-,:@%=#/+.!^;|*?<> ")
 }
 

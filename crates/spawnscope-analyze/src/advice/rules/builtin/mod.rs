@@ -1,5 +1,6 @@
-//! Small programs that a shell launches although it can do their work itself. `table` has the replacements; `names`, `numbers`, `text` and
-//! `sed` compute those that depend on the recorded arguments. Calls that cannot be replaced reliably are skipped.
+//! Small programs that a shell launches although it can do their work itself. `table` contains the
+//! replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
+//! recorded arguments. Calls that cannot be replaced reliably are skipped.
 
 mod call;
 mod names;
@@ -17,7 +18,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
@@ -30,15 +31,15 @@ use table::TABLE;
 
 /// Maximum number of programs that are reported.
 const MAX_FINDINGS: usize = 5;
-/// Maximum number of forms that are shown per program.
+/// Maximum number of different calls that are shown per program.
 const MAX_FORMS: usize = 4;
-/// Number of characters of a replacement that the title shows.
-const IN_TITLE: RangeInclusive<usize> = 3..=24;
+/// The lengths, in characters, of replacements that the title shows.
+const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
 
 /// A launch that the shell can replace.
 struct Needless {
     launch: u32,
-    /// The launches that disappear with it, itself included.
+    /// The launches that the replacement saves, including `launch`.
     unit: Vec<u32>,
     /// Forks of the shell in `unit`.
     forks: Vec<u32>,
@@ -46,43 +47,44 @@ struct Needless {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
-    for needless in all_needless(context) {
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
+    for needless in find_needless(context) {
         let launch = context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
-        kinds.entry(kind).or_default().push(needless);
+        by_kind.entry(kind).or_default().push(needless);
     }
-    let groups = kinds.iter().map(|(kind, needless)| {
+    let groups = by_kind.iter().map(|(kind, needless)| {
         let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
         launches.sort_unstable();
         (kind, launches)
     });
-    largest(context, groups, MAX_FINDINGS)
+    longest_frequent_groups(context, groups, MAX_FINDINGS)
         .into_iter()
-        .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
+        .filter_map(|(kind, launches)| finding(context, *kind, launches, &by_kind[kind]))
         .collect()
 }
 
-fn all_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless> {
+fn find_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless> {
     (0..context.forest().launches.len()).flat_map(move |parent| {
         let siblings = context.forest().children(parent);
-        (0..siblings.len()).filter_map(move |position| needless(context, siblings, position))
+        (0..siblings.len()).filter_map(move |position| needless_at(context, siblings, position))
     })
 }
 
-/// Returns the shell forks that disappear with the launches that this rule finds.
-pub(super) fn forks_around(context: &RuleContext<'_, '_>) -> HashSet<u32> {
-    all_needless(context).flat_map(|needless| needless.forks).collect()
+/// Returns the shell forks that exist only for launches that this rule finds.
+pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+    find_needless(context).flat_map(|needless| needless.forks).collect()
 }
 
-/// Whether a launch is of a program that this rule replaces in a shell.
-pub(super) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
+/// Whether a shell launched a program that this rule can replace.
+pub(super) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let program = context.launch(index).command.name;
     let is_known = TABLE.binary_search_by_key(&program, |(program, _)| program).is_ok();
     is_known && Dialect::of_parent(context.forest(), index as usize).is_some()
 }
 
-fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
+/// Returns the launch at a position among its siblings if the shell can replace it.
+fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
     let forest = context.forest();
     let index = siblings[position];
     let launch = &forest.launches[index];
@@ -95,7 +97,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
     let dialect = Dialect::of_parent(forest, index)?;
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
     let is_small = if pipeline.is_fed {
-        uses_less_than_its_tax(context, index)
+        is_mostly_tax_by_cpu_time(context, index)
     } else {
         is_mostly_tax(context, index)
     };
@@ -111,7 +113,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
         is_captured: pipeline.is_captured,
     };
     let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
-    // Shells use vfork only for plain commands; for $( ) and pipelines they fork.
+    // Shells use vfork only for plain commands. For $( ) and pipelines they fork.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
     Some(Needless {
         launch: index as u32,
@@ -139,7 +141,7 @@ fn finding(
         name(parent),
         name(program),
         times(all.len()),
-        instead_of(&forms)
+        replacement_text(&forms)
     );
     let finding = Finding::modelled("builtin", title, all)
         .evidence_of(evidence)
@@ -150,7 +152,7 @@ fn finding(
     Some(finding)
 }
 
-/// Returns the forms in which a program was called, the most frequent first.
+/// Returns the different calls of a program and their replacements, the most frequent first.
 fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
     let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
     for each in needless {
@@ -161,10 +163,10 @@ fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
     forms
 }
 
-/// Names the most frequent replacement if it is short and launches nothing: `instead of ${p%/*}`.
-fn instead_of(forms: &[(&Substitute, usize)]) -> String {
+/// Formats the most frequent replacement if it is short and launches nothing: `instead of ${p%/*}`.
+fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
     let form = forms.first().map(|(form, _)| form);
-    match form.filter(|form| form.effect == Effect::Gone && IN_TITLE.contains(&form.after.chars().count())) {
+    match form.filter(|form| form.effect == Effect::Gone && TITLE_LENGTHS.contains(&form.after.chars().count())) {
         Some(form) => format!(
             "instead of {}{}",
             form.after,
@@ -218,17 +220,17 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     lines
 }
 
-/// Returns the changes to replay: launches that disappear, and programs that become builtins.
+/// Returns the changes to replay: the removal of launches, and programs that become builtins.
 fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
     let (mut gone, mut builtin) = (Vec::new(), Vec::new());
-    let mut seen: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
+    let mut first_calls: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
         match each.substitute.effect {
             Effect::Gone => gone.extend(&each.unit),
             Effect::Builtin => builtin.push(each.launch),
             Effect::Once => {
                 let arguments = context.example(&[each.launch]);
-                let is_first = seen.insert((context.forest().parent(each.launch as usize), arguments));
+                let is_first = first_calls.insert((context.forest().parent(each.launch as usize), arguments));
                 gone.extend(each.unit.iter().filter(|_| !is_first));
             }
         }
@@ -240,7 +242,8 @@ fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
         .collect()
 }
 
-/// Looks up the substitute for each known program, called with `words` as its arguments, for `fuzz/`. `flags` encode the context of the call.
+/// For `fuzz/`: looks up the substitute for a call of each program in the table with the arguments
+/// `words`. `flags` encodes the context of the call.
 #[cfg(fuzzing)]
 pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
     let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];

@@ -1,6 +1,6 @@
-//! Parts of paths, and the time.
+//! Replacements for basename with a suffix, and for date.
 
-use super::call::{Call, OF_BASENAME, OF_NEWLINES, Substitute, has_only};
+use super::call::{BASENAME_LIMIT, Call, NEWLINES_LIMIT, Substitute, has_only};
 
 pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     let suffix = match call.words()[..] {
@@ -17,14 +17,18 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         format!("$(basename \"$p\" {suffix})"),
         format!("b=${{p##*/}}; b=${{b%{suffix}}}"),
         "b",
-        &[OF_BASENAME, "basename keeps a name that equals the suffix", OF_NEWLINES],
+        &[
+            BASENAME_LIMIT,
+            "basename keeps a name that equals the suffix",
+            NEWLINES_LIMIT,
+        ],
     )
 }
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {
     let format = call.arguments[0]
         .strip_prefix('+')
-        .filter(|format| is_of_strftime(format))?;
+        .filter(|format| is_strftime_format(format))?;
     Substitute::statement(
         format!("$(date '+{format}')"),
         format!("printf -v t '%({format})T' -1"),
@@ -33,12 +37,14 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
     )
 }
 
-/// Maximum length between `%(` and `)T`: bash's buffer has 128 bytes.
+/// Maximum length of the format between `%(` and `)T`. The expanded text must fit into bash's
+/// buffer of 128 bytes.
 const MAX_FORMAT: usize = 40;
 
-/// Whether strftime, which bash calls, supports the whole format. date has letters and colons that strftime lacks. Characters that the
-/// shell would read as the end of the format or as an escape are excluded.
-fn is_of_strftime(format: &str) -> bool {
+/// Whether strftime, which bash calls, supports the whole format. date supports some letters and
+/// colons that strftime lacks. Characters that the shell would take for the end of the format or
+/// for an escape are excluded.
+fn is_strftime_format(format: &str) -> bool {
     let mut rest = format;
     while let Some((text, conversion)) = rest.split_once('%') {
         let conversion = conversion.trim_start_matches(['-', '_', '0', '^']);

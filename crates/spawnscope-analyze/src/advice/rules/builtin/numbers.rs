@@ -1,4 +1,4 @@
-//! Arithmetic and sequences of numbers.
+//! Replacements for arithmetic and comparisons by expr, and for seq.
 
 use super::call::{Call, Substitute};
 use crate::patterns::shells::Dialect;
@@ -16,7 +16,8 @@ pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
     )
 }
 
-/// Compares numbers if both operands are numbers, and text otherwise. sh cannot compare the order of texts.
+/// Replaces a comparison by expr, which compares numbers if both operands are numbers, and text
+/// otherwise. `None` for the order of texts, which sh cannot compare.
 pub(super) fn comparison(call: &Call) -> Option<Substitute> {
     let [a, operator, b] = call.words()[..] else {
         return None;
@@ -42,9 +43,9 @@ pub(super) fn comparison(call: &Call) -> Option<Substitute> {
     )
 }
 
-/// Replaces a sequence that a loop reads. In a pipeline, another program reads the numbers.
+/// Replaces a sequence of numbers that a loop reads.
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
-    // Only plain numbers: a loop would read 010 as octal.
+    // Other numbers are not replaced: a number such as 010 would be octal in a loop.
     let numbers: Option<Vec<i64>> = call.words().iter().map(|word| word.parse().ok()).collect();
     let (from, step, to) = match numbers?[..] {
         [to] => (1, 1, to),
@@ -52,7 +53,7 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         [from, step, to] => (from, step, to),
         _ => return None,
     };
-    // The loop ends only if a number after the last one exists.
+    // The loop would not end if the number after the last one overflowed.
     if step < 1 || to.checked_add(step).is_none() {
         return None;
     }

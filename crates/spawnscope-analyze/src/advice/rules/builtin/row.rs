@@ -9,25 +9,26 @@ pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may know fewer options
 #[derive(Clone, Copy)]
 pub(super) enum Word {
     Any,
-    /// Anything but an option.
+    /// Any word except an option.
     Operand,
     Is(&'static str),
     OneOf(&'static [&'static str]),
 }
 
-/// The first row of a program that matches a call provides its replacement.
+/// A row of a program's table. The first row that matches a call provides the replacement.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
-    /// The alternative lists of arguments. Empty: any arguments match.
+    /// Alternative lists of arguments. If empty, any arguments match.
     arguments: &'static [&'static [Word]],
-    /// The dialects. Empty: all dialects match.
+    /// The dialects. If empty, all dialects match.
     dialects: &'static [Dialect],
     needs_capture: bool,
     needs_feeder: bool,
     condition: fn(&Call) -> bool,
-    /// Computes the replacement. `None`: `code` has it.
+    /// Computes the replacement. If `None`, the replacement is `code`.
     computed: Option<fn(&Call) -> Option<Substitute>>,
-    /// The code before and after, in which `{program}` stands for the program, and `{call}` for the program and its arguments.
+    /// The replaced code and the new code. `{program}` stands for the program, `{call}` for the
+    /// program and its arguments.
     code: [&'static str; 2],
     /// The variable that the code sets.
     sets: Option<&'static str>,
@@ -36,12 +37,12 @@ pub(super) struct Row {
 }
 
 /// Matches calls with any arguments.
-pub(super) const fn any() -> Row {
-    of(&[])
+pub(super) const fn any_call() -> Row {
+    calls_with(&[])
 }
 
 /// Matches calls with one of these lists of arguments.
-pub(super) const fn of(arguments: &'static [&'static [Word]]) -> Row {
+pub(super) const fn calls_with(arguments: &'static [&'static [Word]]) -> Row {
     Row {
         arguments,
         dialects: &[],
@@ -64,13 +65,13 @@ impl Row {
     }
 
     /// Restricts the row to calls whose output the shell reads.
-    pub(super) const fn captured(mut self) -> Row {
+    pub(super) const fn if_captured(mut self) -> Row {
         self.needs_capture = true;
         self
     }
 
     /// Restricts the row to calls whose input a fork of the shell writes.
-    pub(super) const fn fed(mut self) -> Row {
+    pub(super) const fn if_fed(mut self) -> Row {
         self.needs_feeder = true;
         self
     }
@@ -89,7 +90,7 @@ impl Row {
     }
 
     /// Declares the variable that the new code sets.
-    pub(super) const fn setting(mut self, variable: &'static str) -> Row {
+    pub(super) const fn sets_variable(mut self, variable: &'static str) -> Row {
         self.sets = Some(variable);
         self
     }
@@ -118,9 +119,10 @@ impl Row {
         )
     }
 
-    /// Computes the replacement from the arguments. `None` where the result might differ.
-    pub(super) const fn computed(mut self, by: fn(&Call) -> Option<Substitute>) -> Row {
-        self.computed = Some(by);
+    /// Computes the replacement from the arguments. The function returns `None` if the result might
+    /// differ.
+    pub(super) const fn computed_by(mut self, compute: fn(&Call) -> Option<Substitute>) -> Row {
+        self.computed = Some(compute);
         self
     }
 
@@ -130,11 +132,11 @@ impl Row {
             return computed(call);
         }
         // Arguments may contain `{program}`, so `{call}` is replaced last.
-        let written = |code: &str| {
+        let fill_in = |code: &str| {
             code.replace("{program}", &call.program)
-                .replace("{call}", &call.in_words())
+                .replace("{call}", &call.command_line())
         };
-        let [before, after] = self.code.map(written);
+        let [before, after] = self.code.map(fill_in);
         Some(Substitute {
             before,
             after,
@@ -146,7 +148,7 @@ impl Row {
 
     pub(super) fn matches(&self, call: &Call) -> bool {
         let mut lists = self.arguments.iter();
-        (self.arguments.is_empty() || lists.any(|words| are_matched(words, &call.arguments)))
+        (self.arguments.is_empty() || lists.any(|words| all_match(words, &call.arguments)))
             && (self.dialects.is_empty() || self.dialects.contains(&call.dialect))
             && (call.is_captured || !self.needs_capture)
             && (call.is_fed || !self.needs_feeder)
@@ -154,7 +156,7 @@ impl Row {
     }
 }
 
-fn are_matched(words: &[Word], arguments: &[String]) -> bool {
+fn all_match(words: &[Word], arguments: &[String]) -> bool {
     words.len() == arguments.len()
         && words
             .iter()

@@ -1,6 +1,8 @@
 //! Replaces a sed call with one `s` command on the text of a variable by an expansion.
 
-use super::call::{Call, ECHO_DIFFERS, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
+use super::call::{
+    Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement,
+};
 
 const LIMITS: &[&str] = &["for a variable with one line of text, not for files", ECHO_DIFFERS];
 
@@ -15,15 +17,20 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     }
     let command = Command::parse(script)?;
     let after = command.portable_expansion().or_else(|| {
-        let is_simple = is_literal(command.pattern) && is_replacement(command.with);
+        let is_simple = is_literal(command.pattern) && is_literal_replacement(command.with);
         let slashes = if command.is_global { "//" } else { "/" };
-        (call.has_extensions() && is_simple)
-            .then(|| format!("${{x{slashes}{}/{}}}", in_replaced(command.pattern), command.with))
+        (call.has_extensions() && is_simple).then(|| {
+            format!(
+                "${{x{slashes}{}/{}}}",
+                escape_replaced_pattern(command.pattern),
+                command.with
+            )
+        })
     })?;
     Substitute::expansion(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
 }
 
-/// `s/pattern/with/g`.
+/// The sed command `s/pattern/with/g`.
 struct Command<'s> {
     pattern: &'s str,
     with: &'s str,
@@ -58,7 +65,7 @@ impl<'s> Command<'s> {
         if !self.with.is_empty() {
             return None;
         }
-        // sed removes the longest match.
+        // sed removes the longest match, as `%%` and `##` do.
         let (rest, cut) = if let Some(rest) = pattern.strip_suffix(".*$").or_else(|| pattern.strip_suffix(".*")) {
             (rest, "x%%")
         } else if let Some(rest) = pattern.strip_prefix("^.*").or_else(|| pattern.strip_prefix(".*")) {
@@ -69,6 +76,6 @@ impl<'s> Command<'s> {
             (pattern.strip_prefix('^')?, "x#")
         };
         let star = if cut == "x%%" { "*" } else { "" };
-        is_literal(rest).then(|| format!("${{{cut}{}{star}}}", in_pattern(rest)))
+        is_literal(rest).then(|| format!("${{{cut}{}{star}}}", escape_pattern(rest)))
     }
 }

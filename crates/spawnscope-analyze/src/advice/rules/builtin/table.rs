@@ -1,47 +1,48 @@
 //! The table of replacements: for each small program, the calls that a shell can replace reliably.
 
-use super::call::{Call, ECHO_DIFFERS, OF_BASENAME, OF_NEWLINES, OF_VARIABLE};
+use super::call::{BASENAME_LIMIT, Call, ECHO_DIFFERS, NEWLINES_LIMIT, VARIABLE_LIMIT};
 use super::row::Word::{Any, Is, OneOf, Operand};
-use super::row::{Row, Word, any, of};
+use super::row::{Row, Word, any_call, calls_with};
 use super::{names, numbers, row, sed, text};
 use crate::patterns::shells::Dialect::{self, Bash, Ksh, Posix, Zsh};
 
-/// Rows by program, sorted by program name.
+/// The rows of each program, sorted by program name.
 pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
     (
         b"[",
-        &[any().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)],
+        &[any_call().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)],
     ),
-    (b"arch", &[any().once()]),
+    (b"arch", &[any_call().once()]),
     (b"awk", AWK),
     (b"basename", BASENAME),
     (b"cat", CAT),
-    (b"cut", &[any().captured().computed(text::cut)]),
+    (b"cut", &[any_call().if_captured().computed_by(text::cut)]),
     (b"date", DATE),
     (b"dirname", DIRNAME),
     (b"echo", ECHO),
     (b"expr", EXPR),
-    (b"false", &[of(NONE).same_builtin()]),
+    (b"false", &[calls_with(NONE).same_builtin()]),
     (b"gawk", AWK),
-    (b"getconf", &[any().once()]),
-    (b"grep", &[any().fed().computed(text::grep)]),
+    (b"getconf", &[any_call().once()]),
+    (b"grep", &[any_call().if_fed().computed_by(text::grep)]),
     (b"head", HEAD),
     (b"hostname", HOSTNAME),
     (b"id", ID),
-    (b"kill", &[any().same_builtin()]),
-    (b"logname", &[any().once()]),
+    (b"kill", &[any_call().same_builtin()]),
+    (b"logname", &[any_call().once()]),
     (b"mawk", AWK),
-    (b"nproc", &[any().once()]),
-    (b"printf", &[any().same_builtin()]),
+    (b"nproc", &[any_call().once()]),
+    (b"printf", &[any_call().same_builtin()]),
     (b"pwd", PWD),
-    (b"sed", &[any().captured().computed(sed::sed)]),
-    (b"seq", &[any().captured().computed(numbers::seq)]),
+    (b"sed", &[any_call().if_captured().computed_by(sed::sed)]),
+    (b"seq", &[any_call().if_captured().computed_by(numbers::seq)]),
     (b"sleep", SLEEP),
-    // `[[ ]]` is not suggested: it saves nothing more, treats the right side of `=` as a pattern, and evaluates operands of -eq.
-    (b"test", &[any().same_builtin()]),
+    // `[[ ]]` is not suggested: it saves nothing more than `[ ]`, treats the right side of `=` as a
+    // pattern, and evaluates the operands of -eq.
+    (b"test", &[any_call().same_builtin()]),
     (b"tr", TR),
-    (b"true", &[of(NONE).same_builtin()]),
-    (b"uname", &[any().once()]),
+    (b"true", &[calls_with(NONE).same_builtin()]),
+    (b"uname", &[any_call().once()]),
     (b"wc", WC),
     (b"which", WHICH),
     (b"whoami", WHOAMI),
@@ -51,89 +52,93 @@ const NONE: &[&[Word]] = &[&[]];
 /// The shells that agree on most extensions.
 const EXTENDED: &[Dialect] = &[Bash, Ksh, Zsh];
 
-const OF_DIRNAME: &str = "${p%/*} keeps a name without a slash and turns /name into nothing, where dirname prints . and /; it does not \
+const DIRNAME_LIMIT: &str = "${p%/*} keeps a name without a slash and turns /name into nothing, where dirname prints . and /; it does not \
                           skip a slash at the end, or several in a row; test `case $p in */*)` first if such names occur";
-const OF_USER: &str = "$USER and $HOSTNAME are variables, which the environment or the script can change, and which cron and containers \
+const USER_LIMIT: &str = "$USER and $HOSTNAME are variables, which the environment or the script can change, and which cron and containers \
                        may leave unset";
-const OF_REALTIME: &[&str] =
+const REALTIME_LIMITS: &[&str] =
     &["$EPOCHREALTIME needs bash 5.0, and has microseconds: the last three digits of the nanoseconds are 000"];
-const OF_FIRST_LINE: &str = "read returns only the first line, and exits with status 1 if that has no newline";
-const OF_LETTERS: &str =
+const FIRST_LINE_LIMIT: &str = "read returns only the first line, and exits with status 1 if that has no newline";
+const LETTERS_LIMIT: &str =
     "tr changes only a to z, the shell all letters of its locale, as in émile; LC_ALL=C restricts it to a to z";
-const OF_CASE: &[&str] = &[OF_VARIABLE, OF_LETTERS, ECHO_DIFFERS];
-const OF_CASE_IN_BASH: &[&str] = &["needs bash 4.0", OF_VARIABLE, OF_LETTERS, ECHO_DIFFERS];
-const OF_SMALL: &str = "for small files, since mapfile stores every line, and not for output of another program; it counts a last line \
+const CASE_LIMITS: &[&str] = &[VARIABLE_LIMIT, LETTERS_LIMIT, ECHO_DIFFERS];
+const CASE_IN_BASH_LIMITS: &[&str] = &["needs bash 4.0", VARIABLE_LIMIT, LETTERS_LIMIT, ECHO_DIFFERS];
+const MAPFILE_LIMIT: &str = "for small files, since mapfile stores every line, and not for output of another program; it counts a last line \
                         without a newline; wc also prints the name of a file argument";
-const OF_ECHO: &str = "if echo feeds wc, wc counts one newline more";
+const WC_ECHO_LIMIT: &str = "if echo feeds wc, wc counts one newline more";
 
-const AWK: &[Row] = &[any().captured().computed(text::awk)];
+const AWK: &[Row] = &[any_call().if_captured().computed_by(text::awk)];
 
 const BASENAME: &[Row] = &[
-    of(&[&[Is("--"), Any], &[Operand]]).expansion(["$(basename \"$p\")", "${p##*/}"], &[OF_BASENAME, OF_NEWLINES]),
-    any().computed(names::basename_with_suffix),
+    calls_with(&[&[Is("--"), Any], &[Operand]])
+        .expansion(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
+    any_call().computed_by(names::basename_with_suffix),
 ];
 
 const CAT: &[Row] = &[
-    of(&[&[Operand]])
-        .captured()
+    calls_with(&[&[Operand]])
+        .if_captured()
         .in_shells(EXTENDED)
         .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["for one readable file"]),
-    of(&[&[Operand]]).captured().setting("x").expansion(
+    calls_with(&[&[Operand]]).if_captured().sets_variable("x").expansion(
         ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
         &[
             "only for files of one line; sh has no equivalent for more",
-            OF_FIRST_LINE,
+            FIRST_LINE_LIMIT,
         ],
     ),
 ];
 
 const DATE: &[Row] = &[
-    of(&[&[Is("+%s")]])
+    calls_with(&[&[Is("+%s")]])
         .in_shells(&[Bash])
         .expansion(["$(date '+%s')", "$EPOCHSECONDS"], &["$EPOCHSECONDS needs bash 5.0"]),
-    of(&[&[Is("+%s")]])
+    calls_with(&[&[Is("+%s")]])
         .in_shells(&[Zsh])
         .expansion(["$(date '+%s')", "$EPOCHSECONDS"], &["after `zmodload zsh/datetime`"]),
-    // In some locales the decimal separator is a comma.
-    of(&[&[Is("+%s.%N")]])
+    // In some locales, the decimal separator of $EPOCHREALTIME is a comma.
+    calls_with(&[&[Is("+%s.%N")]])
         .in_shells(&[Bash])
-        .expansion(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], OF_REALTIME),
-    of(&[&[Is("+%s%N")]])
+        .expansion(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], REALTIME_LIMITS),
+    calls_with(&[&[Is("+%s%N")]])
         .in_shells(&[Bash])
-        .expansion(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], OF_REALTIME),
-    of(&[&[Is("+%s%3N")]])
-        .in_shells(&[Bash])
-        .expansion(["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"], OF_REALTIME),
-    of(&[&[Any]]).in_shells(&[Bash]).computed(names::date),
+        .expansion(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS),
+    calls_with(&[&[Is("+%s%3N")]]).in_shells(&[Bash]).expansion(
+        ["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"],
+        REALTIME_LIMITS,
+    ),
+    calls_with(&[&[Any]]).in_shells(&[Bash]).computed_by(names::date),
 ];
 
-const DIRNAME: &[Row] =
-    &[of(&[&[Operand], &[Is("--"), Any]]).expansion(["$(dirname \"$p\")", "${p%/*}"], &[OF_DIRNAME, OF_NEWLINES])];
+const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
+    .expansion(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
 
 const ECHO: &[Row] = &[
-    any().in_shells(&[Bash]).same_builtin(),
-    any().only_if(prints_the_same_everywhere).same_builtin(),
+    any_call().in_shells(&[Bash]).same_builtin(),
+    any_call().only_if(prints_the_same_everywhere).same_builtin(),
 ];
 
 const EXPR: &[Row] = &[
-    of(&[&[Any, OneOf(&["+", "-", "*", "/", "%"]), Any]]).computed(numbers::arithmetic),
-    of(&[&[Any, OneOf(&["<", "<=", ">", ">=", "=", "!="]), Any]]).computed(numbers::comparison),
-    of(&[&[Is("length"), Any]])
+    calls_with(&[&[Any, OneOf(&["+", "-", "*", "/", "%"]), Any]]).computed_by(numbers::arithmetic),
+    calls_with(&[&[Any, OneOf(&["<", "<=", ">", ">=", "=", "!="]), Any]]).computed_by(numbers::comparison),
+    calls_with(&[&[Is("length"), Any]])
         .in_shells(EXTENDED)
         .expansion(["$(expr length \"$s\")", "${#s}"], &[]),
-    of(&[&[Is("length"), Any]]).expansion(
+    calls_with(&[&[Is("length"), Any]]).expansion(
         ["$(expr length \"$s\")", "${#s}"],
         &["sh may count bytes; expr counts characters"],
     ),
-    of(&[&[Is("substr"), Any, Any, Any]]).in_shells(EXTENDED).expansion(
-        ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
-        &["positions start at 0, not at 1", ECHO_DIFFERS],
-    ),
+    calls_with(&[&[Is("substr"), Any, Any, Any]])
+        .in_shells(EXTENDED)
+        .expansion(
+            ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
+            &["positions start at 0, not at 1", ECHO_DIFFERS],
+        ),
     // Without a group, expr prints the length of the match.
-    of(&[&[Any, Is(":"), Any]])
+    calls_with(&[&[Any, Is(":"), Any]])
         .in_shells(&[Bash])
         .only_if(|call| call.arguments[2].contains("\\("))
-        .setting("y")
+        .sets_variable("y")
         .expansion(
             [
                 "$(expr \"$s\" : '\\(regex\\)')",
@@ -147,117 +152,129 @@ const EXPR: &[Row] = &[
 ];
 
 const HEAD: &[Row] = &[
-    of(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
-        .captured()
+    calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
+        .if_captured()
         .in_shells(EXTENDED)
-        .setting("y")
+        .sets_variable("y")
         .expansion(
             ["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""],
-            &[OF_VARIABLE, ECHO_DIFFERS],
+            &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
-    of(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
-        .captured()
+    calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
+        .if_captured()
         .expansion(
             ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
-            &[OF_VARIABLE, "$newline must contain a newline", ECHO_DIFFERS],
+            &[VARIABLE_LIMIT, "$newline must contain a newline", ECHO_DIFFERS],
         ),
-    of(&[&[OneOf(&["-1", "-n1"]), Operand], &[Is("-n"), Is("1"), Operand]])
-        .captured()
-        .setting("x")
-        .expansion(["x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\""], &[OF_FIRST_LINE]),
+    calls_with(&[&[OneOf(&["-1", "-n1"]), Operand], &[Is("-n"), Is("1"), Operand]])
+        .if_captured()
+        .sets_variable("x")
+        .expansion(["x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\""], &[FIRST_LINE_LIMIT]),
 ];
 
 const HOSTNAME: &[Row] = &[
-    of(NONE)
+    calls_with(NONE)
         .in_shells(&[Bash])
-        .expansion(["$(hostname)", "$HOSTNAME"], &[OF_USER]),
-    of(NONE)
+        .expansion(["$(hostname)", "$HOSTNAME"], &[USER_LIMIT]),
+    calls_with(NONE)
         .in_shells(&[Zsh])
-        .expansion(["$(hostname)", "$HOST"], &[OF_USER]),
+        .expansion(["$(hostname)", "$HOST"], &[USER_LIMIT]),
     // An argument would set the host name.
-    any().only_if(has_only_options).once(),
+    any_call().only_if(has_only_options).once(),
 ];
 
 const ID: &[Row] = &[
-    of(&[&[Is("-u")]])
+    calls_with(&[&[Is("-u")]])
         .in_shells(&[Bash, Zsh])
         .expansion(["$(id -u)", "$EUID"], &[]),
-    any().once(),
+    any_call().once(),
 ];
 
 const PWD: &[Row] = &[
-    of(&[&[], &[Is("-L")]]).expansion(
+    calls_with(&[&[], &[Is("-L")]]).expansion(
         ["$(/bin/pwd)", "$PWD"],
         &["/bin/pwd resolves symbolic links; $PWD keeps them"],
     ),
-    of(&[&[Is("-P")]]).builtin(["$(/bin/pwd -P)", "$(pwd -P)"], &[]),
+    calls_with(&[&[Is("-P")]]).builtin(["$(/bin/pwd -P)", "$(pwd -P)"], &[]),
 ];
 
-const SLEEP: &[Row] =
-    &[of(&[&[OneOf(&["0", "0.0", "0s", ".0"])]]).expansion(["sleep 0", ":"], &["sleep 0 also yields the CPU"])];
+const SLEEP: &[Row] = &[
+    calls_with(&[&[OneOf(&["0", "0.0", "0s", ".0"])]]).expansion(["sleep 0", ":"], &["sleep 0 also yields the CPU"])
+];
 
 const LOWER: Word = OneOf(&["a-z", "[a-z]", "[:lower:]"]);
 const UPPER: Word = OneOf(&["A-Z", "[A-Z]", "[:upper:]"]);
-const TO_UPPER: Row = of(&[&[LOWER, UPPER]]).captured();
-const TO_LOWER: Row = of(&[&[UPPER, LOWER]]).captured();
-const THROUGH: &str = "$(echo \"$x\" | {call})";
+const TO_UPPER: Row = calls_with(&[&[LOWER, UPPER]]).if_captured();
+const TO_LOWER: Row = calls_with(&[&[UPPER, LOWER]]).if_captured();
+const ECHO_PIPE: &str = "$(echo \"$x\" | {call})";
 
 const TR: &[Row] = &[
     TO_UPPER
         .in_shells(&[Bash])
-        .expansion([THROUGH, "${x^^}"], OF_CASE_IN_BASH),
+        .expansion([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
     TO_UPPER
         .in_shells(&[Ksh])
-        .setting("y")
-        .expansion([THROUGH, "typeset -u y=$x"], OF_CASE),
-    TO_UPPER.in_shells(&[Zsh]).expansion([THROUGH, "${(U)x}"], OF_CASE),
+        .sets_variable("y")
+        .expansion([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
+    TO_UPPER
+        .in_shells(&[Zsh])
+        .expansion([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
     TO_LOWER
         .in_shells(&[Bash])
-        .expansion([THROUGH, "${x,,}"], OF_CASE_IN_BASH),
+        .expansion([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
     TO_LOWER
         .in_shells(&[Ksh])
-        .setting("y")
-        .expansion([THROUGH, "typeset -l y=$x"], OF_CASE),
-    TO_LOWER.in_shells(&[Zsh]).expansion([THROUGH, "${(L)x}"], OF_CASE),
-    of(&[&[Any, Any]]).captured().in_shells(EXTENDED).computed(text::tr),
+        .sets_variable("y")
+        .expansion([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
+    TO_LOWER
+        .in_shells(&[Zsh])
+        .expansion([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
+    calls_with(&[&[Any, Any]])
+        .if_captured()
+        .in_shells(EXTENDED)
+        .computed_by(text::tr),
 ];
 
 const COUNT_LINES: &str = "mapfile -t lines <\"$f\"; n=${#lines[@]}";
 
 const WC: &[Row] = &[
-    // dash counts bytes in every locale.
-    of(&[&[Is("-m")]])
-        .captured()
-        .fed()
+    // Not in dash, whose ${#x} counts bytes in every locale.
+    calls_with(&[&[Is("-m")]])
+        .if_captured()
+        .if_fed()
         .in_shells(EXTENDED)
-        .expansion(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[OF_ECHO]),
-    of(&[&[Is("-c")]]).captured().fed().expansion(
+        .expansion(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[WC_ECHO_LIMIT]),
+    calls_with(&[&[Is("-c")]]).if_captured().if_fed().expansion(
         ["$(printf %s \"$x\" | wc -c)", "${#x}"],
-        &["${#x} counts characters; it counts bytes only with LC_ALL=C", OF_ECHO],
+        &[
+            "${#x} counts characters; it counts bytes only with LC_ALL=C",
+            WC_ECHO_LIMIT,
+        ],
     ),
-    of(&[&[Is("-l")]])
-        .captured()
+    calls_with(&[&[Is("-l")]])
+        .if_captured()
         .in_shells(&[Bash])
-        .setting("n")
-        .expansion(["n=$(wc -l <\"$f\")", COUNT_LINES], &[OF_SMALL]),
-    of(&[&[Is("-l"), Operand]])
-        .captured()
+        .sets_variable("n")
+        .expansion(["n=$(wc -l <\"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
+    calls_with(&[&[Is("-l"), Operand]])
+        .if_captured()
         .in_shells(&[Bash])
-        .setting("n")
-        .expansion(["n=$(wc -l \"$f\")", COUNT_LINES], &[OF_SMALL]),
+        .sets_variable("n")
+        .expansion(["n=$(wc -l \"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
 ];
 
-const WHICH: &[Row] = &[of(&[&[Operand]]).builtin(
+const WHICH: &[Row] = &[calls_with(&[&[Operand]]).builtin(
     ["which \"$program\"", "command -v \"$program\""],
     &["command -v also finds functions, builtins and aliases"],
 )];
 
 const WHOAMI: &[Row] = &[
-    of(NONE).in_shells(&[Posix]).once(),
-    of(NONE).expansion(["$(whoami)", "$USER"], &[OF_USER]),
+    calls_with(NONE).in_shells(&[Posix]).once(),
+    calls_with(NONE).expansion(["$(whoami)", "$USER"], &[USER_LIMIT]),
 ];
 
-/// Whether every shell prints this the same: shells differ in options and backslashes.
+/// Whether the builtin echo of every shell prints the same. Shells differ in options and
+/// backslashes.
 fn prints_the_same_everywhere(call: &Call) -> bool {
     let has_options = call
         .arguments

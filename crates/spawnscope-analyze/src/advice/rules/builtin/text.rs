@@ -1,29 +1,33 @@
-//! Filters on a text that fits into a variable, where the shell reads the result, as in `$(echo "$x" | tr a b)`.
+//! Replacements for filters whose input is the text of a variable and whose output the shell reads,
+//! as in `$(echo "$x" | tr a b)`.
 
-use super::call::{Call, ECHO_DIFFERS, OF_VARIABLE, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
+use super::call::{
+    Call, ECHO_DIFFERS, Substitute, VARIABLE_LIMIT, escape_pattern, escape_replaced_pattern, is_literal,
+    is_literal_replacement,
+};
 
-const OF_ONE_LINE: &str = "for one line: the program handles each line separately";
-const OF_IFS: &str = "only with the default IFS";
+const ONE_LINE_LIMIT: &str = "for one line: the program handles each line separately";
+const IFS_LIMIT: &str = "only with the default IFS";
 
 /// Replaces or removes characters.
 pub(super) fn tr(call: &Call) -> Option<Substitute> {
     match call.words()[..] {
-        // tr works on bytes: a character of several bytes is not one character.
+        // Only ASCII, since tr works on bytes and the shell on characters.
         ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::expansion(
-            through(&format!("tr -d '{set}'")),
+            filter_text(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
-            &[OF_VARIABLE, ECHO_DIFFERS],
+            &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
-        [from, to] if is_character(from) && is_character(to) && is_replacement(to) => Substitute::expansion(
-            through(&format!("tr '{from}' '{to}'")),
-            format!("${{x//{}/{to}}}", in_replaced(from)),
-            &[OF_VARIABLE, ECHO_DIFFERS],
+        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => Substitute::expansion(
+            filter_text(&format!("tr '{from}' '{to}'")),
+            format!("${{x//{}/{to}}}", escape_replaced_pattern(from)),
+            &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
         _ => None,
     }
 }
 
-/// Whether a set is one character that can be shown in single quotes.
+/// Whether a set is a single ASCII character that needs no escape in single quotes.
 fn is_character(set: &str) -> bool {
     set.len() == 1
         && set
@@ -31,8 +35,8 @@ fn is_character(set: &str) -> bool {
             .all(|each| (each.is_ascii_graphic() || each == ' ') && !"\\'-".contains(each))
 }
 
-/// Formats a filter as it appears in a script.
-fn through(filter: &str) -> String {
+/// Formats a filter on a variable as it appears in a script.
+fn filter_text(filter: &str) -> String {
     format!("$(echo \"$x\" | {filter})")
 }
 
@@ -47,20 +51,21 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     if !(is_character(delimiter) || delimiter == "-") || !(1..=9).contains(&field) {
         return None;
     }
-    let before = through(&format!("cut -d'{delimiter}' -f{field}"));
-    let pattern = in_pattern(delimiter);
+    let before = filter_text(&format!("cut -d'{delimiter}' -f{field}"));
+    let pattern = escape_pattern(delimiter);
     if field == 1 {
         let after = format!("${{x%%{pattern}*}}");
-        return Substitute::expansion(before, after, &[OF_VARIABLE, OF_ONE_LINE, ECHO_DIFFERS]);
+        return Substitute::expansion(before, after, &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS]);
     }
-    // `read` would merge several blanks in a row, and would find nothing in a text without delimiters.
+    // Unlike `cut`, `read` would merge consecutive blanks, and would set nothing for a text without
+    // delimiters.
     let others = format!("; y=${{y#*{pattern}}}").repeat(field - 2);
     let after = format!("y=${{x#*{pattern}}}{others}; y=${{y%%{pattern}*}}");
     let limits: &[&str] = match field {
-        2 => &[OF_VARIABLE, OF_ONE_LINE, ECHO_DIFFERS],
+        2 => &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS],
         _ => &[
-            OF_VARIABLE,
-            OF_ONE_LINE,
+            VARIABLE_LIMIT,
+            ONE_LINE_LIMIT,
             "for a text with fewer fields it returns the last one, where cut prints nothing",
             ECHO_DIFFERS,
         ],
@@ -77,20 +82,25 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     if !(1..=9).contains(&field) {
         return None;
     }
-    let before = through(&format!("awk '{{ print ${field} }}'"));
+    let before = filter_text(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::statement(before, after, "y", &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, ECHO_DIFFERS]);
+        return Substitute::statement(
+            before,
+            after,
+            "y",
+            &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS],
+        );
     }
     Substitute::statement(
         before,
         format!("set -f; set -- $x; set +f; y=${field}"),
         "y",
         &[
-            OF_VARIABLE,
-            OF_ONE_LINE,
-            OF_IFS,
-            "it overwrites $1, $2, ...",
+            VARIABLE_LIMIT,
+            ONE_LINE_LIMIT,
+            IFS_LIMIT,
+            "set overwrites $1, $2, ...",
             ECHO_DIFFERS,
         ],
     )
@@ -115,19 +125,19 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
         return Substitute::expansion(
             before,
             format!("[[ $x == *'{pattern}'* ]]"),
-            &[OF_VARIABLE, ECHO_DIFFERS],
+            &[VARIABLE_LIMIT, ECHO_DIFFERS],
         );
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");
-        return Substitute::expansion(before, after, &[OF_VARIABLE, ECHO_DIFFERS]);
+        return Substitute::expansion(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS]);
     }
-    if call.is_bash() && (options.contains('E') || is_the_same_extended(pattern)) {
+    if call.is_bash() && (options.contains('E') || means_the_same_extended(pattern)) {
         return Substitute::expansion(
             before,
             format!("re='{pattern}'; [[ $x =~ $re ]]"),
             &[
-                OF_VARIABLE,
+                VARIABLE_LIMIT,
                 "for one line: ^, $ and . match against the whole text",
                 ECHO_DIFFERS,
             ],
@@ -136,9 +146,10 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     None
 }
 
-/// Whether a basic regular expression means the same as an extended one: it has no character that is special in only one of them.
-fn is_the_same_extended(pattern: &str) -> bool {
-    let within = pattern.strip_prefix('^').unwrap_or(pattern);
-    let within = within.strip_suffix('$').unwrap_or(within);
-    !within.starts_with('*') && !within.contains(['\\', '+', '?', '{', '}', '(', ')', '|', '^', '$'])
+/// Whether a basic regular expression means the same as an extended one, because it has no
+/// character that is special in only one of the two.
+fn means_the_same_extended(pattern: &str) -> bool {
+    let inner = pattern.strip_prefix('^').unwrap_or(pattern);
+    let inner = inner.strip_suffix('$').unwrap_or(inner);
+    !inner.starts_with('*') && !inner.contains(['\\', '+', '?', '{', '}', '(', ')', '|', '^', '$'])
 }

@@ -1,5 +1,5 @@
-//! Programs that are launched once per item, although one launch handles many items: `git show` and `git log` per file or commit, `docker inspect` per
-//! container, `stat` per file.
+//! Programs that are launched once per item, although one launch can handle many items: `git show`
+//! and `git log` per file or commit, `docker inspect` per container, `stat` per file.
 
 mod table;
 
@@ -9,7 +9,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::batch_option;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::subcommands;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
@@ -18,8 +18,8 @@ use spawnscope_data::event::Nanos;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "per-item";
 const MAX_FINDINGS: usize = 3;
-/// One launch takes at most this many items, so that its command line does not get too long.
-const MAX_AT_ONCE: u32 = 1000;
+/// Maximum number of items per launch. More would make the command line too long.
+const MAX_BATCH: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule `repeats`.
 const MIN_DISTINCT: usize = 50;
 
@@ -28,22 +28,22 @@ type Key<'a> = (&'a [u8], &'a [u8], &'a [u8], &'static str);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
             let launch = &forest.launches[index];
             let [exec] = &launch.execs[..] else { continue };
             let program = launch.command.name;
-            if let Some((fix, subcommand)) = table::at_once(program, exec).filter(|_| !exec.argv_cut) {
+            if let Some((fix, subcommand)) = table::batch_form(program, exec).filter(|_| !exec.argv_cut) {
                 let key = (launch.birth_command.name, program, subcommand, fix);
                 of_parent.entry(key).or_default().push(index as u32);
             }
         }
         let items = of_parent.into_iter().filter(|(_, all)| are_items(context, all));
-        items.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+        items.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
-    longest(context, kinds, MAX_FINDINGS)
+    longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|(key, mut all)| {
             all.sort_unstable();
@@ -82,7 +82,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         time(context.spent_on(&all)),
         time(each)
     );
-    let try_it = batch_option(context, (program, parent), subcommand, &all, MAX_AT_ONCE);
+    let option = batch_option(context, (program, parent), subcommand, &all, MAX_BATCH);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
@@ -92,5 +92,5 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
             "the answers then come together and must be split; items that depend on earlier answers need their own launch; the \
              shortest run is assumed to be all start-up",
         )
-        .predicted_by(Change::Batch(MAX_AT_ONCE), try_it)
+        .predicted_by(Change::Batch(MAX_BATCH), option)
 }

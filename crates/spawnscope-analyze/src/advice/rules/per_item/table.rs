@@ -1,9 +1,9 @@
-//! Programs that are asked about one item at a time, and the form in which one launch answers for all items.
+//! Programs that scripts ask about one item at a time, and how one launch can answer for all items.
 
 use crate::launch::Exec;
 use crate::patterns::subcommands::subcommand_of;
 
-/// A program, a subcommand (empty: any arguments), and how to ask about all items at once.
+/// A program, a subcommand (empty if any arguments match), and how to ask about all items at once.
 type Row = (&'static [u8], &'static [u8], &'static str);
 
 const TABLE: [Row; 57] = [
@@ -142,8 +142,9 @@ const TABLE: [Row; 57] = [
     (b"systemctl", b"show", "systemctl show -p PROPERTIES A B C ..."),
 ];
 
-/// Returns how one launch of this program would answer for all items, and the subcommand if it decides. `None` when it is unknown.
-pub(super) fn at_once<'a>(program: &[u8], exec: &Exec<'a>) -> Option<(&'static str, &'a [u8])> {
+/// Returns how one launch of this program can answer for all items, and the subcommand if that
+/// depends on it. `None` if no row matches.
+pub(super) fn batch_form<'a>(program: &[u8], exec: &Exec<'a>) -> Option<(&'static str, &'a [u8])> {
     let word = subcommand_of(exec)
         .or_else(|| exec.arguments().nth(1))
         .unwrap_or_default();

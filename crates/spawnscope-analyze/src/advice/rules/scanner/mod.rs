@@ -1,5 +1,6 @@
-//! Execs and opens that wait for a permission scanner (fanotify). The fix is a security decision. The advice therefore lists the narrow
-//! exclusions that products document, and never suggests disabling protection.
+//! Execs and opens that wait for a permission scanner (fanotify). The fix is a security decision,
+//! so the advice lists only narrow exclusions that products document, and never suggests disabling
+//! protection.
 
 mod products;
 mod waits;
@@ -11,16 +12,16 @@ use crate::whatif::changes::Change;
 use spawnscope_data::event::{Nanos, ObjectKind};
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
-use waits::{Wait, first_and_later, most_at_once, slowest_files};
+use waits::{Wait, first_and_later_waits, max_concurrent, slowest_files};
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut objects = context.recording.objects.iter();
     if !objects.any(|object| object.kind == ObjectKind::Permission) {
         return Vec::new();
     }
-    let waits = waits::of_launches(context);
+    let waits = waits::scanner_waits(context);
     let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
-    if waited <= context.least_saving() {
+    if waited <= context.min_saving() {
         return Vec::new();
     }
     vec![finding(context, &waits, waited)]
@@ -30,7 +31,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     let mut launches: Vec<u32> = waits.iter().map(|wait| wait.launch).collect();
     launches.sort_unstable();
     launches.dedup();
-    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(context, wait)).collect();
+    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon_name(context, wait)).collect();
     daemons.sort_unstable();
     daemons.dedup();
     let title = format!(
@@ -49,7 +50,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
         .predicted_by(Change::NoScan, "--no-scan")
 }
 
-fn daemon(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
+fn daemon_name(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
     let known = wait.daemon.map(|id| name(context.recording.texts.get(id)));
     known.unwrap_or_else(|| "an unrecorded program".to_owned())
 }
@@ -65,25 +66,25 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
         time(waited),
         time(Nanos(in_exec)),
     )];
-    if let Some((first, later)) = first_and_later(context, waits) {
+    if let Some((first, later)) = first_and_later_waits(context, waits) {
         evidence.push(format!(
             "the first exec of a file waited {}, later ones {}",
             time(first),
             time(later)
         ));
     }
-    evidence.extend(slowest(context, waits));
-    let at_once = most_at_once(waits);
-    if at_once > 1 {
+    evidence.extend(slowest_files_text(context, waits));
+    let concurrent = max_concurrent(waits);
+    if concurrent > 1 {
         evidence.push(format!(
-            "up to {at_once} processes waited at once: a scanner that answers one request at a time makes all of them wait for the slowest"
+            "up to {concurrent} processes waited at once: a scanner that answers one request at a time makes all of them wait for the slowest"
         ));
     }
     evidence
 }
 
 /// Names the files whose execs waited longest. `None` when no wait was inside an exec.
-fn slowest(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<String> {
+fn slowest_files_text(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<String> {
     const MAX_NAMED: usize = 3;
     let files = slowest_files(context, waits);
     let named = files.iter().take(MAX_NAMED).map(|(path, waited, count)| {

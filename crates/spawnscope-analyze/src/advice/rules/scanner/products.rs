@@ -1,6 +1,6 @@
 //! The narrow exclusions that scanners document, by process name. All of them leave protection on for the rest of the machine.
 
-/// Process names, and instructions from their manuals.
+/// For each product: the names of its processes, and instructions from its manual.
 const PRODUCTS: [(&[&str], &[&str]); 3] = [
     (
         &["fapolicyd"],
@@ -33,7 +33,7 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
     ),
 ];
 
-/// Returns the options of the machine owner, for the daemons that were waited for.
+/// Returns the lines of the fix for these daemons: what the owner of the machine can do.
 pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
     let known = PRODUCTS.iter().filter(|(names, _)| is_any_of(daemons, names));
     let mut products: Vec<&str> = known.flat_map(|(_, lines)| lines.iter().copied()).collect();
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_advice_switches_a_product_off() {
-        let every = PRODUCTS.iter().flat_map(|(names, _)| names.iter());
-        let all = fix(&every.map(|name| (*name).to_owned()).collect::<Vec<String>>()).join("\n");
+    fn no_advice_disables_a_product() {
+        let names = PRODUCTS.iter().flat_map(|(names, _)| names.iter());
+        let all = fix(&names.map(|name| (*name).to_owned()).collect::<Vec<String>>()).join("\n");
         for word in [
             "disable",
             "stop ",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_scanner_gets_no_other_products_advice() {
+    fn an_unknown_scanner_gets_general_advice() {
         let fix = fix(&["test-scanner".to_owned()]).join("\n");
         assert!(fix.contains("manual") && !fix.contains("ClamAV"), "{fix}");
     }

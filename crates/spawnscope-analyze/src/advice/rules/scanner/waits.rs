@@ -1,4 +1,5 @@
-//! Waits for a scanner's permission: lists them, compares the first exec of a file with later ones, and counts concurrent waits.
+//! Waits for a scanner's permission: lists them, compares the first exec of a file with its later
+//! execs, and counts concurrent waits.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,12 +14,13 @@ use spawnscope_data::statistics::median;
 /// System call numbers of x86-64: execve, execveat.
 const EXECS: [u16; 2] = [59, 322];
 
+/// One wait of a thread for a scanner's permission.
 pub(super) struct Wait {
     pub(super) launch: u32,
     pub(super) daemon: Option<TextId>,
     pub(super) from: Nanos,
     pub(super) to: Nanos,
-    /// Time off the CPU, without the wake-ups in between.
+    /// Time off the CPU, without the short times on a CPU after wake-ups for other threads.
     waited: Nanos,
     pub(super) in_exec: bool,
 }
@@ -29,21 +31,21 @@ impl Wait {
     }
 }
 
-/// A thread that is on a CPU for less than this between two waits in one call was woken by the answer to another thread, and waits on for its
-/// own: the kernel wakes all waiters at each answer.
-const NO_WORK: Nanos = Nanos(10_000);
+/// Maximum time on a CPU between two parts of one wait. The kernel wakes all waiting threads at
+/// each answer, so a thread often runs for a moment and continues to wait for its own answer.
+const MAX_WAKE_UP: Nanos = Nanos(10_000);
 
-/// Returns all waits, grouped by thread. Parts of one wait are one, and a wait counts only if the daemon answered it.
-pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
+/// Returns all waits, by thread. Parts of one wait are joined.
+pub(super) fn scanner_waits(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     let timelines = context.timelines();
     let mut waits = Vec::new();
     for (thread, each) in (0..).zip(&timelines.threads) {
         let mut current: Option<(Wait, Option<u16>)> = None;
         for slice in timelines.slices(thread).iter() {
             let part = part_of(&slice, each.launch);
-            let goes_on = slice.calls == Some(0) && slice.on_span.is_some_and(|on| on < NO_WORK);
+            let is_continued = slice.calls == Some(0) && slice.on_span.is_some_and(|on| on < MAX_WAKE_UP);
             match (&mut current, part) {
-                (Some((wait, call)), Some(part)) if goes_on && *call == slice.syscall => {
+                (Some((wait, call)), Some(part)) if is_continued && *call == slice.syscall => {
                     wait.waited.0 += part.waited.0;
                     (wait.to, wait.daemon) = (part.to, part.daemon.or(wait.daemon));
                 }
@@ -58,7 +60,8 @@ pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     waits
 }
 
-/// Returns the part of a wait that one slice shows. `None` when it is another wait, or one without an answer at the end.
+/// Returns the wait, or the part of a wait, that one slice shows. `None` if the slice shows another
+/// kind of wait, or a wait that did not end.
 fn part_of(slice: &SliceRow, launch: u32) -> Option<Wait> {
     let ExternalWait::Scanner(daemon) = external_wait_of(slice) else {
         return None;
@@ -74,7 +77,8 @@ fn part_of(slice: &SliceRow, launch: u32) -> Option<Wait> {
     })
 }
 
-/// Returns the files whose execs waited longest: path, waiting time, and number of execs that waited.
+/// Returns the files whose execs waited for a scanner, the longest time first: path, waiting time,
+/// and number of waits.
 pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -> Vec<(&'a [u8], Nanos, u64)> {
     let mut files: HashMap<&[u8], (u64, u64)> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
@@ -94,19 +98,20 @@ pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -
         .collect()
 }
 
-/// Returns the median waits of the first exec and of later execs of a file, over the files that were executed more than once and waited for
-/// at all. A scanner that caches its verdicts does not scan again.
-pub(super) fn first_and_later(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
+/// Returns the median wait of the first execs of files, and of their later execs. Only for files
+/// that were executed more than once and scanned at least once. A scanner that caches its verdicts
+/// does not scan again.
+pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
     let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
         by_launch.entry(wait.launch).or_default().push(wait);
     }
     let mut execs: Vec<(Nanos, &[u8], u64)> = Vec::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
-        let of_launch = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
+        let launch_waits = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
         for exec in &launch.execs {
             if let (Some(enter), Some(returned)) = (exec.enter.get(), exec.returned.get()) {
-                let inside = of_launch
+                let inside = launch_waits
                     .iter()
                     .filter(|wait| wait.from >= enter && wait.to <= returned);
                 execs.push((enter, exec.path(), inside.map(|wait| wait.span().0).sum()));
@@ -129,17 +134,17 @@ pub(super) fn first_and_later(context: &RuleContext<'_, '_>, waits: &[Wait]) -> 
 }
 
 /// Returns the largest number of concurrent waits.
-pub(super) fn most_at_once(waits: &[Wait]) -> usize {
+pub(super) fn max_concurrent(waits: &[Wait]) -> usize {
     let mut ends: Vec<(Nanos, bool)> = waits
         .iter()
         .flat_map(|wait| [(wait.from, true), (wait.to, false)])
         .collect();
     // At the same instant, ends sort before starts.
     ends.sort_unstable();
-    let (mut most, mut now) = (0, 0_usize);
+    let (mut max, mut current) = (0, 0_usize);
     for (_, begins) in ends {
-        now = if begins { now + 1 } else { now.saturating_sub(1) };
-        most = most.max(now);
+        current = if begins { current + 1 } else { current.saturating_sub(1) };
+        max = max.max(current);
     }
-    most
+    max
 }
