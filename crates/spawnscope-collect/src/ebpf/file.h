@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The file behind a descriptor, and its kind. */
+ * Finds the file that a descriptor refers to, and determines its kind. */
 #pragma once
 
 static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)

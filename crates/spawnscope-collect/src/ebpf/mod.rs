@@ -31,7 +31,7 @@ use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::peers::Peers;
-use self::places::Places;
+use self::places::PerCpuOffsets;
 use self::rings::Rings;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
@@ -96,8 +96,8 @@ impl EbpfCollector {
         // Each of these takes some ten milliseconds.
         let (scanner_code, places, usual, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
-            let places = thread::Builder::new().spawn_scoped(scope, Places::find);
-            let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
+            let places = thread::Builder::new().spawn_scoped(scope, PerCpuOffsets::find);
+            let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
             let loaded = load::load(&load::Request {
                 buffer_bytes,
                 settings: &wire_settings,
@@ -132,7 +132,7 @@ impl EbpfCollector {
         let collects_stacks = settings.stacks || settings.sample.is_some();
         let mapping_source = load::mapping_source();
         if collects_stacks && mapping_source == MappingSource::Recorder {
-            missing.push(load::no_mappings());
+            missing.push(load::missing_mappings());
         }
         let unwinder = collects_stacks.then(|| Unwinder::start(mapping_source)).transpose();
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
@@ -355,7 +355,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         node_lines: u32::from(settings.node_lines),
         cpus: possible_cpus()?,
         page_bytes: rustix::param::page_size() as u32,
-        preemptible: u32::from(load::can_lose_cpu()),
+        preemptible: u32::from(load::can_be_preempted()),
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample

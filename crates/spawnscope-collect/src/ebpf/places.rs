@@ -8,7 +8,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Struct, Var};
 
 use super::load::may_use;
-use crate::wire::WirePlaces;
+use crate::wire::WirePerCpuOffsets;
 use spawnscope_data::event::Missing;
 
 const SECTION: &str = ".data..percpu";
@@ -20,17 +20,17 @@ const BOTH: &str = "pcpu_hot";
 
 /// The result of the search.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    pub(super) places: Option<WirePlaces>,
+pub(super) struct PerCpuOffsets {
+    pub(super) places: Option<WirePerCpuOffsets>,
     /// Whether the kernel's types have a name for the count.
     is_named: bool,
 }
 
-impl Places {
+impl PerCpuOffsets {
     /// Searches for the places.
-    pub(super) fn find() -> Places {
+    pub(super) fn find() -> PerCpuOffsets {
         let Some(types) = Btf::from_vmlinux().ok().filter(|_| may_use(RUN_QUEUE)) else {
-            return Places::default();
+            return PerCpuOffsets::default();
         };
         let found = of_types(&types);
         let is_named = found.iter().any(|(name, _)| *name == COUNT || *name == BOTH);
@@ -38,7 +38,7 @@ impl Places {
             let symbols = File::open("/proc/kallsyms").ok()?;
             of_symbols(BufReader::with_capacity(1 << 16, symbols))
         });
-        Places {
+        PerCpuOffsets {
             places: places.filter(|_| knows_run_queue(&types)),
             is_named,
         }
@@ -57,12 +57,12 @@ impl Places {
 }
 
 /// The distances of the variables from the run queue. `found` holds their names with addresses or offsets.
-fn distances(found: &[(&str, i64)]) -> Option<WirePlaces> {
+fn distances(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
     let of = |name| found.iter().find(|(each, _)| *each == name).map(|(_, place)| *place);
     let run_queue = of(RUN_QUEUE)?;
     let [count, current, both] =
         [COUNT, CURRENT, BOTH].map(|name| Some(of(name)? - run_queue).filter(|distance| *distance != 0));
-    Some(WirePlaces {
+    Some(WirePerCpuOffsets {
         preempt_count: both.or(count)?,
         current_task: both.or(current)?,
         are_known: 1,
@@ -98,7 +98,7 @@ fn of_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
 }
 
 /// The base of the addresses does not matter: only their differences are used.
-fn of_symbols(symbols: impl BufRead) -> Option<WirePlaces> {
+fn of_symbols(symbols: impl BufRead) -> Option<WirePerCpuOffsets> {
     let mut found = Vec::new();
     for line in symbols.lines() {
         let line = line.ok()?;
@@ -119,8 +119,8 @@ fn of_symbols(symbols: impl BufRead) -> Option<WirePlaces> {
 mod tests {
     use super::*;
 
-    fn known(preempt_count: i64, current_task: i64) -> Option<WirePlaces> {
-        Some(WirePlaces {
+    fn known(preempt_count: i64, current_task: i64) -> Option<WirePerCpuOffsets> {
+        Some(WirePerCpuOffsets {
             preempt_count,
             current_task,
             are_known: 1,
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn unknown_is_shown_only_without_name_and_place() {
-        let found = |places, is_named| Places { places, is_named };
+        let found = |places, is_named| PerCpuOffsets { places, is_named };
         let keeps_it_with_threads = cfg!(target_arch = "aarch64");
         assert_eq!(found(None, false).missing(true).is_none(), keeps_it_with_threads);
         assert!(found(None, true).missing(false).is_some(), "the kernel hides it");

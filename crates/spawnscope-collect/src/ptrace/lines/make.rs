@@ -73,7 +73,7 @@ fn sees_other_files(process: Pid) -> bool {
 
 /// Whether a value can be what an allocation returns.
 fn is_allocated(address: u64) -> bool {
-    address > MAKE_LINES && address.is_multiple_of(16)
+    address > MAKE_LINE_LIMIT && address.is_multiple_of(16)
 }
 
 impl Make {
@@ -152,7 +152,7 @@ impl Make {
         Some(Position {
             file: self.text(Some(file)),
             target: self.text(name),
-            line: if line < MAKE_LINES { line as u32 } else { 0 },
+            line: if line < MAKE_LINE_LIMIT { line as u32 } else { 0 },
             ..Position::default()
         })
     }
@@ -160,7 +160,7 @@ impl Make {
     /// Adds the text of a recipe's line.
     fn add_recipe_line(&mut self, position: &mut Position, recipe: u64, index: u64) {
         let texts = self.pointer(recipe, MAKE_RECIPE_TEXTS).filter(|texts| *texts != 0);
-        let Some(texts) = texts.filter(|_| index < MAKE_LINES) else {
+        let Some(texts) = texts.filter(|_| index < MAKE_LINE_LIMIT) else {
             return;
         };
         position.index = index as u32;

@@ -36,7 +36,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
         index: 0,
     };
     walk.enter(stack)?;
-    for _ in 0..PERL_CONTEXTS {
+    for _ in 0..PERL_MAX_CONTEXTS {
         if walk.leave_context().is_none() {
             break;
         }
@@ -109,7 +109,7 @@ impl Walk {
             return None;
         }
         let line = self.number(self.statement, PERL_STATEMENT_LINE)?;
-        if frame >= SCRIPT_FRAMES || !(1..PERL_LINES).contains(&line) {
+        if frame >= SCRIPT_FRAMES || !(1..PERL_LINE_LIMIT).contains(&line) {
             return None;
         }
         let file = self.pointer(self.statement, PERL_STATEMENT_FILE)?;
