@@ -33,10 +33,10 @@ static __always_inline enum context context_by_offsets(void)
 {
 	struct task_struct *p = current_task();
 	struct pcpu_hot___counted *hot = NULL;
-	__s64 current_offset = places.current_task, count_offset = places.preempt_count;
+	__s64 current_offset = per_cpu_offsets.current_task, count_offset = per_cpu_offsets.preempt_count;
 	__u64 run_queue, found;
 	__u32 count;
-	if (!places.are_known || !bpf_core_field_exists(p->se.cfs_rq))
+	if (!per_cpu_offsets.are_known || !bpf_core_field_exists(p->se.cfs_rq))
 		return CONTEXT_UNKNOWN;
 	if (bpf_core_type_exists(struct pcpu_hot___counted)) {
 		current_offset += bpf_core_field_offset(hot->current_task);

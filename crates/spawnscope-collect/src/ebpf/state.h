@@ -73,7 +73,7 @@ struct WireShared shared SEC(".data.shared") = {};
 volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
 
 /* Set after loading, for the same reason. */
-volatile struct WirePerCpuOffsets places SEC(".data.places") = {};
+volatile struct WirePerCpuOffsets per_cpu_offsets SEC(".data.offsets") = {};
 
 /* 1 while all programs are attached. Programs are attached and detached one at a time, and a process that only some of them observe
  * would be recorded with gaps. */
