@@ -1,4 +1,4 @@
-//! New processes and threads. The creator's event and the first stop of what it created arrive in any order.
+//! New processes and threads. The creator's event and the first stop of the new process or thread arrive in any order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const CLONE3_FLAGS: usize = 0;
 const CLONE3_STACK: usize = 40;
 
 impl Tracing {
-    /// A thread has created a process or thread.
+    /// Handles the event that a thread has created a process or thread.
     pub(super) fn created(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
         let at = clock::now();
         let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
-            // The creator was killed. If there is a child, it is adopted.
+            // The creator was killed. If there is a child, `adopt_early` starts it.
             return;
         };
         let is_native = self
@@ -59,7 +59,7 @@ impl Tracing {
         }
     }
 
-    /// The line of the script that requested the launch, if it is known now. The new process runs the creator's program.
+    /// Returns the script line that requested the launch, if it is already known. Makes the creator's program that of the new process.
     fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: &mut Process) -> Option<Chain> {
         let parent = self.processes.process(parent)?;
         let creator = Creator {
@@ -124,7 +124,7 @@ impl Tracing {
         launch
     }
 
-    /// A new thread is stopped before its first instruction.
+    /// Handles a new thread, which is stopped before its first instruction.
     pub(super) fn starts(&mut self, tid: Pid) {
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.is_new = false;
@@ -137,7 +137,7 @@ impl Tracing {
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Reports the creation of a process that can run now.
+    /// Reports the creation of a process that will now run.
     fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
         let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
@@ -157,7 +157,7 @@ impl Tracing {
         self.report_launched(launch);
     }
 
-    /// Reports the creation of a process, unless it was reported.
+    /// Reports the creation of a process, unless it was reported before.
     pub(super) fn report_launched(&mut self, launch: LaunchId) {
         let created = self
             .processes
@@ -180,7 +180,7 @@ impl Tracing {
         for (tid, at) in std::mem::take(&mut self.early) {
             let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
             if is_process {
-                // Without its creation, the recording has it as an orphan.
+                // Its creator is unknown, so the recording shows the process as an orphan.
                 self.launched(at, None, Process::new(tid), None, None);
             }
             self.starts(tid);
@@ -188,7 +188,7 @@ impl Tracing {
     }
 }
 
-/// The call that a thread is in, which creates a process or thread. `None` if the thread was killed.
+/// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was killed.
 fn clone_call(creator: Pid) -> Option<CloneCall> {
     let (number, [first, second]) = Registers::of(creator).ok()?.system_call();
     let (flags, stack) = match number {
@@ -212,7 +212,7 @@ fn is_thread_of(creator: Pid, tid: Pid) -> bool {
     Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
 }
 
-/// The process of a thread.
+/// Returns the process of a thread.
 fn group(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
