@@ -124,7 +124,7 @@ fn result(slice: &WireSlice) -> Option<i32> {
 /// Whether the return value shows a timeout, so that a timer interrupt ended the wait.
 fn has_timed_out(slice: &WireSlice) -> bool {
     result(slice).is_some_and(|result| {
-        is_in(slice, SLEEPS) || TIME_IS_OVER.contains(&result) || (result == 0 && is_in(slice, RETURNING_ZERO))
+        is_in(slice, SLEEPS) || TIMEOUT_ERRORS.contains(&result) || (result == 0 && is_in(slice, RETURNING_ZERO))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Reads which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
+//! InputKind which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
 //! documents what is read and why. The results of both must be equal, with one exception: the BPF program counts the files that a dash reads,
 //! in order to know whether a function may come from another file than the script. Here, a function belongs to the script if the script
 //! defines it at that line.
@@ -10,7 +10,7 @@ use spawnscope_data::event::Pid;
 
 use super::memory::Memory;
 use super::script::Script;
-use super::shell::{Reads, Shell};
+use super::shell::{InputKind, Shell};
 use crate::scripts::seen_by;
 use crate::wire::*;
 
@@ -40,7 +40,7 @@ impl Input {
 pub(super) struct Position {
     pub(super) line: u32,
     pub(super) function_line: u32,
-    pub(super) reads: Reads,
+    pub(super) input_kind: InputKind,
     /// The largest line count of the strings being evaluated; 0 if there are none.
     pub(super) string_lines: u32,
     /// The number of lines that were read from the input.
@@ -86,14 +86,14 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Reads the only frame of a shell; returns `None` if it cannot be read.
+/// InputKind the only frame of a shell; returns `None` if it cannot be read.
 pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell) -> Option<Position> {
     let layout = variables.layout;
     let line_address = Variables::address(script, variables.block, layout.line);
     let mut position = Position {
         line: script.memory.number(line_address)?,
         function_line: script.number(layout.function_line)?,
-        reads: Reads::Nothing,
+        input_kind: InputKind::NoFile,
         string_lines: 0,
         read_lines: 0,
         inherits_input: false,
@@ -113,7 +113,7 @@ pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell
     add_names(script, variables, &position);
     script.called.frames = 1;
     script.called.lines[0] = line;
-    if position.function_line != 0 || position.reads == Reads::File {
+    if position.function_line != 0 || position.input_kind == InputKind::File {
         script.called.flags |= SCRIPT_TRUNCATED;
     }
     Some(position)
@@ -139,13 +139,13 @@ fn find_input(script: &mut Script, variables: &Variables<'_>, shell: &Shell, pos
     }
     position.read_lines = input.line;
     position.inherits_input = shell.is_subshell && input.outer == 0 && input.fd <= 0;
-    position.reads = match (input.fd, input.outer) {
-        (..=0, _) => Reads::Nothing,
-        (_, 0) => Reads::Script,
-        _ => Reads::File,
+    position.input_kind = match (input.fd, input.outer) {
+        (..=0, _) => InputKind::NoFile,
+        (_, 0) => InputKind::Script,
+        _ => InputKind::File,
     };
     if position.inherits_input {
-        position.reads = shell.reads;
+        position.input_kind = shell.input_kind;
         position.string_lines = position.string_lines.max(shell.string_lines);
     }
     Some(())
@@ -155,12 +155,12 @@ fn find_input(script: &mut Script, variables: &Variables<'_>, shell: &Shell, pos
 fn line(position: &Position, layout: &WireDash, shell: &Shell) -> u32 {
     let (line, function_line) = (position.line, position.function_line);
     // Busybox counts the lines of the -c string from 0.
-    if layout.own_block != 0 && position.reads == Reads::Nothing {
+    if layout.own_block != 0 && position.input_kind == InputKind::NoFile {
         return 0;
     }
     let is_unknown = match function_line {
         0 => position.string_lines != 0,
-        _ => position.reads == Reads::File || line <= position.string_lines,
+        _ => position.input_kind == InputKind::File || line <= position.string_lines,
     };
     if is_unknown {
         return 0;
@@ -187,13 +187,13 @@ fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position
     let function = function(script, variables, position);
     let own_name = Variables::address(script, variables.block, variables.layout.own_name);
     let command_name = Variables::address(script, variables.block, variables.layout.command_name);
-    let file = match position.reads {
-        Reads::Script => script.memory.pointer(own_name).filter(|name| {
+    let file = match position.input_kind {
+        InputKind::Script => script.memory.pointer(own_name).filter(|name| {
             position.function_line == 0
                 || (position.function_line > 1
                     && defines(script, variables.process, *name, function, position.function_line))
         }),
-        Reads::File if position.function_line == 0 && position.string_lines == 0 => script.memory.pointer(command_name),
+        InputKind::File if position.function_line == 0 && position.string_lines == 0 => script.memory.pointer(command_name),
         _ => None,
     };
     script.add_text_if_known(file, SCRIPT_FILE_BYTES);

@@ -209,7 +209,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
         has_own_line: position.is_pipeline || is_not_read_yet,
         line,
         function_line: position.function_line,
-        reads: position.reads,
+        input_kind: position.input_kind,
         string_lines: position.string_lines,
         bound: if is_within { shell.line } else { 1 },
     };
