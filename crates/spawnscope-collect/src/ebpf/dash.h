@@ -72,7 +72,7 @@ static __always_inline bool add_dash_file(struct script *script, struct WireTask
 	bool certain = !dash->function_line || (dash->function_line > 1 && task->script_files < 2);
 	__u64 name = 0;
 	if (certain && dash->input_kind == DASH_READS_SCRIPT)
-		read_user(&name, sizeof(name), dash_address(script, dash->block, dash->layout.own_name));
+		read_user(&name, sizeof(name), dash_address(script, dash->block, dash->layout.dollar_zero));
 	else if (!dash->function_line && dash->input_kind == DASH_READS_FILE && !dash->string_lines)
 		read_user(&name, sizeof(name), dash_address(script, dash->block, dash->layout.command_name));
 	return add_text(script, name, SCRIPT_FILE_BYTES) || add_nothing(script);
@@ -118,7 +118,7 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	struct dash_state *dash = &script->dash;
 	__u32 line = dash->line, function_line = dash->function_line;
 	/* Busybox counts the lines of the -c string from 0. */
-	if (dash->layout.own_block && dash->input_kind == DASH_READS_NOTHING)
+	if (dash->layout.state_block && dash->input_kind == DASH_READS_NOTHING)
 		return 0;
 	if (function_line ? dash->input_kind == DASH_READS_FILE || line <= dash->string_lines : dash->string_lines)
 		return 0;
@@ -181,7 +181,7 @@ static __always_inline struct script *begin_dash(struct task_struct *p, __u32 nu
 	script->dash.layout = *layout;
 	script->dash.block = script->dash.parameters_block = 0;
 	/* A busybox that runs another applet than ash has no such blocks. */
-	if (layout->own_block && (!read_pointer(script, &script->dash.block, layout->own_block) || !script->dash.block ||
+	if (layout->state_block && (!read_pointer(script, &script->dash.block, layout->state_block) || !script->dash.block ||
 				  !read_pointer(script, &script->dash.parameters_block, layout->parameters_block)))
 		return NULL;
 	return script;

@@ -88,7 +88,7 @@ pub struct WireBash {
 pub const DASH_BLOCK_BYTES: u64 = 1024;
 
 /// Where a dash binary stores its current activity: addresses of its variables in its ELF file, before relocation, or offsets in
-/// the block at `own_block`.
+/// the block at `state_block`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {
@@ -99,7 +99,7 @@ pub struct WireDash {
     /// The variable with the line where the current function begins; it is 0 outside functions.
     pub function_line: u64,
     /// The pointer to $0.
-    pub own_name: u64,
+    pub dollar_zero: u64,
     /// The pointer to the name of the current builtin command, or of the file being sourced.
     pub command_name: u64,
     /// The pointer to the input that commands are read from.
@@ -110,7 +110,7 @@ pub struct WireDash {
     /// at `parameters_block`.
     pub parameters: u64,
     /// The variables that point to the two blocks; 0: there are no blocks.
-    pub own_block: u64,
+    pub state_block: u64,
     pub parameters_block: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8], makefiles: &mut Make
         text,
         directory: directory.as_deref(),
         process: process.map(Pid),
-        is_elsewhere: called.flags & MAKE_IN_OTHER_MOUNTS != 0,
+        is_in_other_mounts: called.flags & MAKE_IN_OTHER_MOUNTS != 0,
     }))
 }
 

@@ -64,8 +64,8 @@ impl<'a> Variables<'a> {
     /// Finds the variables. Returns `None` for a busybox that runs another applet than ash, because it has no such blocks.
     pub(super) fn find(script: &mut Script, process: Pid, layout: &'a WireDash) -> Option<Variables<'a>> {
         let (mut block, mut parameters_block) = (0, 0);
-        if layout.own_block != 0 {
-            block = script.pointer(layout.own_block).filter(|block| *block != 0)?;
+        if layout.state_block != 0 {
+            block = script.pointer(layout.state_block).filter(|block| *block != 0)?;
             parameters_block = script.pointer(layout.parameters_block)?;
         }
         Some(Variables {
@@ -155,7 +155,7 @@ fn find_input(script: &mut Script, variables: &Variables<'_>, shell: &Shell, pos
 fn line(position: &Position, layout: &WireDash, shell: &Shell) -> u32 {
     let (line, function_line) = (position.line, position.function_line);
     // Busybox counts the lines of the -c string from 0.
-    if layout.own_block != 0 && position.input_kind == InputKind::NoFile {
+    if layout.state_block != 0 && position.input_kind == InputKind::NoFile {
         return 0;
     }
     let is_unknown = match function_line {
@@ -185,10 +185,10 @@ fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Optio
 
 fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position) {
     let function = function(script, variables, position);
-    let own_name = Variables::address(script, variables.block, variables.layout.own_name);
+    let dollar_zero = Variables::address(script, variables.block, variables.layout.dollar_zero);
     let command_name = Variables::address(script, variables.block, variables.layout.command_name);
     let file = match position.input_kind {
-        InputKind::Script => script.memory.pointer(own_name).filter(|name| {
+        InputKind::Script => script.memory.pointer(dollar_zero).filter(|name| {
             position.function_line == 0
                 || (position.function_line > 1
                     && defines(script, variables.process, *name, function, position.function_line))

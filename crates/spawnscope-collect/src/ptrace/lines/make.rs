@@ -63,7 +63,7 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
         text: &position.text,
         directory: directory.as_deref(),
         process: Some(thread),
-        is_elsewhere: sees_other_files(thread),
+        is_in_other_mounts: sees_other_files(thread),
     }))
 }
 
