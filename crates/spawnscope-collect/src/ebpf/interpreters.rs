@@ -103,7 +103,7 @@ impl Interpreters {
 /// Opens the file that a process executes, if it is still the reported executable.
 fn open_executable(pid: Pid, reported: &WireExecutable) -> Option<File> {
     let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
-    inode::is(&file, reported.inode, reported.device)?.then_some(file)
+    inode::has_identity(&file, reported.inode, reported.device)?.then_some(file)
 }
 
 fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {

@@ -107,7 +107,10 @@ pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
 impl Request<'_> {
     /// Loads a build. Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
     fn load_build(&self, build: &Aligned<[u8]>) -> Result<Loaded, CollectError> {
-        let mut refusals: Vec<Refusal> = pretended_refusals().iter().map(|name| Refusal::pretended(name)).collect();
+        let mut refusals: Vec<Refusal> = pretended_refusals()
+            .iter()
+            .map(|name| Refusal::pretended(name))
+            .collect();
         loop {
             let chosen = parts::choose(&refusals)?;
             refusal::take_messages();

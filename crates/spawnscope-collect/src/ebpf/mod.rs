@@ -99,7 +99,8 @@ impl EbpfCollector {
         let (scanner_code, per_cpu_offsets, likely_interpreters, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
             let per_cpu_offsets = thread::Builder::new().spawn_scoped(scope, PerCpuOffsets::find);
-            let likely_interpreters = thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
+            let likely_interpreters =
+                thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
             let loaded = load::load(&load::Request {
                 buffer_bytes,
                 settings: &wire_settings,
@@ -109,7 +110,12 @@ impl EbpfCollector {
             let per_cpu_offsets = per_cpu_offsets.map_err(|error| no_thread(&error))?;
             let likely_interpreters = likely_interpreters.map_err(|error| no_thread(&error))?;
             let (scanner_code, per_cpu_offsets) = (scanner_code.join().ok().flatten(), per_cpu_offsets.join());
-            Ok((scanner_code, per_cpu_offsets.unwrap_or_default(), likely_interpreters.join(), loaded?))
+            Ok((
+                scanner_code,
+                per_cpu_offsets.unwrap_or_default(),
+                likely_interpreters.join(),
+                loaded?,
+            ))
         })?;
         let Loaded {
             object,

@@ -58,7 +58,12 @@ impl PerCpuOffsets {
 
 /// Returns the offsets of the variables from the run queue. `found` contains their names, with addresses or with offsets in a section.
 fn distances(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
-    let address = |name| found.iter().find(|(each, _)| *each == name).map(|(_, address)| *address);
+    let address = |name| {
+        found
+            .iter()
+            .find(|(each, _)| *each == name)
+            .map(|(_, address)| *address)
+    };
     let run_queue = address(RUN_QUEUE)?;
     let [count, current, both] =
         [COUNT, CURRENT, BOTH].map(|name| Some(address(name)? - run_queue).filter(|distance| *distance != 0));

@@ -48,7 +48,7 @@ impl Followed {
         self.report(at, launch, TaskId(launch.0), gone);
     }
 
-    pub(super) fn exited(&mut self, at: Nanos, pid: Pid, tid: Pid) {
+    pub(super) fn handle_exit(&mut self, at: Nanos, pid: Pid, tid: Pid) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };

@@ -90,16 +90,16 @@ impl Followed {
         }
         self.adopt(pid, tid);
         match kind {
-            Kind::Forked { pid: child, tid: new } => self.forked(at, (pid, tid), child, new),
-            Kind::Executed { name } => self.executed(at, pid, tid, Image::new(name, details)),
-            Kind::Mapped { file, protection, name } => self.mapped(at, pid, tid, (file, protection, &name)),
-            Kind::Got => self.got(at, tid),
+            Kind::Forked { pid: child, tid: new } => self.handle_fork(at, (pid, tid), child, new),
+            Kind::Executed { name } => self.handle_exec(at, pid, tid, Image::new(name, details)),
+            Kind::Mapped { file, protection, name } => self.handle_mapping(at, pid, tid, (file, protection, &name)),
+            Kind::Got => self.handle_switch_in(at, tid),
             Kind::Left { is_preempted } => {
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.cpu.left(at, is_preempted);
                 }
             }
-            Kind::Exited => self.exited(at, pid, tid),
+            Kind::Exited => self.handle_exit(at, pid, tid),
             Kind::Lost(_) => {}
         }
     }
@@ -154,7 +154,7 @@ impl Followed {
         }
     }
 
-    fn forked(&mut self, at: Nanos, creator: (Pid, Pid), child: Pid, tid: Pid) {
+    fn handle_fork(&mut self, at: Nanos, creator: (Pid, Pid), child: Pid, tid: Pid) {
         let (Some(process), Some(thread)) = (self.processes.get(&creator.0), self.threads.get(&creator.1)) else {
             return;
         };
@@ -185,7 +185,7 @@ impl Followed {
         self.report(at, LaunchId(id), TaskId(id), EventKind::Launched(launched));
     }
 
-    fn got(&mut self, at: Nanos, tid: Pid) {
+    fn handle_switch_in(&mut self, at: Nanos, tid: Pid) {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };

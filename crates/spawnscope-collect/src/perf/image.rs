@@ -37,7 +37,9 @@ struct Mapped {
 pub(super) enum Step {
     Nothing,
     /// The exec is about to return to user space. `has_loader`: a dynamic loader will run first.
-    Returns { has_loader: bool },
+    Returns {
+        has_loader: bool,
+    },
     /// The loader is done.
     Loaded,
 }

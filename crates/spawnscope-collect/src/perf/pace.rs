@@ -82,7 +82,10 @@ mod tests {
         assert!(!pace.note_round(at(300), MAX_EXECS / 2, 0.1), "half as many");
         assert!(pace.note_round(at(450), MAX_EXECS / 2 - 1, 0.1));
         assert_eq!(pace.sleep(), None);
-        assert!(!Pace::new(false).note_round(at(150), 1000, 0.1), "stacks are not copied");
+        assert!(
+            !Pace::new(false).note_round(at(150), 1000, 0.1),
+            "stacks are not copied"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::on_cpu::OnCpu;
 
 impl Followed {
     /// Handles the exec of a process. If the process had several threads, only the thread that called exec remains, as its first thread.
-    pub(super) fn executed(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
+    pub(super) fn handle_exec(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
         self.report_image(at, pid, Loader::Unknown);
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -38,7 +38,13 @@ impl Followed {
         });
     }
 
-    pub(super) fn mapped(&mut self, at: Nanos, pid: Pid, tid: Pid, (file, protection, name): (File, u32, &[u8])) {
+    pub(super) fn handle_mapping(
+        &mut self,
+        at: Nanos,
+        pid: Pid,
+        tid: Pid,
+        (file, protection, name): (File, u32, &[u8]),
+    ) {
         let Some(image) = self.processes.get_mut(&pid).and_then(|process| process.image.as_mut()) else {
             return;
         };

@@ -21,7 +21,7 @@ const CLONE3_STACK: usize = 40;
 
 impl Tracing {
     /// Handles the event that a thread has created a process or thread.
-    pub(super) fn created(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
+    pub(super) fn handle_creation(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
         let at = clock::now();
         let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
             // The creator was killed. If there is a child, `adopt_early` starts it.
@@ -37,7 +37,7 @@ impl Tracing {
             None => how == Creation::Clone && is_thread_of(creator, child),
         };
         if is_thread {
-            self.thread_started(at, creator, child);
+            self.add_thread(at, creator, child);
         } else {
             let mut process = Process {
                 is_native,
@@ -48,14 +48,14 @@ impl Tracing {
                 self.waits.on_launch(pid, creator, child, is_spawn);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
-            let entered = self.launchers.launches(creator);
-            let launch = self.launched(at, Some((parent.launch, parent.task)), process, call, entered);
+            let entered = self.launchers.on_launch(creator);
+            let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, entered);
             if let Some(chain) = chain {
                 self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
             }
         }
         if self.early.remove(&child).is_some() {
-            self.starts(child);
+            self.handle_start(child);
         }
     }
 
@@ -74,7 +74,7 @@ impl Tracing {
         chain
     }
 
-    fn thread_started(&mut self, at: Nanos, creator: Pid, tid: Pid) {
+    fn add_thread(&mut self, at: Nanos, creator: Pid, tid: Pid) {
         let Some(parent) = self.processes.thread(creator) else {
             return;
         };
@@ -88,7 +88,7 @@ impl Tracing {
         self.report(at, parent.launch, task, started);
     }
 
-    fn launched(
+    fn add_launch(
         &mut self,
         at: Nanos,
         parent: Option<(LaunchId, TaskId)>,
@@ -125,20 +125,20 @@ impl Tracing {
     }
 
     /// Handles a new thread, which is stopped before its first instruction.
-    pub(super) fn starts(&mut self, tid: Pid) {
+    pub(super) fn handle_start(&mut self, tid: Pid) {
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.is_new = false;
         }
         if let Some(thread) = self.processes.thread(tid)
             && thread.task == TaskId(thread.launch.0)
         {
-            self.process_starts(tid, thread.launch);
+            self.report_start(tid, thread.launch);
         }
         self.resume(tid, Stop::Interrupted);
     }
 
     /// Reports the creation of a process that will now run.
-    fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
+    fn report_start(&mut self, pid: Pid, launch: LaunchId) {
         let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
             return;
@@ -181,9 +181,9 @@ impl Tracing {
             let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
             if is_process {
                 // Its creator is unknown, so the recording shows the process as an orphan.
-                self.launched(at, None, Process::new(tid), None, None);
+                self.add_launch(at, None, Process::new(tid), None, None);
             }
-            self.starts(tid);
+            self.handle_start(tid);
         }
     }
 }

@@ -72,14 +72,14 @@ impl Launchers {
     }
 
     /// Call when a thread has created a process. Returns when the thread entered the call, if its calls were traced at that time.
-    pub(super) fn launches(&mut self, thread: Pid) -> Option<Nanos> {
+    pub(super) fn on_launch(&mut self, thread: Pid) -> Option<Nanos> {
         let entered = self.threads.get(&thread).and_then(|calls| calls.current);
         self.watch_for(thread, STOPS);
         entered.map(|call| call.entered)
     }
 
     /// Call when a thread is stopped. If it leaves a call, returns the call and its result.
-    fn stops(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
+    fn on_stop(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
         let calls = self.threads.get_mut(&thread)?;
         calls.stops_left = calls.stops_left.saturating_sub(1);
         let has_stops_left = calls.stops_left > 0;
@@ -105,23 +105,23 @@ impl Launchers {
 
 impl Tracing {
     /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.
-    pub(super) fn launcher_call(&mut self, tid: Pid, thread: Thread) {
+    pub(super) fn handle_launcher_call(&mut self, tid: Pid, thread: Thread) {
         if !self.launchers.is_watched(tid) {
             return;
         }
-        let is_native = self.processes.of(tid).is_some_and(|process| process.is_native);
+        let is_native = self.processes.process_of(tid).is_some_and(|process| process.is_native);
         if !is_native {
             return self.launchers.forget(tid);
         }
         let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
         let at = clock::now();
-        if let Some((call, result)) = self.launchers.stops(tid, stop, at) {
-            self.leaves_wait(tid, thread, call, result, at);
+        if let Some((call, result)) = self.launchers.on_stop(tid, stop, at) {
+            self.report_wait(tid, thread, call, result, at);
         }
     }
 
     /// Reports how long a call waited for children, and the child that it has reaped.
-    fn leaves_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
+    fn report_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
         let reaped = match call.number {
             libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),
             libc::SYS_waitid if result == 0 && call.arguments[3] & libc::WNOWAIT as u64 == 0 => {
@@ -165,12 +165,12 @@ mod tests {
     fn the_entry_of_the_call_that_launches_is_known() {
         let mut launchers = Launchers::new(true);
         launchers.watch(THREAD);
-        assert_eq!(launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(10)), None);
-        assert!(launchers.stops(THREAD, CallStop::Leaves(1), Nanos(20)).is_some());
-        assert_eq!(launchers.launches(THREAD), None, "between two calls");
-        launchers.stops(THREAD, enters(libc::SYS_clone), Nanos(30));
-        assert_eq!(launchers.launches(THREAD), Some(Nanos(30)));
-        assert_eq!(launchers.launches(Pid(8)), None);
+        assert_eq!(launchers.on_stop(THREAD, enters(libc::SYS_getpid), Nanos(10)), None);
+        assert!(launchers.on_stop(THREAD, CallStop::Leaves(1), Nanos(20)).is_some());
+        assert_eq!(launchers.on_launch(THREAD), None, "between two calls");
+        launchers.on_stop(THREAD, enters(libc::SYS_clone), Nanos(30));
+        assert_eq!(launchers.on_launch(THREAD), Some(Nanos(30)));
+        assert_eq!(launchers.on_launch(Pid(8)), None);
     }
 
     #[test]
@@ -179,11 +179,11 @@ mod tests {
         launchers.watch(THREAD);
         for _ in 0..FIRST_STOPS / 2 {
             assert!(launchers.is_watched(THREAD));
-            launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(1));
-            launchers.stops(THREAD, CallStop::Leaves(1), Nanos(2));
+            launchers.on_stop(THREAD, enters(libc::SYS_getpid), Nanos(1));
+            launchers.on_stop(THREAD, CallStop::Leaves(1), Nanos(2));
         }
         assert!(!launchers.is_watched(THREAD));
-        launchers.launches(THREAD);
+        launchers.on_launch(THREAD);
         assert!(launchers.is_watched(THREAD), "the thread launches again");
     }
 

@@ -182,7 +182,7 @@ impl Processes {
     }
 
     /// Returns the process of a thread.
-    pub(super) fn of(&mut self, tid: Pid) -> Option<&mut Process> {
+    pub(super) fn process_of(&mut self, tid: Pid) -> Option<&mut Process> {
         let launch = self.threads.get(&tid)?.launch;
         self.processes.get_mut(&launch)
     }

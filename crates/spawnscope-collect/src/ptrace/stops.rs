@@ -12,7 +12,7 @@ use super::tracing::Tracing;
 
 impl Tracing {
     /// Handles the stop of a thread. The thread continues before this returns, unless its creation has not been reported yet.
-    pub(super) fn stopped(&mut self, tid: Pid, stop: Stop) {
+    pub(super) fn handle_stop(&mut self, tid: Pid, stop: Stop) {
         let Some(thread) = self.processes.thread(tid) else {
             match stop {
                 // This is a new thread, whose creation has not been reported yet.
@@ -21,26 +21,28 @@ impl Tracing {
             }
             return;
         };
-        if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid)
+        if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
             process.first_run = first_stop.first_run(tid, stop == Stop::SystemCall);
         }
         match stop {
-            Stop::Interrupted if thread.is_new => return self.starts(tid),
-            Stop::Created { how, child } => self.created(tid, how, child),
-            Stop::Exec { .. } => return self.executed(tid),
-            Stop::Exiting(Some(status)) => self.exiting(tid, thread, status),
-            Stop::Signal(signal) if self.has_loaded(tid, thread, signal) => return self.resume(tid, Stop::Interrupted),
-            Stop::Signal(libc::SIGCHLD) => self.child_ended(tid, thread),
-            Stop::SystemCall => return self.system_call(tid, thread),
+            Stop::Interrupted if thread.is_new => return self.handle_start(tid),
+            Stop::Created { how, child } => self.handle_creation(tid, how, child),
+            Stop::Exec { .. } => return self.handle_exec(tid),
+            Stop::Exiting(Some(status)) => self.handle_exit(tid, thread, status),
+            Stop::Signal(signal) if self.handle_load_end(tid, thread, signal) => {
+                return self.resume(tid, Stop::Interrupted);
+            }
+            Stop::Signal(libc::SIGCHLD) => self.handle_child_end(tid, thread),
+            Stop::SystemCall => return self.handle_system_call(tid, thread),
             _ => {}
         }
         self.resume(tid, stop);
     }
 
     /// Handles a process that has executed a program and is stopped before the program's first instruction.
-    fn executed(&mut self, pid: Pid) {
+    fn handle_exec(&mut self, pid: Pid) {
         let at = clock::now();
         let Some(thread) = self.processes.thread(pid) else {
             return self.resume(pid, Stop::Interrupted);
@@ -139,7 +141,7 @@ impl Tracing {
 
     /// Handles the signal of the detour, which means that the program begins. Returns whether the signal is that of the detour; if so, it must
     /// not be delivered.
-    fn has_loaded(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
+    fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
@@ -171,7 +173,7 @@ impl Tracing {
     }
 
     /// Handles a thread that is about to end with this status.
-    fn exiting(&mut self, tid: Pid, thread: Thread, status: i32) {
+    fn handle_exit(&mut self, tid: Pid, thread: Thread, status: i32) {
         let at = clock::now();
         // The process may be killed before it starts.
         self.report_launched(thread.launch);
@@ -208,7 +210,7 @@ impl Tracing {
     }
 
     /// Handles the end of a thread and, if it was the first thread, of its process.
-    pub(super) fn ended(&mut self, tid: Pid, status: i32) {
+    pub(super) fn handle_end(&mut self, tid: Pid, status: i32) {
         let at = clock::now();
         self.early.remove(&tid);
         if let Some(thread) = self.processes.thread(tid) {

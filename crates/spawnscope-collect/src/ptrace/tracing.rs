@@ -135,8 +135,8 @@ impl Tracing {
             };
             let is_idle = event.is_none() && !self.wait();
             match event {
-                Some(Traced::Stopped(thread, stop)) => self.stopped(thread, stop),
-                Some(Traced::Ended(thread, status)) => self.ended(thread, status),
+                Some(Traced::Stopped(thread, stop)) => self.handle_stop(thread, stop),
+                Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
             }
             for (launch, ended) in self.untraced.ended() {
@@ -213,7 +213,7 @@ impl Tracing {
         }
         let traces_calls = self
             .processes
-            .of(thread)
+            .process_of(thread)
             .is_some_and(|process| process.makes_visible_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparently() {

@@ -261,7 +261,7 @@ enum Doing {
 
 impl Tracing {
     /// Handles a thread that is stopped because a child of its process has ended.
-    pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+    pub(super) fn handle_child_end(&mut self, tid: Pid, thread: Thread) {
         if self.launchers.is_watched(tid) {
             // Its system calls are traced, so the call that reaps the child will be observed.
             return;

@@ -47,7 +47,7 @@ fn find_at(path: &Path, id: &FileId) -> Option<File> {
         .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
         .open(path)
         .ok()?;
-    let is_expected = || Some(inode::is(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
+    let is_expected = || Some(inode::has_identity(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
     is_expected()?.then_some(handle)
 }
 

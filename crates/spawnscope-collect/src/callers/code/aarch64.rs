@@ -77,7 +77,10 @@ mod tests {
         ];
         let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
         // The first three are slots of the global offset table with the addresses of exported variables, the last is the variable.
-        assert_eq!(variables_read(&bytes, 0x4a574), [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]);
+        assert_eq!(
+            variables_read(&bytes, 0x4a574),
+            [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]
+        );
     }
 
     #[test]

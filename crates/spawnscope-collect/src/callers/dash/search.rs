@@ -38,7 +38,10 @@ impl<Location: Copy + PartialEq> Candidates<Location> {
     fn keep(&mut self, fitting: impl Iterator<Item = Location>) {
         let fitting: Vec<Location> = fitting.collect();
         self.0 = Some(match self.0.take() {
-            Some(before) => before.into_iter().filter(|location| fitting.contains(location)).collect(),
+            Some(before) => before
+                .into_iter()
+                .filter(|location| fitting.contains(location))
+                .collect(),
             None => fitting,
         });
     }
@@ -80,7 +83,11 @@ impl Variable {
     /// Returns the variable's address or, if it has none, its offset in this block.
     fn location(&self, block: Option<u64>) -> Option<u64> {
         self.direct.only().or_else(|| {
-            let within = self.in_block.all().iter().filter(|location| Some(location.holder) == block);
+            let within = self
+                .in_block
+                .all()
+                .iter()
+                .filter(|location| Some(location.holder) == block);
             let offsets: Vec<u64> = within.map(|location| location.offset).collect();
             Candidates(Some(offsets)).only()
         })
@@ -118,9 +125,16 @@ impl<'a> Search<'a> {
     pub(super) fn narrow(&mut self, memory: &Memory, stop: Stop) {
         let holders: Vec<u64> = memory.holders().collect();
         self.narrow_lines(memory, stop, &holders);
-        let own: Vec<u64> = self.line.in_block.all().iter().map(|location| location.holder).collect();
-        self.dollar_zero
-            .keep(memory, &own, DASH_BLOCK_BYTES, |name| memory.contains(name, self.script));
+        let own: Vec<u64> = self
+            .line
+            .in_block
+            .all()
+            .iter()
+            .map(|location| location.holder)
+            .collect();
+        self.dollar_zero.keep(memory, &own, DASH_BLOCK_BYTES, |name| {
+            memory.contains(name, self.script)
+        });
         let is_command = |name: u64| match stop.source {
             // In busybox, this is the script's name.
             CommandSource::Script => name == 0 || memory.contains(name, self.script),

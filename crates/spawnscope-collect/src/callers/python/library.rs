@@ -90,7 +90,10 @@ mod tests {
             );
         }
         assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
-        assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "relative directories are not searched");
+        assert!(
+            !expanded(b"$ORIGIN/lib", None).is_absolute(),
+            "relative directories are not searched"
+        );
     }
 
     #[test]

@@ -60,7 +60,11 @@ mod tests {
     #[test]
     fn malformed_tables_give_no_line() {
         assert_eq!(line(&[], 1, 0), None);
-        assert_eq!(line(&[0x05, 0x41], 1, 0), None, "the first byte does not begin an entry");
+        assert_eq!(
+            line(&[0x05, 0x41], 1, 0),
+            None,
+            "the first byte does not begin an entry"
+        );
         assert_eq!(
             line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0),
             None,

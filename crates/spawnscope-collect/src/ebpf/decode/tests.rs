@@ -36,7 +36,11 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
     let [EventKind::Launched(launched)] = events.as_slice() else {
         panic!("{events:?}")
     };
-    assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 means unknown");
+    assert_eq!(
+        (launched.entered, launched.parent_memory),
+        (None, None),
+        "0 means unknown"
+    );
     launched.mechanism
 }
 

@@ -263,14 +263,20 @@ mod tests {
             assert!(!is_for(call, RETURNED, 0, alone) && !is_for(call, DOUBT, 0, alone));
             assert!(!is_for(call, WAKER_UNKNOWN, 0, alone));
         }
-        assert!(is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone), "the call has one file only");
+        assert!(
+            is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone),
+            "the call has one file only"
+        );
         slice.header.kind = KIND_LAST_SEEN;
         (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
         slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
         assert!(may_be_for(&slice, ObjectKind::Socket), "the thread still waits");
         slice.object_kind = beside;
         assert!(!may_be_for(&slice, ObjectKind::Socket));
-        assert!(may_be_for(&slice, ObjectKind::UnixSocket), "only a thread makes it ready");
+        assert!(
+            may_be_for(&slice, ObjectKind::UnixSocket),
+            "only a thread makes it ready"
+        );
     }
 
     #[test]

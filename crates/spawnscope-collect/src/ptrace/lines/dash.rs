@@ -193,7 +193,9 @@ fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position
                 || (position.function_line > 1
                     && defines(script, variables.process, *name, function, position.function_line))
         }),
-        InputKind::File if position.function_line == 0 && position.string_lines == 0 => script.memory.pointer(command_name),
+        InputKind::File if position.function_line == 0 && position.string_lines == 0 => {
+            script.memory.pointer(command_name)
+        }
         _ => None,
     };
     script.add_text_if_known(file, SCRIPT_FILE_BYTES);
