@@ -152,7 +152,7 @@ pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
 pub const OBJECT_BLOCK_DEVICE: u32 = 6;
 pub const OBJECT_FILE: u32 = 7;
 pub const OBJECT_DIRECTORY: u32 = 8;
-/// An anonymous inode, such as an eventfd. The first eight bytes of its name, which tell its type, are stored as the inode.
+/// An anonymous inode, such as an eventfd. The first eight bytes of its name, which show its type, are stored as the inode.
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;

@@ -42,7 +42,8 @@ static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode
 	return OBJECT_UNKNOWN;
 }
 
-/* All anonymous files share one inode; only the name, such as [eventfd], distinguishes them. Returns its first eight bytes. */
+/* Returns the first eight bytes of the name of an anonymous file, such as [eventfd]. All anonymous files share one inode, so only the
+ * name distinguishes them. */
 static __always_inline __u64 anonymous_name(struct file *file)
 {
 	union {

@@ -158,7 +158,7 @@ __noinline int add_python_frame(void)
 	if (owner > OWNED_BY_C_STACK)
 		return 0;
 	if (owner < OWNED_BY_INTERPRETER) {
-		/* The lowest bits hold the kind of reference counting (3.14). */
+		/* The lowest bits are flags for reference counting (3.14). */
 		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
 		if (scratch->frames == PYTHON_FRAMES || !add_frame(scratch, layout, code))
 			return 0;

@@ -183,7 +183,7 @@ impl Collector for PerfCollector {
         true
     }
 
-    /// Perf events follow only the command, and add no overhead to a system call, so there is nothing to measure.
+    /// Fails: perf events follow only the command, and add no overhead to a system call, so there is nothing to measure.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }

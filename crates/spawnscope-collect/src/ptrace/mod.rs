@@ -218,7 +218,7 @@ impl Collector for PtraceCollector {
         true
     }
 
-    /// The recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
+    /// Fails: the recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }

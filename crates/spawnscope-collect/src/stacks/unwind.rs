@@ -23,12 +23,12 @@ use spawnscope_data::event::Pid;
 pub(crate) struct Registers(pub(crate) [Option<u64>; REGISTERS]);
 
 impl Registers {
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub(super) fn stack_pointer(&self) -> u64 {
         self.get(STACK_POINTER).unwrap_or(0)
     }
 
-    /// The next instruction's address.
+    /// Returns the next instruction's address.
     pub(super) fn next_instruction(&self) -> Option<u64> {
         self.get(NEXT_INSTRUCTION)
     }

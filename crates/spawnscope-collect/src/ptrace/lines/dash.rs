@@ -1,4 +1,4 @@
-//! InputKind which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
+//! Reads which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
 //! documents what is read and why. The results of both must be equal, with one exception: the BPF program counts the files that a dash reads,
 //! in order to know whether a function may come from another file than the script. Here, a function belongs to the script if the script
 //! defines it at that line.
@@ -86,7 +86,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// InputKind the only frame of a shell; returns `None` if it cannot be read.
+/// Reads the only frame of a shell; returns `None` if it cannot be read.
 pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell) -> Option<Position> {
     let layout = variables.layout;
     let line_address = Variables::address(script, variables.block, layout.line);

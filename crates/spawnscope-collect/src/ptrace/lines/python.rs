@@ -131,7 +131,7 @@ impl Reader<'_> {
             return None;
         }
         if owner < OWNED_BY_INTERPRETER {
-            // The lowest bits hold the kind of reference counting (3.14).
+            // The lowest bits are flags for reference counting (3.14).
             let code = self.memory.pointer(at(self.next, layout.frame_code))? & !7;
             if self.frames == PYTHON_FRAMES {
                 return None;
