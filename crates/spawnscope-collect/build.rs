@@ -1,4 +1,4 @@
-//! Generates the BPF object's C header from the Rust definition of the wire format, then builds the object with clang.
+//! Generates the C header of the BPF programs from the Rust definition of the wire format, then builds the BPF objects with clang.
 
 #[cfg(feature = "ebpf")]
 mod ebpf {
@@ -44,7 +44,7 @@ mod ebpf {
         let texts = files
             .each_ref()
             .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
-        // cbindgen omits types that no C function takes, unless they are listed.
+        // cbindgen omits types that no exported function uses, unless they are listed.
         let structs = texts
             .iter()
             .flat_map(|text| text.lines())
@@ -69,7 +69,7 @@ mod ebpf {
             .write_to_file(header);
     }
 
-    /// The programs are built twice; `tasks.h` explains the difference.
+    /// Builds an object. The programs are built twice; `tasks.h` explains the difference.
     fn compile(out: &Path, object: &str, definitions: &[&str]) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");

@@ -1,4 +1,4 @@
-//! How a process is created, by the number and flags of the system call that creates it.
+//! Determines how a process is created, by the number and flags of the system call that creates it.
 
 use spawnscope_data::event::Mechanism;
 use spawnscope_system::arch::FORK_NUMBERS;
@@ -11,11 +11,11 @@ const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
 /// A call of fork, vfork, clone or clone3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloneCall {
-    /// Its number; negative for a 32-bit call.
+    /// The number of the call; negative for a 32-bit call.
     pub(crate) number: libc::c_long,
     /// The CLONE_* flags as passed; 0 for fork and vfork.
     pub(crate) flags: u64,
-    /// Whether it was passed no stack, so that the child runs on the caller's stack or a copy of it.
+    /// Whether the caller passed no stack, so that the child runs on the caller's stack or on a copy of it.
     pub(crate) shares_stack: bool,
 }
 
@@ -25,7 +25,7 @@ impl CloneCall {
         matches!(self.mechanism(), Some(Mechanism::Vfork | Mechanism::PosixSpawn))
     }
 
-    /// `None` if the call is unknown.
+    /// Returns the mechanism; `None` if the call is unknown.
     pub(crate) fn mechanism(self) -> Option<Mechanism> {
         let CloneCall {
             number,

@@ -12,7 +12,7 @@ pub fn unwind(file: &[u8], stack: &[u8]) {
     stacks::fuzz_unwinder(file, stack);
 }
 
-/// Looks in a makefile for line `index` of the recipe that begins on line `first`.
+/// Searches a makefile for line `index` of the recipe that begins on line `first`.
 pub fn recipe_line(makefile: &[u8], first: u32, index: u32, text: &[u8]) -> Option<u32> {
     callers::make::fuzz_recipe(makefile, first, index, text)
 }

@@ -1,30 +1,36 @@
-//! What the kernel lays out on the stack of a new program: the number of arguments, pointers to them and to the variables of the environment, and
-//! the auxiliary vector; above, the strings (`create_elf_tables` in fs/binfmt_elf.c).
+//! Parses what the kernel puts on the stack of a new program: the number of arguments, pointers to the arguments and to the environment
+//! variables, and the auxiliary vector. The strings are above these (`create_elf_tables` in fs/binfmt_elf.c).
 
-/// Bytes of arguments that are kept, as with eBPF.
+/// Maximum number of bytes of arguments that are kept, as with eBPF.
 pub(crate) const MAX_ARGUMENTS: usize = 4096;
-/// Bytes of a pointer.
+/// Size of a pointer in bytes.
 pub(crate) const WORD: usize = size_of::<u64>();
-/// Kinds of entries of the auxiliary vector are below this.
+/// The types of entries of the auxiliary vector are below this.
 const MAX_KIND: u64 = 128;
-/// Pointers to the stack are above this.
+/// Pointers to the stack are not below this.
 const MIN_POINTER: u64 = 1 << 16;
 
 /// Pointers and numbers on the stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
+    /// The number of arguments.
     pub(crate) arguments: u64,
+    /// The address of the first argument's string.
     pub(crate) first_argument: Option<u64>,
+    /// The address of the first environment variable's string.
     pub(crate) first_variable: Option<u64>,
+    /// The address of the string with the file name passed to `execve` (AT_EXECFN).
     pub(crate) path: Option<u64>,
     /// The value of AT_ENTRY, and its offset from the stack pointer.
     pub(crate) entry: Option<(u64, u64)>,
+    /// The address of the vDSO.
     pub(crate) vdso: Option<u64>,
+    /// The base address of the dynamic loader (AT_BASE); 0: none.
     pub(crate) loader: u64,
 }
 
 impl Layout {
-    /// `None` if the words end before the vector does.
+    /// Parses a copy of the stack. Returns `None` if the copy ends before the auxiliary vector does.
     pub(crate) fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
         let offsets = (0u64..).step_by(WORD);
@@ -64,14 +70,14 @@ impl Layout {
     }
 }
 
-/// The string at the start of these bytes; `None` if it does not end there.
+/// Returns the string at the start of these bytes; `None` if it is not NUL-terminated.
 pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some(bytes[..end].to_vec())
 }
 
-/// Finds the layout in a copy of a stack whose program may have run for a while: its own frames are below. The auxiliary vector always has
-/// the size of a page and, right after it, the frequency of the clock of times(2).
+/// Finds the offset of the layout in a copy of a stack whose program may have run for a while, so that there are frames below the layout.
+/// In the auxiliary vector, the page size is always followed by the frequency of the clock of times(2).
 pub(crate) fn find(stack: &[u8]) -> Option<usize> {
     let (words, _) = stack.as_chunks::<WORD>();
     let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
@@ -81,8 +87,8 @@ pub(crate) fn find(stack: &[u8]) -> Option<usize> {
         libc::AT_CLKTCK,
         rustix::param::clock_ticks_per_second(),
     ];
-    let is_here = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
-    let mut vector = words.windows(known.len()).position(is_here)?;
+    let is_known = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
+    let mut vector = words.windows(known.len()).position(is_known)?;
     while let Some(before) = vector.checked_sub(2)
         && (1..MAX_KIND).contains(&word(before)?)
     {
@@ -164,7 +170,7 @@ mod tests {
             (&[0, 0, pointer, 0], 0),
         ] {
             let all = stack(&[&frames[..], before, &vector].concat());
-            let start = find(&all).expect("it is there");
+            let start = find(&all).expect("the stack contains the layout");
             assert_eq!(start, frames.len() * WORD);
             assert_eq!(Layout::parse(&all[start..]).map(|layout| layout.arguments), Some(count));
         }

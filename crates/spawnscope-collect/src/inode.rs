@@ -1,4 +1,4 @@
-//! How BPF programs identify a file, and whether an open file is the identified one.
+//! Compares open files with the identities that BPF programs report.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +10,14 @@ pub(super) fn kernel_device(device: u64) -> u32 {
     libc::major(device) << 20 | libc::minor(device)
 }
 
-/// Whether this is the regular file with that inode on that device; `None` if that cannot be determined.
-pub(super) fn is(file: &File, inode: u64, device: u32) -> Option<bool> {
+/// Whether this is the regular file with that inode number on that device; `None` if this cannot be determined.
+pub(super) fn has_identity(file: &File, inode: u64, device: u32) -> Option<bool> {
     let found = file.metadata().ok()?;
-    let is_there = || Some(kernel_device(found.dev()) == device || has_devices_of_its_own(file)?);
-    Some(found.is_file() && found.ino() == inode && is_there()?)
+    let is_on_device = || Some(kernel_device(found.dev()) == device || has_devices_of_its_own(file)?);
+    Some(found.is_file() && found.ino() == inode && is_on_device()?)
 }
 
-/// On overlayfs and btrfs, `stat` reports another device than the kernel's inode has.
+/// Whether the file is on overlayfs or btrfs, where `stat` reports another device than that of the kernel's inode.
 fn has_devices_of_its_own(file: &File) -> Option<bool> {
     let kind = fstatfs(file).ok()?.filesystem_type();
     Some(matches!(kind, OVERLAYFS_SUPER_MAGIC | BTRFS_SUPER_MAGIC))

@@ -1,4 +1,4 @@
-//! Collectors: they turn what the kernel reports into `Event`s and know nothing of reports. `callers` knows the interpreters whose
+//! Collectors, which turn what the kernel reports into `Event`s and know nothing about reports. `callers` recognizes the interpreters whose
 //! scripts request launches. `stacks` turns copied stacks into call chains.
 
 use std::os::fd::BorrowedFd;
@@ -25,72 +25,72 @@ mod stacks;
 mod untraced;
 mod wire;
 
-/// The id of the command or process to follow.
+/// The launch id of the command or process to follow.
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// The held command, and everything it launches.
+    /// The held command, and everything that it launches.
     Command(Pid),
-    /// An existing process, and everything it will launch.
+    /// An existing process, and everything that it will launch.
     Process(Pid),
-    /// Every process of the machine, and the command, if there is one.
+    /// Every process of the machine, and the command, if there is one (its pid).
     System(Option<Pid>),
 }
 
 /// How to collect.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Size of the buffer between kernel and recorder; rounded up to a power of two of pages.
+    /// Size of the buffer between kernel and recorder, in bytes. It is rounded up to a power of two.
     pub buffer_bytes: u32,
-    /// Device number of a terminal; its use by a followed process is reported.
+    /// Device number of a terminal. The collector reports whether a followed process uses it.
     pub terminal: Option<u64>,
     /// Whether to report the script line of each launch.
     pub script_lines: bool,
-    /// Whether Node.js programs tell their call sites (eBPF).
+    /// Whether Node.js programs report their call sites (eBPF).
     pub node_lines: bool,
     /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
-    /// Processes that run already, such as daemons, to follow beside the command (eBPF).
+    /// Processes that run already, such as daemons, and are to be followed in addition to the command (eBPF).
     pub with: Vec<Pid>,
     /// Whether to report the native call chain of each launch.
     pub stacks: bool,
-    /// Samples per second of what followed threads do and what they wait for.
+    /// Number of samples per second of what followed threads do and what they wait for; `None`: no samples.
     pub sample: Option<u32>,
-    /// Whether to report failed execs where that has a price of its own (ptrace).
+    /// Whether to report failed execs even if this slows down the command (ptrace).
     pub failed_execs: bool,
-    /// Whether to stop threads that launch at their system calls, which gives `create` and `reap` (ptrace).
+    /// Whether to stop threads that launch at their system calls, which makes `create` and `reap` known (ptrace).
     pub launcher_calls: bool,
 }
 
 /// A source of events.
 pub trait Collector {
-    /// The name stored in the recording.
+    /// Returns the name that is stored in the recording.
     fn name(&self) -> &'static str;
-    /// What it cannot see on this machine.
+    /// Returns what the collector cannot observe on this machine.
     fn missing(&self) -> &[Missing];
-    /// Programs that the kernel refused, whether or not a fallback replaces them.
+    /// Returns the BPF programs that the kernel refused, whether or not a fallback replaces them.
     fn refusals(&self) -> &[Refusal];
-    /// Readable when events should be drained at once. They may be drained at any time.
+    /// Returns a descriptor that is readable if events should be drained at once. They may be drained at any time.
     fn readiness(&self) -> BorrowedFd<'_>;
-    /// Moves one batch of pending events into `events`. Returns whether there are more.
+    /// Moves one batch of pending events into `events`. Returns whether there may be more.
     ///
     /// # Errors
     /// If the kernel's buffer cannot be read.
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError>;
-    /// Events lost so far, by kind.
+    /// Returns the numbers of events lost so far, by kind.
     ///
     /// # Errors
     /// If the kernel does not report the counts.
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
-    /// Whether a followed process has used the terminal named in the settings.
+    /// Returns whether a followed process has used the terminal in the settings, or may have used it.
     fn terminal_used(&self) -> bool;
-    /// Runs `act` while the recorder's main thread, which must be the caller, has the overhead of a followed thread. Its events are
-    /// not recorded.
+    /// Runs `act` while the recorder's main thread, which must be the caller, has the overhead of a followed thread. The events of this
+    /// thread are not recorded.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses, or the collector does not support this.
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
     /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
@@ -100,7 +100,7 @@ pub trait Collector {
             .ok()
             .map(|(_, status)| status)
     }
-    /// What the user must know about this recording and the commands in it, since the last call.
+    /// Returns the notices for the user about this recording that were added since the last call.
     fn notices(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -109,7 +109,7 @@ pub trait Collector {
 /// A BPF program that the kernel refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its name in the BPF object.
+    /// The program's name in the BPF object.
     pub program: String,
     /// The last line of the verifier's log, or the kernel's error if the log is empty.
     pub reason: String,
@@ -120,14 +120,14 @@ pub struct Refusal {
 /// Why collecting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// The user may not load BPF programs.
+    /// The user is not allowed to load BPF programs.
     #[error(
         "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run it with \
          sudo, or grant them with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
          watch the whole machine)"
     )]
     NotPermitted {
-        /// This executable.
+        /// The path of this executable.
         program: String,
     },
     /// The kernel lacks a feature that has no replacement.
@@ -141,15 +141,15 @@ pub enum CollectError {
     NoProcess {
         /// The pid as the user gave it.
         pid: i32,
-        /// The reason.
+        /// Why it cannot be followed.
         reason: String,
     },
-    /// The program has no eBPF collector.
+    /// This build has no eBPF collector.
     #[error("load BPF programs: this spawnscope was built without eBPF support; build it with the feature `ebpf`")]
     NotBuilt,
     /// This collector can only follow a command that it starts.
     #[error(
-        "follow processes that run already (-p, -a, --with): that needs eBPF; give a command to record (`spawnscope record -- CMD`)"
+        "only eBPF can follow processes that run already (-p, -a, --with); without it, give a command to record (`spawnscope record -- CMD`)"
     )]
     CommandOnly,
     /// Something failed while collecting.

@@ -15,7 +15,7 @@ pub(crate) enum Protocol {
     Udp,
 }
 
-/// Where somebody may listen.
+/// A local address at which a process may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Endpoint {
     /// Inode of the network namespace; 0 if the kernel has no such namespaces.
@@ -31,7 +31,7 @@ pub(crate) struct Listener {
     pub name: Vec<u8>,
 }
 
-/// Returns the process that listens at each endpoint; `None` where there is none, or where it cannot be seen.
+/// Returns the process that listens at each endpoint; `None` if there is no such process, or it is not visible.
 pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let mut tables = Tables::default();
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
@@ -69,7 +69,7 @@ impl Tables {
         let ip = endpoint.address.ip().to_canonical();
         let at_port = |socket: &&Socket| socket.at.port() == endpoint.address.port();
         let exact = sockets.iter().filter(at_port).find(|socket| socket.at.ip() == ip);
-        // A socket of all IPv6 addresses usually takes IPv4 connections too.
+        // A socket that is bound to all IPv6 addresses usually accepts IPv4 connections, too.
         let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
         let any = || sockets.iter().filter(at_port).find(|socket| accepts(socket.at.ip()));
         exact.or_else(any).map(|socket| socket.inode)
@@ -82,7 +82,7 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
     };
     let (files, state) = match protocol {
         Protocol::Tcp => (["tcp", "tcp6"], "0A"),
-        // Not connected.
+        // 07 (TCP_CLOSE) is the state of UDP sockets that are not connected.
         Protocol::Udp => (["udp", "udp6"], "07"),
     };
     let texts = files.map(|file| fs::read_to_string(directory.join(file)).unwrap_or_default());
@@ -90,19 +90,19 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
     sockets.filter_map(|line| socket(line, state)).collect()
 }
 
-/// Returns a directory with the tables of a network namespace: the recorder's own, or that of a process in it.
+/// Returns a directory with the tables of a network namespace: that of the recorder, or that of a process in the namespace.
 fn directory_of(network: u32) -> Option<PathBuf> {
-    let is_it =
+    let is_in_namespace =
         |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
     let own = PathBuf::from("/proc/thread-self");
-    if network == 0 || is_it(&own) {
+    if network == 0 || is_in_namespace(&own) {
         return Some(own.join("net"));
     }
-    let other = processes().find(|(_, directory)| is_it(directory));
+    let other = processes().find(|(_, directory)| is_in_namespace(directory));
     other.map(|(_, directory)| directory.join("net"))
 }
 
-/// Reads a line of /proc/net/tcp or one of its kind: number, local address, remote address, state, queues, timers, retransmissions, user,
+/// Parses a line of /proc/net/tcp, tcp6, udp or udp6: number, local address, remote address, state, queues, timers, retransmissions, user,
 /// timeout, inode.
 fn socket(line: &str, wanted_state: &str) -> Option<Socket> {
     let mut fields = line.split_ascii_whitespace().skip(1);
@@ -115,7 +115,7 @@ fn socket(line: &str, wanted_state: &str) -> Option<Socket> {
     Some(Socket { at, inode })
 }
 
-/// Reads an address, which is in words of 32 bits as the machine has them in memory.
+/// Parses an address, which consists of 32-bit words in the byte order of the machine.
 fn ip_of(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     if hex.len() == 8 {
@@ -126,8 +126,8 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
     Some(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical())
 }
 
-/// Returns the process that has each of these sockets open. Of several, it is the oldest one by pid, but not init, which passes sockets to
-/// the services that it starts.
+/// Returns the process that has each of these sockets open. If there are several, returns the one with the lowest pid other than 1: init
+/// opens sockets for the services that it starts.
 fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     let mut owners: HashMap<u64, Pid> = HashMap::new();
     for (pid, directory) in processes() {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_that_listens_is_found_as_long_as_it_listens() {
+    fn a_process_is_found_while_it_listens() {
         let own = Some(Pid(std::process::id().cast_signed()));
         let exact = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = exact.local_addr().unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_another_state_or_a_damaged_one_is_no_listener() {
+    fn a_line_with_another_state_or_a_damaged_line_is_no_listener() {
         let line = "   0: 0100007F:2631 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0";
         let found = socket(line, "0A").unwrap();
         assert_eq!((found.at.port(), found.inode), (9777, 4711));

@@ -1,4 +1,4 @@
-//! Tells `#!` scripts from programs, from outside the process that executed them.
+//! Distinguishes `#!` scripts from programs, from outside the process that executed them.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::Pid;
 
-/// The interpreter, if the file is a `#!` script.
+/// Returns the interpreter, if the file is a `#!` script.
 pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     possible_interpreter(argv, path).filter(|_| is_script(process, path))
 }
 
-/// The interpreter, if the file may be a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
-/// program whose first arguments do not contain its own file is not a script.
+/// Returns the interpreter, if the file may be a `#!` script. The kernel puts the interpreter and its argument before the file's name, so if
+/// the first arguments do not contain the name, the file is not a script.
 pub(crate) fn possible_interpreter(argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut arguments = argv.split(|byte| *byte == 0);
     let first = arguments.next()?;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_distinguished_from_a_program_that_is_passed_its_own_name() {
+    fn a_script_is_distinguished_from_a_program_whose_arguments_contain_its_own_name() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         let name = file.to_str().unwrap();

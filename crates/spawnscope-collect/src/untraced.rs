@@ -1,4 +1,4 @@
-//! Processes that are no longer traced or followed, and still run. Only their end is recorded, which a pidfd reports.
+//! Watches processes that are no longer traced or followed but still running. Only their end is recorded, which a pidfd reports.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,8 +12,8 @@ use spawnscope_system::process::{pidfd, wait_until};
 pub(crate) struct Untraced(Vec<(LaunchId, OwnedFd)>);
 
 impl Untraced {
-    /// Watches a process; `false` if it is gone, or the kernel refuses. A tracer must call this before the release: afterwards, another
-    /// process may have the pid.
+    /// Begins to watch a process. Returns `false` if the process is gone, or the kernel refuses. A tracer must call this before it releases
+    /// the process, because another process may have the pid after that.
     pub(crate) fn add(&mut self, process: Pid, launch: LaunchId) -> bool {
         let pidfd = pidfd(process).ok();
         let is_watched = pidfd.is_some();
@@ -25,7 +25,7 @@ impl Untraced {
         self.0.is_empty()
     }
 
-    /// Readable when one of them has ended.
+    /// Returns descriptors, each of which is readable once its process has ended.
     pub(crate) fn readiness(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().map(|(_, pidfd)| pidfd.as_fd())
     }

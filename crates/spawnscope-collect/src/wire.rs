@@ -1,6 +1,6 @@
 //! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is defined only here; `build.rs`
-//! generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 means not seen. Every record begins
-//! with `WireHeader`, whose `kind` identifies the struct.
+//! generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not
+//! observed. Every record begins with `WireHeader`, whose `kind` identifies the struct.
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
@@ -46,13 +46,14 @@ pub const KIND_GONE: u32 = 8;
 pub const KIND_REAPED: u32 = 9;
 /// `kind` of `WireSlice`.
 pub const KIND_SLICE: u32 = 10;
-/// Not a record: processes and threads that are not followed because the kernel had no memory for them.
+/// Not a record. Its loss count is the number of processes and threads that are not followed because the kernel had no memory for
+/// their map entries.
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
 /// `kind` of `WirePeerNamed`.
 pub const KIND_PEER_NAMED: u32 = 14;
-/// `kind` of `WireSlice`: when the recording ends at `header.at`, the thread is still off-CPU, or still on the CPU it got last.
+/// `kind` of a `WireSlice` that ends with the recording, at `header.at`: the thread is still off-CPU, or still on the CPU.
 pub const KIND_LAST_SEEN: u32 = 13;
 /// `kind` of `WireNewExecutable`.
 pub const KIND_NEW_EXECUTABLE: u32 = 20;
@@ -60,8 +61,8 @@ pub const KIND_NEW_EXECUTABLE: u32 = 20;
 pub const KIND_SCRIPT_CALLED: u32 = 21;
 /// `kind` of `WirePythonCalled`.
 pub const KIND_PYTHON_CALLED: u32 = 24;
-/// `kind` of `WireNodeAsked`.
-pub const KIND_NODE_ASKED: u32 = 25;
+/// `kind` of `WireNodeCallSite`.
+pub const KIND_NODE_CALL_SITE: u32 = 25;
 /// `kind` of `WireMapping`.
 pub const KIND_MAPPING: u32 = 30;
 /// `kind` of `WireStack`.
@@ -70,14 +71,15 @@ pub const KIND_STACK: u32 = 31;
 pub const KIND_SAMPLE: u32 = 32;
 /// `kind` of `WireImage`.
 pub const KIND_IMAGE: u32 = 33;
-/// Not a record: events of followed threads whose programs the kernel skipped.
+/// Not a record. Its loss count is the number of events of followed threads that no BPF program handled, because the kernel
+/// skipped the programs.
 pub const KIND_SKIPPED: u32 = 34;
-/// One more than the last kind: the size of the table of losses.
+/// One more than the largest kind: the size of the table of loss counts.
 pub const KIND_END: u32 = 35;
 
-/// A longer gap between two surrounding calls of a thread is its own work.
+/// Maximum gap between two surrounding calls of a thread. In a longer gap the thread does its own work.
 pub const SURROUNDING_GAP_NS: u64 = 30_000;
-/// A `read` that follows a reaping and takes longer does not read the rest of that child's output.
+/// Maximum duration of a `read` that counts as reading the rest of a reaped child's output.
 pub const MAX_LEFTOVER_READ_NS: u64 = 300_000;
 
 /// Maximum path length stored, including its NUL (the kernel's PATH_MAX).
@@ -90,12 +92,11 @@ pub const ARGV_BYTES: u32 = 4096;
 pub const NAME_BYTES: u32 = 256;
 /// Maximum depth of a working directory.
 pub const CWD_DEPTH: u32 = 40;
-/// Number of bytes read from the start of an environment, and again from its end if it is larger. Less than ARGV_BYTES: a copy of this size ends within the
-/// scratch buffer wherever it begins.
+/// Maximum number of bytes read from the start of an environment, and again from its end if the environment is larger.
 pub const VARIABLES_BYTES: u32 = 4096;
-/// Room for paths and arguments after a `WireExecuted`, plus one more file name for the verifier.
+/// Room for paths and arguments after a `WireExecuted`. It includes one spare file name, so that the verifier accepts the copies.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
-/// Room for an environment after these.
+/// Room for the environment, after the paths and arguments.
 pub const ENVIRONMENT_BYTES: u32 = 2 * VARIABLES_BYTES;
 /// Maximum number of stack bytes copied.
 pub const STACK_BYTES: u32 = 16384;
@@ -108,27 +109,28 @@ pub const MAX_HASHED_TASKS: u32 = 32768;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 
-/// Marks a number that is unknown, such as `setup_closes` if some of the system calls were not seen.
+/// Marks an unknown count, such as `setup_closes` if some of the system calls were not observed.
 pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 
-/// In `flags`, a bit that no kernel flag uses: clone was passed no stack, so the child runs on the caller's stack or a copy of it.
+/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, so the child runs on
+/// the caller's stack or on a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
 /// `cache`: the loader did not try to open /etc/ld.so.cache.
-pub const CACHE_NOT_ASKED_FOR: u32 = 0;
-/// `cache`: the loader opened it.
+pub const CACHE_NOT_TRIED: u32 = 0;
+/// `cache`: the loader opened /etc/ld.so.cache.
 pub const CACHE_OPENED: u32 = 1;
-/// `cache`: the loader failed to open it.
+/// `cache`: the loader failed to open /etc/ld.so.cache.
 pub const CACHE_FAILED: u32 = 2;
 
 /// `loader`: the image has no interpreter.
 pub const LOADER_NONE: u32 = 0;
 /// `loader`: `load_end` is known.
 pub const LOADER_DONE: u32 = 1;
-/// `loader`: the image has an interpreter, but its end was not seen.
+/// `loader`: the image has an interpreter, but the end of its work was not observed.
 pub const LOADER_UNKNOWN: u32 = 2;
 
-/// `left`: just created, never ran.
+/// `left`, the reason why a thread is off-CPU: it was just created and has never run.
 pub const LEFT_CREATED: u32 = 0;
 /// `left`: preempted while runnable.
 pub const LEFT_PREEMPTED: u32 = 1;
@@ -139,8 +141,8 @@ pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
 /// `left`: stopped.
 pub const LEFT_STOPPED: u32 = 4;
 
-/// `object_kind`: not waiting for an object, or the object is unknown. Other kinds are numbered like `event::ObjectKind::ALL`, from
-/// 1.
+/// `object_kind`: the thread does not wait for an object, or the object is unknown. The other kinds are numbered from 1, in the
+/// order of `event::ObjectKind::ALL`.
 pub const OBJECT_UNKNOWN: u32 = 0;
 pub const OBJECT_PIPE: u32 = 1;
 pub const OBJECT_FIFO: u32 = 2;
@@ -150,11 +152,12 @@ pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
 pub const OBJECT_BLOCK_DEVICE: u32 = 6;
 pub const OBJECT_FILE: u32 = 7;
 pub const OBJECT_DIRECTORY: u32 = 8;
-/// Several kinds, distinguished by the first eight bytes of their name, which are stored as the inode.
+/// An anonymous inode, such as an eventfd. The first eight bytes of its name, which show its type, are stored as the inode.
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
-/// Flag of `object_kind`: the thread watched other sockets as well, which only threads make ready. So it waited for this one if an interrupt ended the wait.
+/// Flag of `object_kind`: the thread also watched other sockets, but only threads can make those ready. So the thread waited for
+/// this socket if an interrupt ended the wait.
 pub const OBJECT_UNLESS_THREAD: u32 = 0x100;
 
 /// The head of every record.
@@ -176,16 +179,17 @@ pub struct WireLaunch {
     pub entered: u64,
     pub parent: u64,
     pub parent_task: u64,
-    /// The process whose child it is, which with CLONE_PARENT is not the creator; 0 if that process is not followed.
+    /// The parent in the kernel's sense, which reaps the process. With CLONE_PARENT it is not the creator. 0: it is not followed.
     pub reaper: u64,
     /// CLONE_* flags as passed, and CLONE_ON_OWN_STACK.
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
-    /// The creator's surrounding calls before this launch, and after its last reaping, see `surrounding_since` and `tidied`; 0 if there were none.
+    /// When the creator's surrounding calls before this launch began (`surrounding_since`); 0: there were none.
     pub prepared: u64,
+    /// When the creator's surrounding calls after its last reaping ended (`tidied`); 0: there were none.
     pub tidied: u64,
-    /// Number of the system call; negative if its entry was not seen.
+    /// Number of the system call that created the process; negative if its entry was not observed.
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
@@ -203,7 +207,7 @@ pub struct WireThread {
     pub reserved: u32,
 }
 
-/// A process that existed before is followed from now on.
+/// A process that existed before the recording is followed from now on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireAdopted {
@@ -232,7 +236,7 @@ pub struct WireExecuted {
     pub first_run: u64,
     pub entered: u64,
     pub cpu_at_entry: u64,
-    /// Size of the whole argv in bytes.
+    /// Size of the complete argv in bytes, of which `argv_bytes` were copied.
     pub argv_total: u64,
     pub path_bytes: u32,
     pub interpreter_bytes: u32,
@@ -240,17 +244,17 @@ pub struct WireExecuted {
     pub cwd_bytes: u32,
     /// Whether the walk of the working directory reached the root.
     pub cwd_complete: u32,
-    /// Calls of close and close_range since the process was created, or UNKNOWN_COUNT.
+    /// Number of calls of close and close_range since the process was created, or UNKNOWN_COUNT.
     pub setup_closes: u32,
-    /// Time spent on them, see `close_run_since`.
+    /// Time spent on these calls in nanoseconds, see `close_run_since`.
     pub setup_close_span: u64,
-    /// 0 for programs whose environment is not looked at.
+    /// Bytes copied from the start of the environment; 0 for programs whose environment is not read.
     pub environment_bytes: u32,
-    /// The end, if the beginning is not all.
+    /// Bytes copied from the end of the environment; 0 if the first copy contains all of it.
     pub environment_end_bytes: u32,
 }
 
-/// The image is ready to run.
+/// The loader has finished, so the program itself starts to run.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireLoaded {
@@ -260,9 +264,11 @@ pub struct WireLoaded {
     pub load_end: u64,
     pub cpu_at_load_end: u64,
     pub loader: u32,
-    /// Up to `load_end`: files that the loader opened, failed lookups, and the outcome for the cache.
+    /// Number of files that the loader opened up to `load_end`.
     pub opens: u32,
+    /// Number of failed lookups up to `load_end`.
     pub failed_opens: u32,
+    /// CACHE_*.
     pub cache: u32,
 }
 
@@ -273,20 +279,22 @@ pub struct WireExited {
     pub header: WireHeader,
     pub first_run: u64,
     pub exit_group_entered: u64,
-    /// CPU time at its exit_group call, or now.
+    /// CPU time of the thread at its exit_group call, or, without such a call, at `header.at`.
     pub cpu: u64,
-    /// CPU time when its program began its work; 0: not seen.
+    /// CPU time of the thread when its program began its work; 0: not observed.
     pub work_cpu: u64,
-    /// Resident pages of its process; 0 where the kernel has freed its memory already.
+    /// Resident pages of the process; 0 if the kernel has freed its memory already.
     pub rss_pages: u64,
     pub wait_status: i32,
+    /// 1: the last thread of its process.
     pub last_thread: u32,
-    /// Its minor faults since its last launch or reaping; UNKNOWN_COUNT without one.
+    /// Minor faults of the thread since its last launch or reaping; UNKNOWN_COUNT if it had none.
     pub faults: u32,
     pub reserved: u32,
 }
 
-/// A thread left the CPU for the last time. It had been on that CPU since `on`. `cpu` ends at `zombie`, if that is known.
+/// A thread left the CPU for the last time. It had been on that CPU since `on`. `cpu` is its CPU time up to `zombie`, the moment
+/// when its process became a zombie, if that moment is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireGone {
@@ -294,9 +302,9 @@ pub struct WireGone {
     pub on: u64,
     pub cpu: u64,
     pub zombie: u64,
-    /// 1: its process need not be reaped, or no longer.
+    /// 1: the process needs no reaping, or has been reaped already.
     pub released: u32,
-    /// System calls that it entered since `on`.
+    /// Number of system calls that the thread entered since `on`.
     pub calls: u32,
 }
 
@@ -309,7 +317,7 @@ pub struct WireReaped {
     pub reserved: u32,
 }
 
-/// A thread got a CPU at `header.at`. The record describes what came before.
+/// A thread got a CPU at `header.at`. The record describes the time before: on a CPU from `on` to `off`, then off-CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSlice {
@@ -323,9 +331,9 @@ pub struct WireSlice {
     pub object_inode: u64,
     pub object_device: u32,
     pub object_kind: u32,
-    /// System calls that it entered between `on` and `off`.
+    /// Number of system calls that the thread entered between `on` and `off`.
     pub calls: u32,
-    /// See WAKER_CALL_RETURNED.
+    /// The system call's return value, with WAKER_CALL_RETURNED.
     pub result: i32,
 }
 
@@ -338,7 +346,7 @@ pub struct WireFileNamed {
     pub inode: u64,
     pub device: u32,
     pub path_bytes: u32,
-    /// Whether the walk reached the root.
+    /// 1: the path is complete, that is, the walk reached the root.
     pub complete: u32,
     pub reserved: u32,
 }
@@ -379,31 +387,30 @@ pub struct WireSettings {
     pub terminal: u32,
     /// 1: report the stacks of launching threads.
     pub stacks: u32,
-    /// 1: report their mappings too, if the kernel lets programs walk them.
+    /// 1: also report the mappings of their processes, if the kernel lets BPF programs walk mappings.
     pub emit_mappings: u32,
-    /// Inode of the recorder's mount namespace. Files of another one are visible only while its processes are alive.
+    /// Inode of the recorder's mount namespace. Files of another namespace are visible only while a process in it is alive.
     pub mount_namespace: u32,
     /// 1: report the script line of each launch.
     pub script_lines: u32,
     /// Number of possible CPUs.
     pub cpus: u32,
-    /// Page size.
     pub page_bytes: u32,
-    /// 1: a thread can lose the CPU within a program.
+    /// 1: a thread can lose the CPU while a BPF program runs.
     pub preemptible: u32,
-    /// 1: Node.js programs tell their call sites (`record --node-lines`).
+    /// 1: Node.js programs report their call sites (`record --node-lines`).
     pub node_lines: u32,
-    /// The reader is woken if the ring buffer holds more bytes than this.
+    /// The reader is woken if the ring buffer contains more bytes than this.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.
     pub sample_period: u64,
 }
 
-/// The kernel code that waits for the answer of a permission scanner.
+/// The kernel function in which threads wait for the answer of a permission scanner.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScannerCode {
-    /// Its address; 0: unknown.
+    /// Address of the function; 0: unknown.
     pub start: u64,
     pub bytes: u64,
 }
@@ -422,16 +429,18 @@ pub struct WireShared {
     pub pid_level_plus_one: u32,
 }
 
-/// A thread that the program `on_seed` will start or stop following.
+/// A thread that the BPF program `on_seed` will start or stop following.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSeed {
-    /// Its id in the recorder's pid namespace.
+    /// The thread's id in the recorder's pid namespace.
     pub pid: u32,
-    /// 1: stop following it.
+    /// 1: stop following the thread; 0: start.
     pub remove: u32,
-    /// The result: `found` is 1 if the thread exists, `failed` is the error of updating the map.
+    /// Result: 1 if the thread exists.
     pub found: u32,
+    /// Result: the negative error number of the map update; 0: none.
     pub failed: i32,
+    /// The thread's map entry.
     pub task: WireTask,
 }

@@ -1,5 +1,5 @@
-//! GNU bash: finds where it stores the command being executed and its call chain. Bash exports most of these variables; two
-//! unexported ones are found in the code of exported functions. The reader is `ebpf/bash.h`, which documents what is read.
+//! Finds where GNU bash stores the command being executed and its call chain. Bash exports most of these variables; the two that it does
+//! not export are found in the code of exported functions. `ebpf/bash.h` reads the variables, and documents what they mean.
 
 use super::elf::{Elf, Symbol};
 use crate::wire::WireBash;
@@ -7,7 +7,7 @@ use crate::wire::WireBash;
 /// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
-/// Upper limit for the read-only data of a bash, which has a fifth of it.
+/// Upper limit for the size of bash's read-only data, in bytes. Its real size is about a fifth of this.
 const MAX_CONSTANTS: u64 = 1 << 20;
 
 const FNV_OFFSET: u32 = 2_166_136_261;
@@ -27,23 +27,23 @@ const SYMBOLS: [&str; 12] = [
     "have_unwind_protects",
 ];
 
-/// What differs between versions.
+/// The layout details that differ between versions.
 #[derive(Debug, PartialEq)]
 struct Form {
-    /// The offsets in an array of its element count (in the low half of eight bytes) and of its first element.
+    /// Offsets in an array: of the element count (the low half of eight bytes) and of the pointer to the element list.
     array: [u32; 2],
     /// The initial value of the name hash.
     hash_start: u32,
-    /// Whether it counts the lines of `-c` from 0.
+    /// Whether this version counts the lines of `-c` from 0.
     counts_from_zero: bool,
 }
 
-/// The layout of bash 4.4 to 5.3. `None` if it is another program or version, or was stripped of its exports.
+/// Returns the layout of bash 4.4 to 5.3; `None` if the program is another one or another version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let symbols = program.exports(&SYMBOLS);
     let symbol = |name: &str| symbols.get(name).copied();
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
-    // Checked before the version string is searched for: few other programs have this symbol.
+    // Check this symbol before the version string is searched for, because few other programs have it.
     let line_number = address("line_number")?;
     let form = form(version(program.constants(MAX_CONSTANTS)?)?)?;
     let [count_offset, head_offset] = form.array;
@@ -68,13 +68,13 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     })
 }
 
-/// The hash of a name in bash's tables (FNV-1, except for the initial value in 4.4).
+/// Returns the hash of a name in bash's tables (FNV-1, except for the initial value in 4.4).
 fn hash(start: u32, name: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
     name.iter().fold(start, step)
 }
 
-/// The major and minor version.
+/// Returns the major and minor version.
 fn version(constants: &[u8]) -> Option<(u32, u32)> {
     let at = constants.windows(VERSION.len()).position(|window| window == VERSION)?;
     let mut numbers = constants[at + VERSION.len()..].split(|byte| !byte.is_ascii_digit());
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_bash_says_of_itself() {
+    fn the_version_is_read_from_the_version_string() {
         let text = b"\0GNU bash\0@(#)Bash version 5.2.15(1) release GNU\0";
         assert_eq!(version(text), Some((5, 2)));
         assert_eq!(version(b"@(#)Bash version 10.30(1)"), Some((10, 30)));
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_hashed_as_bash_does() {
+    fn names_are_hashed_as_in_bash() {
         assert_eq!(hash(FNV_OFFSET, b""), 0x811c_9dc5);
         assert_eq!(hash(FNV_OFFSET, b"a"), 0x050c_5d7e);
         assert_eq!(hash(0, b"ab"), (0x61 * 16_777_619) ^ 0x62);
     }
 
     #[test]
-    fn versions_whose_arrays_are_not_known_have_no_layout() {
+    fn unknown_versions_have_no_layout() {
         assert_eq!(form((5, 3)).unwrap().array, [8, 16]);
         assert_eq!(form((5, 4)), None);
         assert_eq!(form((4, 4)).unwrap().hash_start, 0);

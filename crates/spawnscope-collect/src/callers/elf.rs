@@ -1,4 +1,4 @@
-//! Reads an executable's ELF file: symbols, segments, and the variables that its code refers to.
+//! Reads the ELF file of an executable or library: symbols, segments, and the variables that the code refers to.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use object::{
 
 use super::code;
 
-/// An address in the file's numbering, with the size of the symbol.
+/// A symbol: its address as in the file, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
@@ -22,21 +22,21 @@ pub(super) struct Symbol {
 
 type DynamicSymbol<'data, 'file> = ElfSymbol<'data, 'file, FileHeader64<Endianness>, &'data ReadCache<&'data File>>;
 
-/// A 64-bit ELF executable.
+/// A 64-bit ELF file.
 pub(super) struct Elf<'data>(ElfFile<'data, FileHeader64<Endianness>, &'data ReadCache<&'data File>>);
 
 impl<'data> Elf<'data> {
-    /// `None` if it is not a valid 64-bit ELF file.
+    /// Parses a file; returns `None` if it is not a valid 64-bit ELF file.
     pub(super) fn parse(data: &'data ReadCache<&'data File>) -> Option<Elf<'data>> {
         ElfFile::parse(data).ok().map(Elf)
     }
 
-    /// The address of its first instruction.
+    /// Returns the entry point.
     pub(super) fn entry_point(&self) -> u64 {
         self.0.entry()
     }
 
-    /// The exported ones among these symbols.
+    /// Returns those of the wanted symbols that the file exports.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
         let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
@@ -52,7 +52,7 @@ impl<'data> Elf<'data> {
         found.collect()
     }
 
-    /// Whether it needs one of these symbols from elsewhere, or has one of the others for use elsewhere.
+    /// Whether the file imports one of the symbols in `imports`, or exports one of those in `exports`.
     pub(super) fn has_dynamic_symbol(&self, imports: &[&str], exports: &[&str]) -> bool {
         let names = self.names();
         let mut symbols = self.0.dynamic_symbols();
@@ -63,7 +63,7 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// The names of all symbols, read at once: name by name, each would be a separate read from the file, and bash has thousands.
+    /// Returns the names of all dynamic symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
@@ -74,7 +74,7 @@ impl<'data> Elf<'data> {
         from.split(|byte| *byte == 0).next()
     }
 
-    /// The start of its first executable segment. For a process, the kernel stores this address.
+    /// Returns the start of the first executable segment. For a process, the kernel stores the corresponding address.
     pub(super) fn code_start(&self) -> Option<u64> {
         let endian = self.0.endian();
         let code = self.0.elf_program_headers().iter();
@@ -83,7 +83,7 @@ impl<'data> Elf<'data> {
             .min()
     }
 
-    /// The slot that its loader fills with the address of a library function.
+    /// Returns the address of the slot that the loader fills with the address of a library function.
     pub(super) fn slot_of(&self, function: &str) -> Option<u64> {
         let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
@@ -95,12 +95,12 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Names of the libraries that it is linked with.
+    /// Returns the names of the libraries that the file is linked with.
     pub(super) fn libraries(&self) -> Vec<&'data [u8]> {
         self.dynamic(&[DT_NEEDED])
     }
 
-    /// The directories that it asks the loader to search first.
+    /// Returns the directories that the loader searches first for this file (RUNPATH, RPATH).
     pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
         let paths = self.dynamic(&[DT_RUNPATH, DT_RPATH]);
         paths
@@ -109,7 +109,7 @@ impl<'data> Elf<'data> {
             .collect()
     }
 
-    /// Strings in its dynamic section.
+    /// Returns the strings with these tags in the dynamic section.
     fn dynamic(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
         let Ok(table) = self.0.elf_dynamic_table() else {
             return Vec::new();
@@ -118,25 +118,25 @@ impl<'data> Elf<'data> {
         entries.filter_map(|entry| table.string(entry).ok()).collect()
     }
 
-    /// The file's content at these addresses.
+    /// Returns the content of a symbol in the file.
     pub(super) fn bytes(&self, symbol: Symbol) -> Option<&'data [u8]> {
         let mut segments = self.0.segments();
         let found = segments.find_map(|segment| segment.data_range(symbol.address, symbol.bytes).ok()?);
         found.filter(|bytes| bytes.len() as u64 == symbol.bytes)
     }
 
-    /// The build id, which is different for each build.
+    /// Returns the build id, which is different for each build.
     pub(super) fn build_id(&self) -> Option<&'data [u8]> {
         self.0.build_id().ok()?
     }
 
-    /// Its read-only data, unless that is larger than `max_bytes`.
+    /// Returns the read-only data, unless it is larger than `max_bytes`.
     pub(super) fn constants(&self, max_bytes: u64) -> Option<&'data [u8]> {
         let section = self.0.section_by_name_bytes(b".rodata")?;
         (section.size() <= max_bytes).then(|| section.data().ok())?
     }
 
-    /// The addresses of its variables, zero-initialized ones last.
+    /// Returns the addresses of the initialized variables, and of the zero-initialized ones.
     pub(super) fn variables(&self) -> [Range<u64>; 2] {
         [&b".data"[..], b".bss"].map(|name| {
             let section = self.0.section_by_name_bytes(name);
@@ -144,13 +144,13 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// The only eight-byte variable that a short function loads or compares relative to its own address. `None` if there are none
-    /// or several.
+    /// Returns the address of the only eight-byte variable that a short function loads or compares relative to its own code; `None` if there
+    /// is no such variable, or more than one.
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
         let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();
         let is_variable = |target: &u64| variables.iter().any(|range| range.contains(target));
-        let mut targets = code::reads(machine, self.bytes(function)?, function.address);
+        let mut targets = code::variables_read(machine, self.bytes(function)?, function.address);
         targets.retain(is_variable);
         targets.sort_unstable();
         targets.dedup();

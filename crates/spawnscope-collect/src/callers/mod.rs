@@ -1,6 +1,6 @@
-//! Interpreters whose scripts request launches: recognizes their executables by the content of the file, never by its name, and
-//! finds where an interpreter stores the file, line and function being executed. `elf` reads executables. This module does not know
-//! BPF maps: the collector passes the layouts on to the programs that read the memory.
+//! Recognizes the executables of interpreters, by the content of the file and never by its name, and finds where an interpreter stores the
+//! file, line and function being executed. `elf` reads executables. This module knows nothing about BPF: the collectors pass the layouts on
+//! to the code that reads the memory.
 
 mod bash;
 pub(super) mod chains;
@@ -23,7 +23,7 @@ use self::elf::Elf;
 use crate::wire::{WireBash, WireDash, WireMake, WirePerl, WirePython};
 use spawnscope_data::event::Pid;
 
-/// Where an interpreter stores what its script executes.
+/// Where an interpreter stores the position in its script.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// GNU bash.
@@ -38,8 +38,8 @@ pub(super) enum Layout {
     Make(WireMake),
 }
 
-/// The layout of the interpreter in `file`. `process` is a process that runs it, if there is one. `None` if it is not an
-/// interpreter, or not a supported one. A file that no process runs yet is trusted, so it may be run for calibration.
+/// Returns the layout of the interpreter in `file`; `None` if it is not an interpreter, or not a supported one. `process` is a process that
+/// runs it. Without such a process, the file is one of the system or the user's command, so it is trusted and may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
@@ -54,7 +54,7 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
-/// The entry point of an executable, as in its file.
+/// Returns the entry point of an executable, as in its file.
 pub(super) fn entry_point(file: &File) -> Option<u64> {
     Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
@@ -64,13 +64,13 @@ pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]
     Elf::parse(&ReadCache::new(file)).is_some_and(|program| program.has_dynamic_symbol(imports, exports))
 }
 
-/// Directories of the system's interpreters, searched independently of PATH.
+/// Directories of the system's interpreters. They are searched even if they are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
 const INTERPRETERS: [&str; 9] = [
     "bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake",
 ];
 
-/// The executables that are likely to run a command's scripts; they may not exist. `command` is the file of the command.
+/// Returns the paths of executables that are likely to run a command's scripts. They may not exist. `command` is the file of the command.
 pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let directories = DIRECTORIES.iter().map(PathBuf::from);
@@ -82,7 +82,7 @@ pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
     own.flatten().chain(interpreters).collect()
 }
 
-/// The interpreter named in a script's first line: `#!/bin/sh -e` is run by /bin/sh.
+/// Returns the interpreter named in a script's first line: /bin/sh for `#!/bin/sh -e`.
 fn named_interpreter(script: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_names_its_interpreter_in_its_first_line() {
+    fn the_first_line_of_a_script_names_its_interpreter() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("script");
         let named = |text: &[u8]| {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executable_is_not_an_interpreter_by_its_name() {
+    fn an_executable_is_not_recognized_as_an_interpreter_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let bash = directory.path().join("bash");
         for content in [

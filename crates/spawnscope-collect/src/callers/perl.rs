@@ -1,22 +1,22 @@
-//! Perl with threads: where it stores the statement being executed. The offsets are those of the headers of each version. The reader is
-//! `ebpf/perl.h`, which documents what is read.
+//! Finds where a Perl with threads stores the statement being executed. The offsets come from the headers of each version. `ebpf/perl.h` reads
+//! the memory of Perl, and documents what is read.
 
 use super::elf::{Elf, Symbol};
 use crate::wire::WirePerl;
 
-/// Only a Perl with threads has this variable: the key of each thread's interpreter.
+/// The variable with the pthread key of each thread's interpreter. Only a Perl with threads has this variable.
 const KEY: &str = "PL_thr_key";
-/// The version, one byte each.
+/// The variables with the version, one byte each.
 const REVISION: &str = "PL_revision";
 const VERSION: &str = "PL_version";
 
-/// The C library whose threads are known.
+/// The C library whose thread structure is known.
 const GLIBC: &[u8] = b"libc.so.6";
-/// Where glibc's threads have their values (`specific_1stblock` in `struct pthread`). On other processors the thread pointer is
-/// behind that structure, whose size differs between versions.
+/// Offset, from the thread pointer, of the values of the thread's keys (`specific_1stblock` in glibc's `struct pthread`). It is known only
+/// for x86-64: on other processors the thread pointer points to the end of that structure, whose size differs between versions.
 const VALUES: u32 = 0x310;
 
-/// The layout of a Perl whose offsets are known. `None` if it is another program or version, or has no threads.
+/// Returns the layout of a Perl; `None` if the program is another one or another version, or a Perl without threads.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     let symbols = program.exports(&[KEY, REVISION, VERSION]);
     let number = |name: &str| {
@@ -39,8 +39,8 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     })
 }
 
-/// The offsets of `Icurcop` and `Icurstackinfo` in the interpreter (`intrpvar.h`), as compiled from Debian's headers. Patch releases do
-/// not change them. Other offsets are the same in these versions (`wire/perl.rs`).
+/// Returns the offsets of `Icurcop` and `Icurstackinfo` in the interpreter (`intrpvar.h`), as compiled from Debian's headers. Patch releases
+/// do not change them. All other offsets are the same in these versions (`wire/perl.rs`).
 fn offsets(revision: u8, version: u8) -> Option<[u32; 2]> {
     match (revision, version) {
         (5, 32) => Some([224, 240]),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_were_not_checked_are_refused() {
+    fn unknown_versions_are_refused() {
         assert!(offsets(5, 36).is_some());
         for (revision, version) in [(5, 30), (5, 37), (5, 44), (6, 36), (7, 0)] {
             assert_eq!(offsets(revision, version), None, "{revision}.{version}");

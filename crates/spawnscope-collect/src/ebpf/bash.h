@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reads what a bash executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, the line in
- * `line_number`, with two exceptions. A compound command that runs in a subshell has not set the line yet: the line is then that
- * of the compound command, or of the first command in it. And in text that is not read from a file (eval, trap, $( )), lines are
- * counted from the line where the text began, regardless of the file's own lines: see `bash_texts.h`. */
+ * Reads which command a bash executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, and
+ * the line is in `line_number`, with two exceptions. First, a compound command that runs in a subshell has not set `line_number`
+ * yet; its line is stored in the command, or in the first command inside it. Second, in text that is not read from a file (eval,
+ * trap, $( )), lines are counted from the line where the text began, regardless of the file's own lines: see `bash_texts.h`. */
 #pragma once
 
 #include "bash_texts.h"
@@ -47,7 +47,7 @@ struct bash_element {
 #define BASH_CONTEXT_TABLE 32
 #define BASH_VARIABLE_VALUE 8
 
-/* The line of a compound command; 0 if it cannot be determined. */
+/* Returns the line of a compound command; 0 if it cannot be determined. */
 static __always_inline __u32 bash_compound_line(struct bash_command *command)
 {
 	struct bash_value value;
@@ -71,8 +71,8 @@ static __always_inline __u32 bash_compound_line(struct bash_command *command)
 	return 0;
 }
 
-/* The line being executed. */
-__noinline int bash_line(void)
+/* Stores the line being executed in the chain; 0 if it is unknown. */
+__noinline int read_bash_line(void)
 {
 	struct script *script = script_of_this_cpu();
 	if (!script)
@@ -103,16 +103,16 @@ __noinline int bash_line(void)
 	return 0;
 }
 
-/* Finds the first element of one of the three arrays. */
-static __always_inline bool bash_find(struct script *script, struct bash_table *table, __u32 which)
+/* Finds the first element of one of the three arrays; returns false if the array cannot be read. */
+static __always_inline bool find_bash_array(struct script *script, struct bash_table *table, __u32 which)
 {
 	struct bash_state *bash = &script->bash;
 	struct bash_bucket bucket = {};
 	struct bash_element ends; /* the list is a ring, closed by an element without a value */
 	__u32 hash = bash->layout.hashes[which], count;
 	__u64 array, head;
-	__u64 place = table->buckets + 8 * (hash & (table->bucket_count - 1));
-	if (!read_user(&bucket.next, sizeof(bucket.next), place))
+	__u64 chain = table->buckets + 8 * (hash & (table->bucket_count - 1));
+	if (!read_user(&bucket.next, sizeof(bucket.next), chain))
 		return false;
 	for (int i = 0; i < BASH_BUCKET_LENGTH && bucket.hash != hash; i++)
 		if (!read_user(&bucket, sizeof(bucket), bucket.next))
@@ -130,8 +130,8 @@ static __always_inline bool bash_find(struct script *script, struct bash_table *
 	return true;
 }
 
-/* Finds the three arrays; 0 if they are inconsistent. */
-__noinline int bash_arrays(void)
+/* Finds the three arrays; returns 0 if they are inconsistent. */
+__noinline int find_bash_arrays(void)
 {
 	struct script *script = script_of_this_cpu();
 	struct bash_table table;
@@ -142,10 +142,10 @@ __noinline int bash_arrays(void)
 		return 0;
 	if (!table.bucket_count || table.bucket_count & (table.bucket_count - 1))
 		return 0;
-	return bash_find(script, &table, 0) && bash_find(script, &table, 1) && bash_find(script, &table, 2);
+	return find_bash_array(script, &table, 0) && find_bash_array(script, &table, 1) && find_bash_array(script, &table, 2);
 }
 
-/* Parses a decimal number; 0 if the text is not one. */
+/* Parses a decimal number; returns 0 if the text is not a number. */
 static __always_inline __u32 bash_decimal(__u64 address)
 {
 	char text[12] = {};
@@ -160,8 +160,8 @@ static __always_inline __u32 bash_decimal(__u64 address)
 	return number;
 }
 
-/* Adds a frame; 0 if the arrays are inconsistent. */
-__noinline int bash_frame(void)
+/* Adds a frame; returns 0 if the arrays are inconsistent. */
+__noinline int add_bash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
 	if (!script)
@@ -185,39 +185,39 @@ __noinline int bash_frame(void)
 	return 1;
 }
 
-/* Whether the last frame has no caller: it is the script's own text, or a file read at startup. */
+/* Whether the last frame has no caller. Such a frame is the script's top level, or a file read at startup. */
 static __always_inline bool bash_is_outermost(struct script *script)
 {
 	struct bash_element line;
 	return script->bash.count && read_user(&line, sizeof(line), script->bash.last) && !bash_decimal(line.value);
 }
 
-/* Since bash 5.3, functions from `-c` or standard input report a file of this name. */
-static __always_inline bool bash_own_name(struct script *script)
+/* Appends $0. Since bash 5.3, BASH_SOURCE contains $0 for functions that were read from `-c` or from standard input. */
+static __always_inline bool add_bash_dollar_zero(struct script *script)
 {
 	__u64 name;
 	return read_pointer(script, &name, script->bash.layout.dollar_variables) && add_text(script, name, SCRIPT_FILE_BYTES);
 }
 
-/* Reads the whole chain; 0 if it cannot be read or is inconsistent. */
-__noinline int bash_chain(void)
+/* Reads the complete chain; returns 0 if it cannot be read or is inconsistent. */
+__noinline int read_bash_chain(void)
 {
 	struct script *script = script_of_this_cpu();
 	__u32 interactive, texts;
-	if (!script || !bash_arrays())
+	if (!script || !find_bash_arrays())
 		return 0;
-	bash_line();
+	read_bash_line();
 	for (int frame = 0; frame < SCRIPT_FRAMES; frame++) {
 		if (frame >= script->bash.count)
 			break;
-		if (!bash_frame())
+		if (!add_bash_frame())
 			return 0;
 	}
 	if (script->bash.count > SCRIPT_FRAMES)
 		script->called.flags |= SCRIPT_TRUNCATED;
 	if (bash_is_outermost(script))
 		script->called.flags |= SCRIPT_OUTERMOST;
-	else if (!bash_own_name(script))
+	else if (!add_bash_dollar_zero(script))
 		return 0;
 	if (!read_number(script, &interactive, script->bash.layout.interactive_shell) ||
 	    !read_number(script, &texts, script->bash.layout.parse_level))
@@ -228,7 +228,7 @@ __noinline int bash_chain(void)
 		return 1;
 	if (script->bash.layout.counts_from_zero)
 		script->called.flags |= SCRIPT_FROM_ZERO;
-	return bash_texts();
+	return correct_bash_text_lines();
 }
 
 static __always_inline void emit_bash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
@@ -241,7 +241,7 @@ static __always_inline void emit_bash_call(struct task_struct *parent, __u32 num
 	begin_script(script, INTERPRETER_BASH, layout->code_start, parent);
 	script->bash.layout = *layout;
 	script->doubt = !!(creator->flags & TASK_LINE_DOUBT);
-	if (bash_chain())
+	if (read_bash_chain())
 		emit_script(script, task, now);
 	if (script->doubt)
 		task->flags |= TASK_LINE_DOUBT;

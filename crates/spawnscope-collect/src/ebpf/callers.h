@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Finds the call site of a launch: reads the parent's interpreter at the fork, while the interpreter cannot change. */
+ * Finds the call site of a launch: reads the memory of the parent's interpreter at the fork, while that memory cannot change. */
 #pragma once
 
 /* Runs in the parent after it has created the process of `task`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Determines the context a CPU is in: that of a thread, or of an interrupt that hit the running thread. The kernel keeps this in
- * its preempt count, which is at a different place in almost every version, and which some kernels hide. */
+ * Determines the context that a CPU is in: that of a thread, or of an interrupt that hit the running thread. The kernel's preempt
+ * count shows the context, but its location differs between most kernel versions, and some kernels hide it. */
 #pragma once
 
 /* The fields of x86's per-CPU structure in Linux 6.2 to 6.14. Their offsets are read from BTF. */
@@ -8,14 +8,14 @@ struct pcpu_hot___counted {
 	struct task_struct *current_task;
 	int preempt_count;
 } CORE;
-/* Kernels with this function use different bits (the function itself still counts in the old ones). */
+/* Kernels that have this function use different bits of the count, although the function itself still counts in the old bits. */
 extern void local_interrupt_disable(void) __ksym __weak;
 
-/* include/linux/preempt.h: NMI and hard interrupt bits, in kernels without and with that function. The highest bit has another
- * meaning. */
+/* include/linux/preempt.h: the bits for NMIs and hard interrupts, in kernels without and with that function. The highest bit of the
+ * count has another meaning. */
 #define INTERRUPT_BITS_BEFORE 0x00ff0000
 #define INTERRUPT_BITS 0x7f000000
-/* The CPU is serving soft interrupts. They are not merely disabled. */
+/* The CPU is serving soft interrupts. This bit is clear if they are merely disabled. */
 #define SOFT_INTERRUPT_BIT 0x00000100
 
 enum context { CONTEXT_UNKNOWN, CONTEXT_THREAD, CONTEXT_SOFT_INTERRUPT, CONTEXT_INTERRUPT };
@@ -27,34 +27,35 @@ static __always_inline enum context context_of_count(__u32 count)
 	return count & SOFT_INTERRUPT_BIT ? CONTEXT_SOFT_INTERRUPT : CONTEXT_THREAD;
 }
 
-/* The places of a CPU's variables are known relative to its run queue, which is reachable from the running thread. The places
- * are right if `current_task` is the running thread again. */
-static __always_inline enum context context_by_places(void)
+/* Reads the preempt count at its offset from the CPU's run queue, which is reachable from the running thread. The offsets are right
+ * if the pointer to the running thread is found at its own offset. */
+static __always_inline enum context context_by_offsets(void)
 {
 	struct task_struct *p = current_task();
 	struct pcpu_hot___counted *hot = NULL;
-	__s64 of_current = places.current_task, of_count = places.preempt_count;
+	__s64 current_offset = per_cpu_offsets.current_task, count_offset = per_cpu_offsets.preempt_count;
 	__u64 run_queue, found;
 	__u32 count;
-	if (!places.are_known || !bpf_core_field_exists(p->se.cfs_rq))
+	if (!per_cpu_offsets.are_known || !bpf_core_field_exists(p->se.cfs_rq))
 		return CONTEXT_UNKNOWN;
 	if (bpf_core_type_exists(struct pcpu_hot___counted)) {
-		of_current += bpf_core_field_offset(hot->current_task);
-		of_count += bpf_core_field_offset(hot->preempt_count);
+		current_offset += bpf_core_field_offset(hot->current_task);
+		count_offset += bpf_core_field_offset(hot->preempt_count);
 	}
 	run_queue = (__u64)BPF_CORE_READ(p, se.cfs_rq, rq);
-	if (bpf_probe_read_kernel(&found, sizeof(found), (void *)(run_queue + of_current)) ||
+	if (bpf_probe_read_kernel(&found, sizeof(found), (void *)(run_queue + current_offset)) ||
 	    found != bpf_get_current_task() ||
-	    bpf_probe_read_kernel(&count, sizeof(count), (void *)(run_queue + of_count)))
+	    bpf_probe_read_kernel(&count, sizeof(count), (void *)(run_queue + count_offset)))
 		return CONTEXT_UNKNOWN;
 	return context_of_count(count);
 }
 
-/* Kernels that have a symbol for the count but hide it refuse this. */
-static __always_inline enum context context_by_name(void)
+/* Reads the preempt count by its symbol, or by its offset if the kernel has no such symbol. A kernel that has the symbol but hides it
+ * refuses programs that contain this function. */
+static __always_inline enum context context_by_symbol(void)
 {
 	__u32 count;
-	return read_preempt_count(&count) ? context_of_count(count) : context_by_places();
+	return read_preempt_count(&count) ? context_of_count(count) : context_by_offsets();
 }
 
 static __always_inline bool is_to_this_machine(struct sock *sock)
@@ -71,8 +72,8 @@ static __always_inline bool is_to_this_machine(struct sock *sock)
 	       (to.halves[0] || to.halves[1]) && to.halves[0] == from.halves[0] && to.halves[1] == from.halves[1];
 }
 
-/* Data that a thread sends to its own machine arrives in a soft interrupt within the sending call. A wake-up from there is the
- * thread's own. */
+/* Whether a wake-up in a soft interrupt may come from the thread's own system call: data that a thread sends to its own machine
+ * arrives in a soft interrupt within the sending call. */
 static __noinline bool is_within_own_call(struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {

@@ -1,5 +1,5 @@
-//! Converts records of the ring buffer to events: one record in, up to two events out. Repeated chains are shared. Pure, but for the lines of
-//! makefiles, which are looked up in these.
+//! Converts records of the ring buffer to events: each record becomes up to two events. Equal call chains are shared. Decoding has no
+//! side effects, except that makefiles are read in order to find lines in them.
 
 mod waker;
 
@@ -21,7 +21,7 @@ use spawnscope_data::event::{
 pub(super) struct Chains {
     known: HashMap<Box<[u8]>, Arc<Chain>>,
     makefiles: Makefiles,
-    /// The call sites that threads of Node.js have announced for their next launch.
+    /// The call sites that threads of Node.js have announced for their next launch, by task id.
     announced: HashMap<u64, Arc<Chain>>,
 }
 
@@ -29,16 +29,16 @@ impl Chains {
     const MAX_KNOWN: usize = 4096;
     const MAX_ANNOUNCED: usize = 65_536;
 
-    /// Notes the call site of the next launch of a thread.
+    /// Stores the call site of a thread's next launch.
     fn announce(&mut self, task: u64, chain: Chain) {
-        // Only threads that ended before they launched are left in here.
+        // Entries accumulate only for threads that ended before they launched.
         if self.announced.len() >= Self::MAX_ANNOUNCED {
             self.announced.clear();
         }
         self.announced.insert(task, Arc::new(chain));
     }
 
-    /// The chain in a record. Decodes it if it is new.
+    /// Returns the chain in a record. Decodes it if it is new.
     fn get(&mut self, record: &[u8], decode: impl FnOnce(&mut Makefiles) -> Option<Chain>) -> Option<Arc<Chain>> {
         let bytes = record.get(size_of::<WireHeader>()..)?;
         if let Some(chain) = self.known.get(bytes) {
@@ -53,7 +53,8 @@ impl Chains {
     }
 }
 
-/// Converts a record into events, in order. `page_bytes` is the machine's page size. `None` if it is not a record of this format.
+/// Converts a record into events, in order. `page_bytes` is the machine's page size. Returns `None` if the bytes are not a record of this
+/// format.
 pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
@@ -65,8 +66,8 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             };
             EventKind::Called(chain)
         }
-        KIND_NODE_ASKED => {
-            let (asked, rest): (WireNodeAsked, _) = read(bytes)?;
+        KIND_NODE_CALL_SITE => {
+            let (asked, rest): (WireNodeCallSite, _) = read(bytes)?;
             if let Some(chain) = chains::node::chain(rest.get(..asked.bytes as usize)?) {
                 chains.announce(header.task, chain);
             }
@@ -124,7 +125,8 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     Some(())
 }
 
-/// The record of an executable that has not been examined yet, which is not an event. `None` if it is another kind of record.
+/// Decodes the record of an executable that has not been examined yet; this record does not become an event. Returns `None` if it is
+/// another kind of record.
 pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
     let header = read::<WireHeader>(bytes)?.0;
     (header.kind == KIND_NEW_EXECUTABLE)
@@ -233,7 +235,7 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
 }
 
 fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
-    // An end of less than its largest size begins where the beginning ends.
+    // If the end is shorter than the maximum, it follows the beginning without a gap.
     if end.len() < VARIABLES_BYTES as usize {
         variables::allowed(&[beginning, end].concat())
     } else {
@@ -310,7 +312,7 @@ fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
     })
 }
 
-/// What a thread waited for; `None` if unknown.
+/// Returns what a thread waited for; `None` if it is unknown.
 fn object(slice: &WireSlice) -> Option<Object> {
     let (kind, inode) = match slice.object_kind & !OBJECT_UNLESS_THREAD {
         OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
@@ -323,7 +325,7 @@ fn object(slice: &WireSlice) -> Option<Object> {
     })
 }
 
-/// The kind of an anonymous inode, by the first eight bytes of the name that the kernel gives it.
+/// Returns the kind of an anonymous inode, given the first eight bytes of its name in the kernel.
 fn anonymous(name: [u8; 8]) -> ObjectKind {
     match &name {
         b"[eventpo" => ObjectKind::Epoll,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The file behind a descriptor, and its kind. */
+ * Finds the file that a descriptor refers to, and determines its kind. */
 #pragma once
 
 static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)
@@ -42,7 +42,8 @@ static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode
 	return OBJECT_UNKNOWN;
 }
 
-/* All anonymous files share one inode; only the name, such as [eventfd], distinguishes them. Returns its first eight bytes. */
+/* Returns the first eight bytes of the name of an anonymous file, such as [eventfd]. All anonymous files share one inode, so only the
+ * name distinguishes them. */
 static __always_inline __u64 anonymous_name(struct file *file)
 {
 	union {

@@ -22,10 +22,10 @@ static __always_inline void emit_thread(struct task_struct *p, struct WireTask *
 	bpf_ringbuf_submit(thread, wakeup_flag());
 }
 
-/* Begins to follow a thread. With `launch` 0 it is the first thread of a new process. */
+/* Begins to follow a new thread of the process `launch`, or, if `launch` is 0, the first thread of a new process. */
 static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch)
 {
-	struct WireTask *task = begin_task(p);
+	struct WireTask *task = find_or_create_task(p);
 	if (!task) {
 		count_lost(KIND_UNFOLLOWED);
 		return NULL;
@@ -37,8 +37,8 @@ static __always_inline struct WireTask *create_task(struct task_struct *p, __u64
 	return task;
 }
 
-/* Begins to follow a process that existed before the recording, by its first thread. Several of its threads may get here at
- * once; the thread that claims the entry fills it in. */
+/* Begins to follow a process that existed before the recording. `leader` is its first thread. Several of its threads may call this
+ * at the same time; the thread that claims the entry fills it in. */
 static __always_inline struct WireTask *adopt_process(struct task_struct *leader, __u64 now)
 {
 	bool first;
@@ -58,7 +58,7 @@ static __always_inline struct WireTask *adopt_process(struct task_struct *leader
 	return task;
 }
 
-/* Begins to follow a running thread that existed before the recording. */
+/* Begins to follow the running thread, which existed before the recording. Returns NULL if it is not to be followed. */
 static __noinline struct WireTask *adopt(struct task_struct *p)
 {
 	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
@@ -87,8 +87,8 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 	return task;
 }
 
-/* The state of the running thread if it is followed. Adopts the thread if the settings request it. */
-static __always_inline struct WireTask *followed_current(void)
+/* Returns the state of the running thread if it is followed, otherwise NULL. Adopts the thread if the settings request it. */
+static __always_inline struct WireTask *find_or_adopt_current(void)
 {
 	if (!recording)
 		return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Identifies the interpreter that runs a process by the file that the kernel executes for it, never by a name. */
+ * Identifies the interpreter that a process runs by the process's executable file, never by a name. */
 #pragma once
 
 /* The kinds of the executables seen so far. The least recently used ones are evicted. */
@@ -10,8 +10,8 @@ struct {
 	__type(value, struct WireInterpreter);
 } executables SEC(".maps");
 
-/* Wakes the reader at once, so that it identifies the executable soon, and script lines of the process's later launches
- * can be read. */
+/* Reports an unknown executable. Wakes the reader at once, so that it identifies the executable soon, and script lines of the
+ * process's later launches can be read. */
 static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
 {
 	struct WireNewExecutable *new;
@@ -22,8 +22,8 @@ static __always_inline void emit_executable(struct WireTask *task, struct WireEx
 	bpf_ringbuf_submit(new, BPF_RB_FORCE_WAKEUP);
 }
 
-/* The interpreter that runs a thread's process. NULL if not known yet; each unknown executable is reported once to the
- * collector. */
+/* Returns the interpreter that a thread's process runs; NULL if it is not known yet. Reports each unknown executable to the
+ * collector once. */
 static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, struct WireTask *task)
 {
 	struct WireInterpreter pending = {};

@@ -1,5 +1,5 @@
 //! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The usual interpreters are
-//! stored before the command is released, others when a process runs them.
+//! stored before the command is released, any other interpreter once a process runs it.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -14,8 +14,8 @@ use crate::wire::*;
 use crate::{CollectError, Settings};
 use spawnscope_data::event::Pid;
 
-/// The interpreters that are likely to run, with their layouts. They are found before the maps exist.
-pub(super) fn usual(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
+/// Returns the interpreters that are likely to run, with their layouts. Does not need the maps.
+pub(super) fn likely_interpreters(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
     if !settings.script_lines {
         return Vec::new();
     }
@@ -31,7 +31,7 @@ pub(super) fn usual(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
     found
 }
 
-/// The kernel's identification of an open file, on file systems where `stat` agrees with it.
+/// Returns the identity that the kernel uses for an open file. On some file systems, `stat` reports other numbers.
 fn executable(file: &File) -> Option<WireExecutable> {
     let found = file.metadata().ok()?;
     found.is_file().then(|| WireExecutable {
@@ -68,12 +68,12 @@ impl Interpreters {
         Ok(interpreters)
     }
 
-    /// Examines an executable that a process was seen to run.
+    /// Examines an executable that a process runs, and stores the result.
     pub(super) fn add(&mut self, new: &WireNewExecutable) -> Result<(), CollectError> {
         let pid = i32::try_from(new.pid).ok().filter(|&pid| pid != 0).map(Pid);
         match pid.and_then(|pid| open_executable(pid, &new.executable)) {
             Some(file) => self.put(&new.executable, callers::layout_of(&file, pid).as_ref()),
-            // The process is gone, or runs another program by now. The next process that runs the executable reports it again.
+            // The process is gone, or already runs another program. The next process that runs the executable reports it again.
             None => match self.executables.delete(new.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
                     Err(failed("forget an executable", &error))
@@ -100,10 +100,10 @@ impl Interpreters {
     }
 }
 
-/// The file that a process executes, if it is still the reported executable.
+/// Opens the file that a process executes, if it is still the reported executable.
 fn open_executable(pid: Pid, reported: &WireExecutable) -> Option<File> {
     let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
-    inode::is(&file, reported.inode, reported.device)?.then_some(file)
+    inode::has_identity(&file, reported.inode, reported.device)?.then_some(file)
 }
 
 fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
@@ -124,7 +124,7 @@ impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
         })
     }
 
-    /// The slot of a layout; `None` if there is no free slot.
+    /// Returns the slot of a layout, and stores the layout there if it is new; `None` if there is no free slot.
     fn slot(&mut self, layout: T) -> Result<Option<u32>, CollectError> {
         let known = self.stored.iter().position(|stored| *stored == layout);
         let slot = known.unwrap_or(self.stored.len()) as u32;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reports what threads are doing when the recording ends. A slice is emitted when its thread gets a CPU again. After the end of the
- * recording, that is not observed. So when the other programs are off, an iterator visits all threads and reports the state of each. */
+ * Reports what threads are doing when the recording ends. A slice is normally emitted when its thread gets a CPU again. After the
+ * end of the recording, this is not observed. So once the other programs are detached, an iterator visits all threads and reports
+ * the state of each. */
 #pragma once
 
 SEC("iter/task")
@@ -13,15 +14,15 @@ int on_end(struct bpf_iter__task *ctx)
 	if (!task || task->flags & (TASK_IGNORED | TASK_GONE))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	if (task->flags & TASK_HOLDS_SLICE)
-		emit_held_slice(task, 0, 0);
+	if (task->flags & TASK_HAS_DEFERRED_SLICE)
+		emit_deferred_slice(task, 0, 0);
 	if (arrival_seen(task)) {
-		/* It is on a CPU and runnable: report it as preempted at the end. */
+		/* The thread is on a CPU: report it as preempted at the end. */
 		task->off = now;
 		task->left = LEFT_PREEMPTED;
 		task->object_kind = OBJECT_UNKNOWN;
 	}
-	/* A thread without `off` was never seen to leave or get a CPU: nothing is known about it. */
+	/* If `off` is 0, the thread was never observed to leave or get a CPU, so nothing is known about it. */
 	if (task->off)
 		emit_slice(task, KIND_LAST_SEEN, now, task->on, task->calls, &task->waker, 0);
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The life of a process as seen by the scheduler's tracepoints: fork, exec, exit, and the moment it becomes reapable. */
+ * The life of a process as the scheduler's tracepoints show it: fork, exec, exit, and the moment when it becomes reapable. */
 #pragma once
 
 static __always_inline __u64 rss_pages(struct mm_struct *mm)
 {
 	struct mm_struct___before_6_2 *old = (void *)mm;
-	/* The kernel keeps most of it in one count, and small remainders per CPU, which are ignored here. */
+	/* The kernel has one main count, and small per-CPU remainders, which are ignored here. */
 	if (bpf_core_field_exists(old->rss_stat.count))
 		return BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter) +
 		       BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter) +
@@ -44,7 +44,7 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 
 static __always_inline void handle_fork(struct task_struct *parent, struct task_struct *child, bool collects_lines)
 {
-	struct WireTask *creator = followed_current();
+	struct WireTask *creator = find_or_adopt_current();
 	if (!creator)
 		return;
 	bool thread = child->tgid == parent->tgid;
@@ -64,11 +64,11 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 	}
 }
 
-/* Runs in the parent, before the child can run. */
+/* The tracepoint fires in the parent, before the child can run. */
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, child, true), struct task_struct *parent,
 		  struct task_struct *child)
 
-/* For verifiers that refuse the programs that read interpreters. */
+/* For verifiers that refuse the code that reads the memory of interpreters. */
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, handle_fork(parent, child, false),
 		  struct task_struct *parent, struct task_struct *child)
 
@@ -112,7 +112,7 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 	return used + bytes;
 }
 
-/* The closes of a process that has made 32-bit calls are not counted. */
+/* Adds the number and duration of the calls of close. They are not counted if the process has made 32-bit calls. */
 static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
 {
 	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
@@ -120,11 +120,11 @@ static __always_inline void add_closes(struct WireExecuted *executed, struct Wir
 	executed->setup_close_span = task->setup_close_span;
 }
 
-/* The new image is set up; execve has not returned yet. After an exec by a thread other than the first, `p` is that thread, now
- * with the process's pid. */
+/* At this tracepoint the new image is set up, but execve has not returned yet. After an exec by a thread other than the first, `p` is
+ * that thread, which now has the process's pid. */
 static __always_inline void handle_exec(struct task_struct *p, struct linux_binprm *bprm)
 {
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!task || !scratch)
 		return;
@@ -151,7 +151,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_CALL_PENDING |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
-	/* The kernel treats the thread as 32-bit as soon as its new program is. */
+	/* If the new program is a 32-bit one, the kernel treats the thread as 32-bit already. */
 	if (MAKES_32_BIT_CALLS(p))
 		task->interpreter_base = interpreter_base_of_32_bits(scratch, p->mm);
 	else
@@ -181,11 +181,11 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	bpf_ringbuf_submit(exited, wakeup_flag());
 }
 
-/* Since about Linux 6.16 this runs before the address space is torn down, in earlier versions after it. The entry of exit_group
- * is at the same point in all versions, so it takes precedence if it was seen. */
+/* Since about Linux 6.16 this tracepoint fires before the address space is torn down, in earlier versions afterwards. The entry of
+ * exit_group is at the same point in all versions, so its time is used if it was observed. */
 static __always_inline void handle_exit(struct task_struct *p)
 {
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	if (!task)
 		return;
 	recover_arrival(p, task);
@@ -193,19 +193,20 @@ static __always_inline void handle_exit(struct task_struct *p)
 	/* do_exit has already removed this thread from `live`. */
 	if (BPF_CORE_READ(p, signal, live.counter) == 0)
 		task->flags |= TASK_LAST_THREAD;
-	finish_loading_unseen(task);
+	end_loading_at_candidate(task);
 	emit_exited(p, task, now);
 }
 
 PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, handle_exit(p), struct task_struct *p)
 
-/* exit_notify sends the parent its signal when the process becomes reapable. exit_state is set just before, so an earlier signal
- * of a dying thread is not mistaken for it. A tracer gets one for each thread: only the last one is the end of the process. */
+/* exit_notify sends the parent a signal when the process becomes reapable. It sets exit_state just before, so an earlier signal from
+ * a dying thread is not mistaken for this one. A tracer gets a signal for each thread, and only that of the last thread marks the end
+ * of the process. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {
 	struct task_struct *p = current_task();
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	if (task && task->flags & TASK_LAST_THREAD && TASK_READ(p, exit_state) && !task->zombie) {
 		task->zombie = bpf_ktime_get_ns();
 		task->zombie_cpu = cpu_time(task, task->zombie);

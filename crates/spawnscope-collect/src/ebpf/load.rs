@@ -14,25 +14,25 @@ use crate::wire::{WireSettings, WireShared};
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;
 
-/// Alignment that ELF parsers require.
+/// Gives embedded data the alignment that ELF parsers require.
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
-/// For Linux 5.13 and later.
+/// The build for Linux 5.13 and later.
 static TASK_STORAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope.bpf.o")));
-/// For kernels without task storage for tracing programs; `tasks.h` explains the other differences.
+/// The build for kernels without task storage for tracing programs; `tasks.h` explains the differences.
 static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
 /// For tests: comma-separated names of programs, or of the features below, that are treated as refused by the kernel.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
-/// Programs can walk a process's mappings.
+/// Kernel feature: BPF programs can walk a process's mappings.
 const WALK: &str = "bpf_iter_task_vma_new";
-/// Tracing programs can use task storage.
+/// Kernel feature: tracing programs can use task storage.
 const STORAGE: &str = "task_storage";
-/// Programs run with preemption off.
+/// Kernel feature: tracing programs run with preemption off.
 const PREEMPTION_OFF: &str = "preemption_off";
 
-/// The names that the test variable lists as refused.
-fn pretended() -> Vec<String> {
+/// Returns the names that the test variable lists as refused.
+fn pretended_refusals() -> Vec<String> {
     let names = std::env::var(REFUSE_VARIABLE).unwrap_or_default();
     names
         .split(',')
@@ -41,12 +41,12 @@ fn pretended() -> Vec<String> {
         .collect()
 }
 
-/// Whether programs may try to walk a process's mappings.
+/// Whether BPF programs may try to walk a process's mappings.
 pub(super) fn may_walk_mappings() -> bool {
     may_use(WALK)
 }
 
-/// Whether the kernel or the recorder reads the mappings of processes. Depends on whether this kernel has the function.
+/// Returns who reads the mappings of processes: the kernel, if it has the function for it, or else the recorder.
 pub(super) fn mapping_source() -> MappingSource {
     let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK).is_some();
     if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
@@ -56,24 +56,24 @@ pub(super) fn mapping_source() -> MappingSource {
     }
 }
 
-/// What is unknown if the recorder reads mappings.
-pub(super) fn no_mappings() -> Missing {
+/// Returns what is unknown if the recorder reads the mappings.
+pub(super) fn missing_mappings() -> Missing {
     Missing {
         what: format!("{WALK} (Linux 6.7)"),
         effect: "call chains in processes that end before their mappings are read".to_owned(),
     }
 }
 
-/// Whether a thread can lose the CPU within a program. Through Linux 6.19, tracepoint programs run with preemption off.
-pub(super) fn can_lose_cpu() -> bool {
+/// Whether a thread can lose the CPU while a BPF program runs. Up to Linux 6.19, tracepoint programs run with preemption off.
+pub(super) fn can_be_preempted() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     !may_use(PREEMPTION_OFF) || major.is_none_or(|major| major >= 7)
 }
 
-/// Whether a kernel feature may be used, which means that no test refuses it.
+/// Whether a kernel feature may be used, that is, the test variable does not list it as refused.
 pub(super) fn may_use(name: &str) -> bool {
-    !pretended().iter().any(|each| each == name)
+    !pretended_refusals().iter().any(|each| each == name)
 }
 
 /// A loaded object that is not yet attached.
@@ -93,7 +93,7 @@ pub(super) struct Request<'settings> {
 /// Loads all programs that this kernel accepts.
 pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
     refusal::listen();
-    if pretended().iter().any(|name| name == STORAGE) {
+    if pretended_refusals().iter().any(|name| name == STORAGE) {
         return request.load_build(HASH_OF_TASKS);
     }
     request.load_build(TASK_STORAGE).or_else(|error| match error {
@@ -105,9 +105,12 @@ pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
 }
 
 impl Request<'_> {
-    /// Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
+    /// Loads a build. Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
     fn load_build(&self, build: &Aligned<[u8]>) -> Result<Loaded, CollectError> {
-        let mut refusals: Vec<Refusal> = pretended().iter().map(|name| Refusal::pretended(name)).collect();
+        let mut refusals: Vec<Refusal> = pretended_refusals()
+            .iter()
+            .map(|name| Refusal::pretended(name))
+            .collect();
         loop {
             let chosen = parts::choose(&refusals)?;
             refusal::take_messages();
@@ -136,8 +139,8 @@ impl Request<'_> {
         }
     }
 
-    /// Whether to load a program: a chosen program, or its spare or check. Spare and check are loaded together or not at all: with
-    /// the spare alone, missed events would not be counted.
+    /// Whether to load a program: a chosen program, or its spare or check. The spare and the check are loaded together or not at all,
+    /// because with the spare alone, skipped events would not be counted.
     fn is_wanted(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
         let spared = skipped::spared(program);
         let name = spared.unwrap_or(program);
@@ -198,7 +201,7 @@ pub(super) fn read_shared(value: &[u8]) -> Option<WireShared> {
     WireShared::read_from_prefix(value).ok().map(|(shared, _)| shared)
 }
 
-/// The verifier also returns EACCES, but then it has run, and its log has the reason.
+/// Whether the user may not load BPF programs. The verifier also returns EACCES, but in that case its log contains the reason.
 fn is_not_permitted(error: &libbpf_rs::Error, messages: &str) -> bool {
     error.kind() == ErrorKind::PermissionDenied && refusal::verifier_reason(messages).is_none()
 }
@@ -226,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verifiers_eacces_is_a_refusal_and_no_lack_of_rights() {
+    fn eacces_with_a_verifier_log_is_a_refusal_and_not_a_lack_of_permission() {
         let denied = libbpf_rs::Error::from_raw_os_error(libc::EACCES);
         let log = "-- BEGIN PROG LOAD LOG --\nR1 pointer |= pointer prohibited\nprocessed 72 insns\n-- END PROG LOAD LOG --\n";
         assert!(!is_not_permitted(&denied, log));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Detects when the dynamic loader is done, and what it searched for. There is no cheap probe for that, but the loader's system
- * calls show it. glibc's loader maps /etc/ld.so.cache and unmaps it as its last act before the program's initializers. If it did
- * not map the cache, and in musl's loader, the last calls protect relocated data: glibc's loader ends with its own data, musl's
- * with the program's. Such a call was the last one if a different call follows. */
+ * Detects when the dynamic loader is done, and counts the files that it searched for. There is no cheap probe for this, but the
+ * loader's system calls show it. glibc's loader maps /etc/ld.so.cache, and unmaps it as its last action before the program's
+ * initializers run. If it did not map the cache, and in musl's loader, the last calls are mprotect calls on relocated data: glibc's
+ * loader protects its own data last, musl's loader the program's. Such a call was the last one if a call of another kind follows. */
 #pragma once
 
 enum { LOAD_IDLE, LOAD_RUNNING, LOAD_OPENING_CACHE, LOAD_MAPPING_CACHE, LOAD_UNMAPPING_CACHE, LOAD_OPENING_DIRECTORIES, LOAD_PROTECTING };
 
-/* Base address of the image's interpreter, from the auxiliary vector that exec made; 0 if the image has none. */
+/* Returns the base address of the image's ELF interpreter, from the auxiliary vector that exec made; 0 if the image has none. */
 static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm_struct *mm)
 {
 	if (bpf_core_read(scratch->auxv, sizeof(scratch->auxv), &mm->saved_auxv))
@@ -21,7 +21,7 @@ static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm
 	return 0;
 }
 
-/* The same for a 32-bit program, whose vector has 32-bit entries. */
+/* Like `interpreter_base`, for a 32-bit program, whose vector has 32-bit entries. */
 static __always_inline __u64 interpreter_base_of_32_bits(struct scratch *scratch, struct mm_struct *mm)
 {
 	const __u32 *auxv = (const __u32 *)scratch->auxv;
@@ -52,8 +52,9 @@ static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u
 	bpf_ringbuf_submit(loaded, wakeup_flag());
 }
 
-/* The process exits or calls exec before the end of loading was seen. */
-static __always_inline void finish_loading_unseen(struct WireTask *task)
+/* Ends loading at the candidate, if there is one. Call when a process exits or calls exec before the end of loading was observed, and
+ * when a call of another kind follows the candidate. */
+static __always_inline void end_loading_at_candidate(struct WireTask *task)
 {
 	if (task->load_state == LOAD_IDLE)
 		return;
@@ -63,7 +64,7 @@ static __always_inline void finish_loading_unseen(struct WireTask *task)
 		emit_loaded(task, LOADER_UNKNOWN, 0, 0, bpf_ktime_get_ns());
 }
 
-/* execve returns to user space successfully. */
+/* Call when execve returns to user space successfully. */
 static __noinline void begin_loading(struct WireTask *task)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -75,7 +76,7 @@ static __noinline void begin_loading(struct WireTask *task)
 	task->load_candidate = 0;
 	task->load_opens = task->load_failed_opens = 0;
 	task->candidate_opens = task->candidate_failed_opens = 0;
-	task->cache = CACHE_NOT_ASKED_FOR;
+	task->cache = CACHE_NOT_TRIED;
 	task->work_cpu = 0;
 	task->work_looks = 0;
 	task->work_loading = 0;
@@ -96,7 +97,7 @@ static __always_inline bool is_cache_path(const char *user_path)
 	return true;
 }
 
-/* musl's list of library directories. Its file name ends with the architecture. */
+/* Whether this is musl's list of library directories. Its file name ends with the architecture. */
 static __always_inline bool is_directories_path(const char *user_path)
 {
 	char path[14] = {}, directories[14] = "/etc/ld-musl-";
@@ -108,7 +109,7 @@ static __always_inline bool is_directories_path(const char *user_path)
 	return true;
 }
 
-static __always_inline void loader_opens(struct WireTask *task, const char *user_path)
+static __always_inline void note_loader_open(struct WireTask *task, const char *user_path)
 {
 	if (task->cache_fd < 0 && is_cache_path(user_path))
 		task->load_state = LOAD_OPENING_CACHE;
@@ -116,21 +117,21 @@ static __always_inline void loader_opens(struct WireTask *task, const char *user
 		task->load_state = LOAD_OPENING_DIRECTORIES;
 }
 
-/* A system call is entered while the loader runs. */
-static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs, long number)
+/* Call when a system call is entered while the loader runs. */
+static __noinline void enter_loader_call(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	__u64 first = argument(regs, 0);
 	bool protects = number == NR_mprotect && argument(regs, 2) == PROT_READ;
 	if (task->load_candidate && !task->cache_address && !protects) {
-		finish_loading_unseen(task);
+		end_loading_at_candidate(task);
 		return;
 	}
 	switch (number) {
 	case NR_open:
-		loader_opens(task, (const char *)first);
+		note_loader_open(task, (const char *)first);
 		break;
 	case NR_openat:
-		loader_opens(task, (const char *)argument(regs, 1));
+		note_loader_open(task, (const char *)argument(regs, 1));
 		break;
 	case NR_mmap:
 		if (task->cache_fd >= 0 && (int)argument(regs, 4) == task->cache_fd)
@@ -150,9 +151,9 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 	}
 }
 
-/* A system call returns while the loader runs, and `loader_leaves` does not handle it. Files it opens are libraries. A search
- * also checks whether files and directories exist (glibc: stat, and access for /etc/ld.so.preload). */
-static __always_inline void loader_looked(struct WireTask *task, long number, long result)
+/* Call when a system call returns while the loader runs, unless `leave_loader_call` handles it. The files that the loader opens are
+ * libraries. A search also checks whether files and directories exist (glibc: stat, and access for /etc/ld.so.preload). */
+static __always_inline void count_loader_lookup(struct WireTask *task, long number, long result)
 {
 	switch (number) {
 	case NR_open: case NR_openat:
@@ -168,8 +169,8 @@ static __always_inline void loader_looked(struct WireTask *task, long number, lo
 	}
 }
 
-/* A system call that `loader_enters` noted returns. */
-static __noinline void loader_leaves(struct WireTask *task, long result)
+/* Call when a system call returns for which `enter_loader_call` has changed the load state. */
+static __noinline void leave_loader_call(struct WireTask *task, long result)
 {
 	__u32 state = task->load_state;
 	task->load_state = LOAD_RUNNING;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Finds the call site in a makefile: the target and the line of the recipe whose command GNU make starts, or the line with the
- * $(shell ...) that it expands. No variable of make's refers to a job before its first command runs. But make passes the job and its
- * environment down to posix_spawn, so both are on the stack then. User space finds the recipe's line in the makefile. */
+ * Finds the call site in a makefile: the target and the recipe line whose command GNU make starts, or the line with the $(shell ...)
+ * that it expands. None of make's variables refers to a job before the job's first command runs. But when make calls posix_spawn,
+ * pointers to the job and to its environment are on the stack. User space finds the recipe's line in the makefile. */
 #pragma once
 
 struct {
@@ -12,11 +12,11 @@ struct {
 } make_layouts SEC(".maps");
 
 #define MAKE_WORDS (MAKE_STACK_BYTES / 8)
-/* A field of the job that was read. */
+/* A field of the job in `script->make.job`. */
 #define JOB(type, offset) (*(type *)&script->make.job[offset])
 
-/* Where the end of the stack, with the arguments of posix_spawn, contains this word, from 1; 0 if it does not. Not static, for the
- * reason given at `step_up`. */
+/* Returns the index of this word, counted from 1, in the part of the stack that contains the arguments of posix_spawn; 0 if it is not
+ * there. Not static, for the reason given at `step_up`. */
 __noinline int index_on_make_stack(__u64 word)
 {
 	struct script *script = script_of_this_cpu();
@@ -28,15 +28,16 @@ __noinline int index_on_make_stack(__u64 word)
 	return 0;
 }
 
-/* Whether a value can be what an allocation returns. */
+/* Whether an allocator may have returned this value. */
 static __always_inline bool is_allocated(__u64 address)
 {
-	return address > MAKE_LINES && !(address & 15);
+	return address > MAKE_LINE_LIMIT && !(address & 15);
 }
 
-/* Notes the job at this address, if it may be the one that is being started: the environment of that one is passed last. One that has
- * ended is not: its memory was freed, which overwrites the environment. Not static, for the reason given at `step_up`. */
-__noinline int note_make_job(__u64 address)
+/* Stores the job at this address, if it may be the job being started. That is the job whose environment is closest to the stack
+ * pointer, since make passed it last. A job that has ended is not accepted: its memory was freed, which has overwritten the pointer to
+ * its environment. Not static, for the reason given at `step_up`. */
+__noinline int store_make_job_if_starting(__u64 address)
 {
 	struct script *script = script_of_this_cpu();
 	__u16 count;
@@ -51,15 +52,16 @@ __noinline int note_make_job(__u64 address)
 	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
 		return 0;
 	__u32 stack_index = index_on_make_stack(environment);
-	if (!stack_index || (script->make.nearest && script->make.nearest <= stack_index))
+	if (!stack_index || (script->make.environment_index && script->make.environment_index <= stack_index))
 		return 0;
-	script->make.nearest = stack_index;
+	script->make.environment_index = stack_index;
 	script->make.target = target;
 	script->make.index = line - 1;
 	return 0;
 }
 
-/* Reads the stack of the forking thread from its stack pointer upwards; false if that is not known. What cannot be read is 0. */
+/* Reads the stack of the forking thread from its stack pointer upwards. Pieces that cannot be read become 0. Returns false if the
+ * stack pointer is unknown. */
 static __always_inline bool read_make_stack(struct script *script, struct task_struct *p)
 {
 	struct WireRegisters registers;
@@ -69,7 +71,7 @@ static __always_inline bool read_make_stack(struct script *script, struct task_s
 		read_user((char *)script->make.stack + piece * MAKE_STACK_PIECE, MAKE_STACK_PIECE,
 			  registers.sp + piece * MAKE_STACK_PIECE);
 	script->make.stack_pointer = registers.sp;
-	script->make.nearest = 0;
+	script->make.environment_index = 0;
 	return true;
 }
 
@@ -79,12 +81,12 @@ static __always_inline void find_make_job(struct script *script)
 	for (int i = 0; i < MAKE_WORDS; i++) {
 		__u64 word = script->make.stack[i];
 		if (is_allocated(word))
-			note_make_job(word);
+			store_make_job_if_starting(word);
 	}
 }
 
-/* Appends a string, truncated to its room. */
-static __always_inline bool add_beginning(struct script *script, __u64 address)
+/* Appends a string, truncated to MAKE_TEXT_BYTES; returns false if it cannot be read. */
+static __always_inline bool add_truncated_text(struct script *script, __u64 address)
 {
 	__u32 used = script->called.data_bytes;
 	if (used > SCRIPT_DATA_BYTES)
@@ -96,31 +98,31 @@ static __always_inline bool add_beginning(struct script *script, __u64 address)
 	return true;
 }
 
-/* Appends a string, or an empty one if it is unknown. */
+/* Appends the string at this address, or an empty string if it cannot be read. */
 static __always_inline bool add_text_or_nothing(struct script *script, __u64 address)
 {
 	return add_text(script, address, SCRIPT_FILE_BYTES) || add_nothing(script);
 }
 
-/* Adds the file and line of the position at this address, and the name of a target (0: none). */
+/* Adds the file and line of the position at this address, and the name of the target at `target` (0: none). */
 static __always_inline bool add_position(struct script *script, __u64 position, __u64 target)
 {
 	__u64 line = user_pointer(position + MAKE_POSITION_LINE);
-	script->called.lines[MAKE_AT_LINE] = line < MAKE_LINES ? line : 0;
+	script->called.lines[MAKE_AT_LINE] = line < MAKE_LINE_LIMIT ? line : 0;
 	script->called.lines[MAKE_AT_INDEX] = 0;
 	script->called.frames = 1;
 	return add_text_or_nothing(script, user_pointer(position)) &&
 	       add_text_or_nothing(script, target ? user_pointer(target) : 0);
 }
 
-/* Adds the text of a recipe's line. */
+/* Adds the text of a line of a recipe. */
 static __always_inline bool add_recipe_line(struct script *script, __u64 recipe, __u64 index)
 {
 	__u64 texts = user_pointer(recipe + MAKE_RECIPE_TEXTS);
-	if (index >= MAKE_LINES || !texts)
+	if (index >= MAKE_LINE_LIMIT || !texts)
 		return add_nothing(script);
 	script->called.lines[MAKE_AT_INDEX] = index;
-	return add_beginning(script, user_pointer(texts + index * 8)) || add_nothing(script);
+	return add_truncated_text(script, user_pointer(texts + index * 8)) || add_nothing(script);
 }
 
 static __always_inline bool add_running_recipe(struct script *script)
@@ -130,12 +132,12 @@ static __always_inline bool add_running_recipe(struct script *script)
 	return add_position(script, recipe, script->make.target) && add_recipe_line(script, recipe, script->make.index);
 }
 
-/* Appends the name of the variable whose position is at this address; false if it is not that of a variable. */
+/* Appends the name of the variable whose position is at this address; returns false if the position is not that of a variable. */
 static __always_inline bool add_variable(struct script *script, __u64 position)
 {
 	__u32 before = script->called.data_bytes, length;
 	if (!read_user(&length, sizeof(length), position + MAKE_POSITION_BYTES) ||
-	    !add_beginning(script, user_pointer(position - MAKE_BEFORE_POSITION_NAME)))
+	    !add_truncated_text(script, user_pointer(position - MAKE_BEFORE_POSITION_NAME)))
 		return false;
 	if (script->called.data_bytes - before == length + 1)
 		return true;
@@ -143,7 +145,8 @@ static __always_inline bool add_variable(struct script *script, __u64 position)
 	return false;
 }
 
-/* Adds the position that make reads or expands. A position on its stack belongs to text that it reads; any other to a variable or a recipe. */
+/* Adds the position that make reads or expands. A position on make's stack belongs to text that make reads; any other position
+ * belongs to a variable or a recipe. */
 static __always_inline bool add_read_position(struct script *script, __u64 position)
 {
 	if (!position || !add_position(script, position, 0))
@@ -179,7 +182,7 @@ static __always_inline void add_directory(struct script *script, struct task_str
 	script->called.flags |= MAKE_HAS_DIRECTORY;
 }
 
-/* Reports the call site in the parent, which runs the make with this layout. */
+/* Reports the call site in the parent, which runs a make binary with this layout. */
 static __always_inline void emit_make_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
 {
 	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &number);
@@ -191,12 +194,12 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 num
 	if (!read_make_stack(script, parent))
 		return;
 	find_make_job(script);
-	if (script->make.nearest ? !add_running_recipe(script) :
+	if (script->make.environment_index ? !add_running_recipe(script) :
 				 !read_pointer(script, &position, layout->reading) || !add_read_position(script, position))
 		return;
 	add_directory(script, parent);
 	if (sees_other_files(parent))
-		script->called.flags |= MAKE_ELSEWHERE;
+		script->called.flags |= MAKE_IN_OTHER_MOUNTS;
 	script->called.lines[MAKE_AT_PROCESS] = visible_tid(TASK_READ(parent, group_leader));
 	emit_script(script, child, now);
 }

@@ -1,6 +1,6 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of their records
 //! (`wire`) and its decoding (`decode`, `stacks`), the addresses of kernel functions (`symbols`), the executables that are
-//! interpreters (`interpreters`), and the sampling clock (`samples`). This file attaches, seeds, and drains.
+//! interpreters (`interpreters`), and the sampling clock (`samples`). This file attaches the programs, and passes on what they report.
 
 mod decode;
 mod interpreters;
@@ -8,7 +8,8 @@ mod last;
 mod load;
 mod parts;
 mod peers;
-mod places;
+mod per_cpu;
+
 mod refusal;
 mod rings;
 mod samples;
@@ -31,7 +32,7 @@ use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::peers::Peers;
-use self::places::Places;
+use self::per_cpu::PerCpuOffsets;
 use self::rings::Rings;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
@@ -70,8 +71,9 @@ pub struct EbpfCollector {
     refusals: Vec<Refusal>,
     follow: Follow,
     links: Vec<Link>,
-    /// Reports what threads are doing at the end, if the kernel supports it.
+    /// The program that reports what threads are doing when the recording ends, if the kernel supports it.
     last_look: Option<Link>,
+    /// Whether that program failed.
     has_missed_end: bool,
     rings: Rings,
     /// Turns stacks into call chains, if stacks were requested.
@@ -86,28 +88,34 @@ pub struct EbpfCollector {
 }
 
 impl EbpfCollector {
-    /// Loads and attaches the programs. From now on, `follow` is followed.
+    /// Loads and attaches the programs, and begins to follow what `follow` selects.
     ///
     /// # Errors
     /// If the user lacks permission, the kernel lacks a feature, or the process does not exist.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
-        // Each of these takes some ten milliseconds.
-        let (scanner_code, places, usual, loaded) = thread::scope(|scope| {
+        // Each of these steps takes tens of milliseconds.
+        let (scanner_code, per_cpu_offsets, likely_interpreters, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
-            let places = thread::Builder::new().spawn_scoped(scope, Places::find);
-            let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
+            let per_cpu_offsets = thread::Builder::new().spawn_scoped(scope, PerCpuOffsets::find);
+            let likely_interpreters =
+                thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
             let loaded = load::load(&load::Request {
                 buffer_bytes,
                 settings: &wire_settings,
                 first_free_id: ROOT.0 + 1 + settings.with.len() as u64,
             });
             let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
-            let places = places.map_err(|error| no_thread(&error))?;
-            let usual = usual.map_err(|error| no_thread(&error))?;
-            let (scanner_code, places) = (scanner_code.join().ok().flatten(), places.join());
-            Ok((scanner_code, places.unwrap_or_default(), usual.join(), loaded?))
+            let per_cpu_offsets = per_cpu_offsets.map_err(|error| no_thread(&error))?;
+            let likely_interpreters = likely_interpreters.map_err(|error| no_thread(&error))?;
+            let (scanner_code, per_cpu_offsets) = (scanner_code.join().ok().flatten(), per_cpu_offsets.join());
+            Ok((
+                scanner_code,
+                per_cpu_offsets.unwrap_or_default(),
+                likely_interpreters.join(),
+                loaded?,
+            ))
         })?;
         let Loaded {
             object,
@@ -116,23 +124,23 @@ impl EbpfCollector {
         } = loaded;
         match scanner_code {
             Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
-            None => missing.push(no_scanner_code()),
+            None => missing.push(missing_scanner_code()),
         }
-        let by_name = object
+        let by_symbol = object
             .progs()
             .any(|program| program.name() == "on_waking" && program.autoload());
-        missing.extend(places.missing(by_name));
-        if let Some(places) = places.places {
-            set(&object, ".data.places", places.as_bytes())?;
+        missing.extend(per_cpu_offsets.missing(by_symbol));
+        if let Some(per_cpu_offsets) = per_cpu_offsets.offsets {
+            set(&object, ".data.offsets", per_cpu_offsets.as_bytes())?;
         }
         let interpreters = settings
             .script_lines
-            .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
+            .then(|| Interpreters::new(&object, likely_interpreters.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
         let collects_stacks = settings.stacks || settings.sample.is_some();
         let mapping_source = load::mapping_source();
         if collects_stacks && mapping_source == MappingSource::Recorder {
-            missing.push(load::no_mappings());
+            missing.push(load::missing_mappings());
         }
         let unwinder = collects_stacks.then(|| Unwinder::start(mapping_source)).transpose();
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
@@ -199,12 +207,12 @@ impl Collector for EbpfCollector {
         }
         drop(drained);
         self.peers.drain(events);
-        // After the programs are detached, the drained records are the last ones.
+        // Once the programs are detached, no further records follow.
         if is_empty && self.links.is_empty() {
             self.peers.finish(events);
         }
         if let Some(unwinder) = &self.unwinder {
-            // After the programs are detached, the drained records are the last ones.
+            // Once the programs are detached, no further records follow.
             if is_empty && self.links.is_empty() {
                 unwinder.borrow_mut().finish();
             }
@@ -220,8 +228,8 @@ impl Collector for EbpfCollector {
                 .lost
                 .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
                 .map_err(|error| failed("read the counts of lost events", &error))?;
-            let of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
-            let events = counts.iter().flatten().map(of_cpu).sum();
+            let count_of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
+            let events = counts.iter().flatten().map(count_of_cpu).sum();
             losses.push(Loss {
                 kind: name.to_owned(),
                 events,
@@ -262,7 +270,7 @@ impl Collector for EbpfCollector {
         // If this fails, detaching still stops the programs, but not all at the same moment.
         let _ = set_recording(&self.recording, false);
         if let Some(link) = self.last_look.take() {
-            // Makes room for all of them. If reading fails here, `drain` reports it.
+            // Make room for the records of all threads. If reading fails here, `drain` reports the error.
             while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
             self.has_missed_end = last::report_threads(&link).is_err();
         }
@@ -270,7 +278,7 @@ impl Collector for EbpfCollector {
     }
 }
 
-/// Attaches the programs in the order they have in the object, on which some programs rely.
+/// Attaches the programs in the order that they have in the object, because some programs rely on this order.
 fn attach_programs(
     object: &Object,
     sample: Option<u32>,
@@ -280,7 +288,7 @@ fn attach_programs(
     for program in object.progs_mut().filter(|program| program.autoload()) {
         if program.name() == samples::PROGRAM {
             match samples::attach(&program, sample.unwrap_or(0)) {
-                Ok(of_cpus) => links.extend(of_cpus),
+                Ok(cpu_links) => links.extend(cpu_links),
                 Err(unknown) => missing.push(unknown),
             }
             continue;
@@ -322,14 +330,14 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
 }
 
-/// Sets a variable of the programs.
+/// Sets a variable of the BPF programs.
 fn set(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
     map(object, name)?
         .update(&0u32.to_ne_bytes(), value, MapFlags::ANY)
         .map_err(|error| failed("set a variable of the BPF programs", &error))
 }
 
-fn no_scanner_code() -> Missing {
+fn missing_scanner_code() -> Missing {
     Missing {
         what: "the addresses in /proc/kallsyms".to_owned(),
         effect: "which waits in exec and open were for a permission scanner".to_owned(),
@@ -355,7 +363,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         node_lines: u32::from(settings.node_lines),
         cpus: possible_cpus()?,
         page_bytes: rustix::param::page_size() as u32,
-        preemptible: u32::from(load::can_lose_cpu()),
+        preemptible: u32::from(load::can_be_preempted()),
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample
@@ -368,7 +376,7 @@ fn possible_cpus() -> Result<u32, CollectError> {
     Ok(cpus as u32)
 }
 
-/// The inode of one of the recorder's namespaces.
+/// Returns the inode number of one of the recorder's namespaces.
 fn namespace(file: &'static str) -> Result<u32, CollectError> {
     let found = std::fs::metadata(file).map_err(|error| CollectError::Failed {
         action: "identify the recorder's namespaces",
@@ -377,7 +385,7 @@ fn namespace(file: &'static str) -> Result<u32, CollectError> {
     Ok(found.ino() as u32)
 }
 
-/// Decodes a record like the ring buffer's reader, for `fuzz/`.
+/// Decodes a record as the reader of the ring buffer does, for `fuzz/`.
 #[cfg(fuzzing)]
 pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());

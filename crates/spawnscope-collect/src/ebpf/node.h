@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Passes on the call sites that Node.js programs tell with `record --node-lines`: before a launch, the hook in such a program asks whether a
- * file exists whose name is the call chain. The same thread forks next. */
+ * Passes on the call sites that Node.js programs report with `record --node-lines`: before a launch, the hook in such a program checks
+ * whether a file exists whose name is the call chain. The same thread forks next. */
 #pragma once
 
-/* Emits a name that begins as those of the hook do. */
-static __noinline void node_asks(struct WireTask *task, __u64 name)
+/* Emits a file name if it begins with NODE_PREFIX_START, as the hook's file names do. */
+static __noinline void emit_node_call_site(struct WireTask *task, __u64 name)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	__u64 start = 0;
 	if (!scratch || bpf_probe_read_user(&start, sizeof(start), (void *)name) || start != NODE_PREFIX_START)
 		return;
-	/* The record is put together where the data of the largest one begins. */
-	struct WireNodeAsked *asked = (struct WireNodeAsked *)scratch->data;
-	fill_header(&asked->header, KIND_NODE_ASKED, bpf_ktime_get_ns(), task);
+	/* Build the record in the data part of the scratch buffer. */
+	struct WireNodeCallSite *asked = (struct WireNodeCallSite *)scratch->data;
+	fill_header(&asked->header, KIND_NODE_CALL_SITE, bpf_ktime_get_ns(), task);
 	long bytes = bpf_probe_read_user_str(asked + 1, NODE_BYTES, (void *)name);
 	if (bytes < 0 || bytes > NODE_BYTES)
 		return;
 	asked->bytes = bytes;
 	asked->reserved = 0;
 	if (bpf_ringbuf_output(&events, asked, sizeof(*asked) + bytes, wakeup_flag()))
-		count_lost(KIND_NODE_ASKED);
+		count_lost(KIND_NODE_CALL_SITE);
 }

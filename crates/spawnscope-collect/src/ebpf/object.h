@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Determines what a thread that blocks inside a system call waits for: the file behind its descriptor, or a permission scanner.
- * Done when the thread leaves the CPU, because only then is there time for the cost. */
+ * Determines what a thread that blocks in a system call waits for: the file of a descriptor, or a permission scanner. This happens
+ * when the thread leaves the CPU, because at that moment the cost matters least. */
 #pragma once
 
 static __always_inline bool has_path(__u32 kind)
@@ -31,7 +31,7 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 		count_lost(KIND_FILE_NAMED);
 }
 
-/* The address of a connected socket's peer. Once per socket and thread, as long as the thread waits for no other object. */
+/* Emits the address of a connected socket's peer. The caller calls this only if the thread's previous wait was for another object. */
 static __always_inline void emit_peer_named(struct WireTask *task, struct file *file, __u64 inode, __u32 device)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
@@ -78,10 +78,10 @@ static __noinline void note_file(struct task_struct *p, struct WireTask *task, s
 		emit_file_named(p, task, file);
 }
 
-/* The file that the current system call waits for. */
+/* Returns the file that the current system call waits for; NULL if it is unknown. Adds flags for `object_kind`. */
 static __always_inline struct file *awaited_file(struct task_struct *p, struct WireTask *task, __u32 *flags)
 {
-	if (watches(task->syscall))
+	if (is_watching_call(task->syscall))
 		return watched_file(p, task, flags);
 	switch (task->syscall) {
 	case NR_read: case NR_write: case NR_pread64: case NR_pwrite64: case NR_readv: case NR_writev: case NR_preadv:
@@ -94,8 +94,8 @@ static __always_inline struct file *awaited_file(struct task_struct *p, struct W
 	return NULL;
 }
 
-/* A reply wakes all threads that wait for that scanner, and those it was not meant for sleep again. So these waits are
- * identified by the thread's kernel stack, not by the waker. */
+/* Checks whether the thread waits for a permission scanner. A reply of a scanner wakes all threads that wait for that scanner, and the
+ * threads whose answer is still missing sleep again. So such waits are identified by the thread's kernel stack, not by the waker. */
 static __noinline void note_scanner(void *ctx, struct WireTask *task)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -113,8 +113,8 @@ static __noinline void note_scanner(void *ctx, struct WireTask *task)
 	}
 }
 
-/* Notes what a blocking thread waits for. Calls `note_file` in one place only, because the verifier checks it again for each
- * call. */
+/* Stores what a blocking thread waits for. Calls `note_file` in one place only, because the verifier checks that function again for
+ * each call. */
 static __always_inline void note_object(void *ctx, struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {

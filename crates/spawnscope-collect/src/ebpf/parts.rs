@@ -1,27 +1,31 @@
-//! The purposes of the BPF programs: which program replaces which, and what is unknown if the kernel refuses both.
+//! The purposes of the BPF programs: which program replaces a refused one, and what is unknown if the kernel refuses all programs for a
+//! purpose.
 
 use super::{last, samples};
 use crate::wire::WireSettings;
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;
 
-/// Programs with the same purpose, best first, and what is unknown if none of them loads (`None`: the collector cannot work).
+/// Programs with the same purpose.
 struct Part {
+    /// The best first.
     choices: &'static [Choice],
+    /// What is unknown if none of them loads; `None`: the collector cannot work without them.
     without: Option<&'static str>,
 }
 
-/// A program, and what is unknown if it is used.
+/// A program for a purpose.
 struct Choice {
     program: &'static str,
+    /// What is unknown if this program is used.
     lacks: Option<&'static str>,
 }
 
-const fn whole(program: &'static str) -> Choice {
+const fn complete(program: &'static str) -> Choice {
     Choice { program, lacks: None }
 }
 
-const fn lesser(program: &'static str, lacks: &'static str) -> Choice {
+const fn fallback(program: &'static str, lacks: &'static str) -> Choice {
     Choice {
         program,
         lacks: Some(lacks),
@@ -41,59 +45,59 @@ const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
 
 /// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
 pub(super) const SEEDER: &str = "on_seed";
-/// Loaded only if stacks are requested.
+/// The program that reports stacks. It is loaded only if stacks are requested.
 const STACKS: &str = "on_fork_stack";
-/// Loaded only if samples are requested.
+/// Programs that are loaded only if samples are requested, in addition to the sampling clock.
 const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
 
 const OBJECTS: &str = "what blocked threads wait for";
 
 const PARTS: [Part; 16] = [
     optional(
-        &[whole("on_waking"), whole("on_waking_anywhere")],
+        &[complete("on_waking"), complete("on_waking_anywhere")],
         "what woke a waiting thread",
     ),
     optional(
         &[
-            whole("on_switch"),
-            whole("on_switch_before_5_18"),
-            lesser("on_switch_without_objects", OBJECTS),
-            lesser("on_switch_before_5_18_without_objects", OBJECTS),
+            complete("on_switch"),
+            complete("on_switch_before_5_18"),
+            fallback("on_switch_without_objects", OBJECTS),
+            fallback("on_switch_before_5_18_without_objects", OBJECTS),
         ],
         "queue, CPU time, slices, and the end of teardown",
     ),
     optional(
-        &[whole("on_signal")],
+        &[complete("on_signal")],
         "the exact end of teardown (the exiting process's last switch is used instead)",
     ),
-    essential(&[whole("on_exec")]),
+    essential(&[complete("on_exec")]),
     essential(&[
-        whole("on_fork"),
-        lesser("on_fork_without_lines", "the script lines that request launches"),
+        complete("on_fork"),
+        fallback("on_fork_without_lines", "the script lines that request launches"),
     ]),
-    essential(&[whole("on_exit")]),
+    essential(&[complete("on_exit")]),
     essential(&[
-        whole("on_sys_enter"),
-        lesser(
+        complete("on_sys_enter"),
+        fallback(
             "on_sys_enter_without_lines",
             "the lines of dash scripts that request launches",
         ),
     ]),
-    essential(&[whole("on_sys_exit")]),
-    essential(&[whole("on_free")]),
-    essential(&[whole(SEEDER)]),
-    optional(&[whole(STACKS)], "native call chains"),
-    optional(&[whole(samples::PROGRAM)], "what threads do on-CPU"),
-    optional(&[whole(AROUND_SAMPLES[0])], "where threads wait"),
-    optional(&[whole(AROUND_SAMPLES[1])], "the user stacks of waiting threads"),
+    essential(&[complete("on_sys_exit")]),
+    essential(&[complete("on_free")]),
+    essential(&[complete(SEEDER)]),
+    optional(&[complete(STACKS)], "native call chains"),
+    optional(&[complete(samples::PROGRAM)], "what threads do on-CPU"),
+    optional(&[complete(AROUND_SAMPLES[0])], "where threads wait"),
+    optional(&[complete(AROUND_SAMPLES[1])], "the user stacks of waiting threads"),
     optional(
-        &[whole(AROUND_SAMPLES[2])],
+        &[complete(AROUND_SAMPLES[2])],
         "the user stacks of threads that end soon after a sample",
     ),
-    optional(&[whole(last::PROGRAM)], last::WITHOUT),
+    optional(&[complete(last::PROGRAM)], last::WITHOUT),
 ];
 
-/// Whether the settings request the purpose of a program.
+/// Whether the settings request what a program collects.
 pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
     if program == STACKS {
         settings.stacks != 0
@@ -104,7 +108,10 @@ pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
     }
 }
 
-/// The program chosen for each part; `None` if none loads.
+/// Chooses a program for each part; `None` if all programs of the part are refused.
+///
+/// # Errors
+/// If all programs of an essential part are refused.
 pub(super) fn choose(refusals: &[Refusal]) -> Result<Vec<Option<&'static str>>, CollectError> {
     let refusal_of = |program: &str| refusals.iter().find(|refusal| refusal.program == program);
     let chosen = |part: &Part| {
@@ -120,7 +127,7 @@ pub(super) fn choose(refusals: &[Refusal]) -> Result<Vec<Option<&'static str>>, 
     PARTS.iter().map(chosen).collect()
 }
 
-/// What is unknown with these programs.
+/// Returns what is unknown with the chosen programs.
 pub(super) fn missing(chosen: &[Option<&'static str>], settings: &WireSettings) -> Vec<Missing> {
     PARTS
         .iter()
@@ -153,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_program_is_replaced_by_its_fallback_and_then_left_out_with_words() {
+    fn a_refused_program_is_replaced_by_its_fallback_and_without_one_what_is_unknown_is_reported() {
         let settings = zerocopy::FromZeros::new_zeroed();
         assert_eq!(without(&[]).unwrap()[1], Some("on_switch"));
         assert_eq!(without(&["on_switch"]).unwrap()[1], Some("on_switch_before_5_18"));
@@ -168,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_not_missing() {
+    fn a_part_that_the_settings_do_not_request_is_not_missing() {
         let settings = zerocopy::FromZeros::new_zeroed();
         assert_eq!(missing(&without(&[STACKS]).unwrap(), &settings), []);
     }
 
     #[test]
-    fn without_an_essential_program_the_error_names_it_and_the_reason() {
+    fn the_error_for_a_refused_essential_program_names_it_and_the_reason() {
         assert!(without(&["on_fork"]).is_ok());
         let error = without(&["on_exec"]).unwrap_err().to_string();
         assert!(error.contains("on_exec") && error.contains("unbounded"), "{error}");

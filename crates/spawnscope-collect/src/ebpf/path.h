@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Builds paths from a directory entry up to the root of its process: component by component, innermost first. */
+ * Builds the path of a directory entry, up to the root directory of the process, component by component, innermost first. */
 #pragma once
 
-/* One step up the directory tree, across mount points; 0 at the process's own root, or if the tree is inconsistent. Not static:
- * the verifier then checks it once, on its own, and not again for each step of each walk, which took 30 ms. */
+/* Takes one step up the directory tree, across mount points. Returns 0 at the root directory of the process, or if the tree is
+ * inconsistent. Not static: the verifier checks such a function once, on its own. If it were static, the verifier would check it again
+ * for each step of each walk, which took 30 ms. */
 __noinline int step_up(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -36,7 +37,8 @@ __noinline int step_up(void)
 	return 1;
 }
 
-/* Prepares a walk that appends its components after `used` bytes of data. The caller sets where it begins. */
+/* Prepares a walk that appends its components after `used` bytes of data. The caller sets `walk.mnt` and `walk.dentry`, where the walk
+ * begins. */
 static __always_inline void begin_walk(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
 	struct path_walk *walk = &scratch->walk;

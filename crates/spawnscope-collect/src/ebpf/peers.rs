@@ -1,5 +1,5 @@
-//! The other ends of internet sockets that threads wait for: their addresses, and for those on this machine, the processes that listen
-//! there. A thread of its own looks for these, because that takes milliseconds; processes must be found while they live.
+//! The peers of internet sockets that threads wait for: their addresses and, for addresses of this machine, the processes that listen
+//! there. A separate thread looks for the processes, because this takes milliseconds. They must be found while they are running.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,11 +14,11 @@ use crate::listeners::{Endpoint, Listener, Protocol, find};
 use crate::wire::{KIND_PEER_NAMED, WireHeader, WirePeerNamed};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, TaskId};
 
-/// How long an answer holds. A port may pass to another program.
-const HOLDS: Duration = Duration::from_secs(10);
-/// Endpoints of which the answer is remembered.
+/// How long an answer is valid. Later, another program may listen at the same port.
+const VALIDITY: Duration = Duration::from_secs(10);
+/// Maximum number of endpoints whose answers are stored.
 const MAX_KNOWN: usize = 4096;
-/// How long the end of a recording waits for the last answers.
+/// How long to wait for the last answers at the end of a recording.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The peer of one socket.
@@ -30,12 +30,12 @@ pub(super) struct Peer {
     device: u32,
     inode: u64,
     address: SocketAddr,
-    /// Who may listen there: if the address is one of this machine.
+    /// Where a process of this machine may listen; `None` if the address is not one of this machine.
     local: Option<Endpoint>,
 }
 
 impl Peer {
-    /// Decodes a record. `None` if it is of another kind.
+    /// Decodes a record. Returns `None` if it is of another kind.
     pub(super) fn of(record: &[u8]) -> Option<Peer> {
         let (header, _) = WireHeader::read_from_prefix(record).ok()?;
         if header.kind != KIND_PEER_NAMED {
@@ -65,7 +65,7 @@ impl Peer {
         })
     }
 
-    /// Returns the event that names the socket. It precedes that of the wait.
+    /// Returns the event that gives the socket its name. It precedes the slice with the wait.
     pub(super) fn named(&self) -> Event {
         self.event(EventKind::FileNamed {
             device: self.device,
@@ -103,16 +103,18 @@ fn ip(family: u16, bytes: [u8; 16]) -> IpAddr {
 }
 
 enum Answer {
-    /// The sockets that wait for it.
+    /// The question has been asked on behalf of these sockets.
     Asked(Vec<Peer>),
+    /// The listener, if one was found, and the time of the answer.
     Known(Option<Listener>, Instant),
 }
 
-/// Finds the processes behind local peers.
+/// Finds the processes that listen at the addresses of local peers.
 pub(super) struct Peers {
     questions: Option<Sender<Endpoint>>,
     answers: Receiver<(Endpoint, Option<Listener>)>,
     known: HashMap<Endpoint, Answer>,
+    /// Number of questions without an answer.
     open: usize,
 }
 
@@ -135,12 +137,12 @@ impl Peers {
         })
     }
 
-    /// Asks for the process behind a peer, or adds its event if it is known.
+    /// Asks which process listens at a peer's address, or adds the event if the answer is known.
     pub(super) fn ask(&mut self, peer: Peer, events: &mut Vec<Event>) {
         let Some(endpoint) = peer.local else { return };
         match self.known.get_mut(&endpoint) {
             Some(Answer::Asked(waiting)) => return waiting.push(peer),
-            Some(Answer::Known(listener, at)) if at.elapsed() < HOLDS => {
+            Some(Answer::Known(listener, at)) if at.elapsed() < VALIDITY => {
                 return events.extend(listener.as_ref().map(|listener| peer.found(listener)));
             }
             _ => {}
@@ -158,14 +160,14 @@ impl Peers {
         }
     }
 
-    /// Adds the events of the answers so far.
+    /// Adds the events of the answers that have arrived.
     pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
         while let Ok(answer) = self.answers.try_recv() {
             self.take(answer, events);
         }
     }
 
-    /// Adds the events of all answers. Nothing is asked after this.
+    /// Waits for all answers and adds their events. No question may be asked after this.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
         self.questions = None;
         let end = Instant::now() + END_TIMEOUT;
@@ -186,7 +188,8 @@ impl Peers {
     }
 }
 
-/// Answers until the other end of the questions is closed. Questions that arrive meanwhile are answered together, by one look at all processes.
+/// Answers questions until their channel is closed. Questions that arrive in the meantime are answered together, by one search through
+/// all processes.
 fn answer_all(asked: &Receiver<Endpoint>, answer: &Sender<(Endpoint, Option<Listener>)>) {
     while let Ok(first) = asked.recv() {
         let endpoints: Vec<Endpoint> = std::iter::once(first).chain(asked.try_iter()).collect();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Finds the call site in a Perl program: reads the statement that the forking thread executes, and the contexts around it, which keep
- * their caller's statement. Perl's interpreter is a value of the thread, in the structure that glibc has for each thread. */
+ * Finds the call site in a Perl program: reads the statement that the forking thread executes, and the contexts around it, which
+ * contain their callers' statements. The pointer to a thread's interpreter is a thread-specific value (pthread_getspecific), which glibc
+ * stores in its structure for the thread. */
 #pragma once
 
 struct {
@@ -15,7 +16,7 @@ struct thread_value {
 	__u64 sequence, value;
 };
 
-/* The interpreter of this thread; 0 if it has none. glibc gives a pthread key that is in use an odd sequence
+/* Returns the address of this thread's interpreter; 0 if it has none. glibc gives a pthread key that is in use an odd sequence
  * number. */
 static __always_inline __u64 perl_of_thread(struct script *script, const struct WirePerl *layout, struct task_struct *p)
 {
@@ -40,8 +41,8 @@ static __always_inline __u64 perl_function(__u64 code)
 	return name ? name + PERL_NAME_TEXT : 0;
 }
 
-/* Adds the frame of the current statement, in the function with this code (0: in none); 0 if it cannot be read. Not static, for the
- * reason given at `step_up`. */
+/* Adds the frame of the current statement, which is in the function with this code (0: in no function). Returns 0 if the frame cannot
+ * be read. Not static, for the reason given at `step_up`. */
 __noinline int add_perl_frame(__u64 code)
 {
 	struct script *script = script_of_this_cpu();
@@ -53,7 +54,7 @@ __noinline int add_perl_frame(__u64 code)
 	if (frame && statement - script->perl.interpreter < PERL_BYTES)
 		return 0;
 	if (frame >= SCRIPT_FRAMES || !statement || !read_user(&line, sizeof(line), statement + PERL_STATEMENT_LINE) ||
-	    !line || line >= PERL_LINES)
+	    !line || line >= PERL_LINE_LIMIT)
 		return 0;
 	if (!add_text(script, user_pointer(statement + PERL_STATEMENT_FILE), SCRIPT_FILE_BYTES))
 		return 0;
@@ -64,7 +65,7 @@ __noinline int add_perl_frame(__u64 code)
 	return 1;
 }
 
-/* Goes to the innermost context of a stack. */
+/* Moves to the innermost context of a context stack. */
 static __always_inline bool enter_perl_stack(struct perl_state *perl, __u64 stack)
 {
 	perl->stack = stack;
@@ -72,8 +73,8 @@ static __always_inline bool enter_perl_stack(struct perl_state *perl, __u64 stac
 	return perl->contexts && read_user(&perl->index, sizeof(perl->index), stack + PERL_STACK_INDEX);
 }
 
-/* One context outwards; 0 at the end, where the last frame is added. Code that Perl calls by itself, such as that of a signal, has a
- * stack of its own. Not static, for the reason given at `step_up`. */
+/* Moves one context outwards. Returns 0 at the end, after adding the last frame. Code that the interpreter calls itself, such as a
+ * signal handler, runs on its own context stack. Not static, for the reason given at `step_up`. */
 __noinline int leave_perl_context(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -104,7 +105,7 @@ __noinline int leave_perl_context(void)
 	return 1;
 }
 
-/* Reports the call site in the parent, which runs the interpreter with this layout. */
+/* Reports the call site in the parent, which runs a Perl binary with this layout. */
 static __always_inline void emit_perl_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
 {
 	struct WirePerl *layout = bpf_map_lookup_elem(&perl_layouts, &number);
@@ -120,7 +121,7 @@ static __always_inline void emit_perl_call(struct task_struct *parent, __u32 num
 	script->perl.statement = user_pointer(perl + layout->statement);
 	if (!enter_perl_stack(&script->perl, user_pointer(perl + layout->stack)))
 		return;
-	for (int i = 0; i < PERL_CONTEXTS; i++)
+	for (int i = 0; i < PERL_MAX_CONTEXTS; i++)
 		if (!leave_perl_context())
 			break;
 	if (script->called.frames)

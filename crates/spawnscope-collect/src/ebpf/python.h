@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Finds the call site in a Python program: reads the frames of the forking thread at its fork, while they cannot change. Each
- * frame is reported with its code's line table, which the collector decodes. If the memory of a process does not match its
- * interpreter's layout, nothing is reported. */
+ * frame is reported with the line table of its code, which the collector decodes. If the memory of a process does not match the
+ * layout of its interpreter, nothing is reported. */
 #pragma once
 
 struct {
@@ -11,10 +11,11 @@ struct {
 	__type(value, struct WirePython);
 } python_layouts SEC(".maps");
 
-/* Bits of PyASCIIObject.state: two for interning, three for the character width, then these. */
+/* Bits of PyASCIIObject.state. The two lowest bits are for interning, the next three are the character width. */
 #define TEXT_COMPACT 0x20
 #define TEXT_ASCII 0x40
-/* enum _frameowner: from here on the entry is not a program's frame, but marks where C code entered the interpreter. */
+/* enum _frameowner. With an owner from OWNED_BY_INTERPRETER on, the entry is not a frame of the program, but marks where C code
+ * entered the interpreter. */
 #define OWNED_BY_INTERPRETER 3
 #define OWNED_BY_C_STACK 4
 /* Lengths, character width and type address have the same offsets in all versions with a global interpreter lock. */
@@ -22,8 +23,9 @@ struct {
 #define OBJECT_SIZE 16
 #define BYTES_DATA 32
 
-/* One per CPU, like `scratches`, but larger than the values of a per-CPU map may be; the collector sets their number. Beyond the
- * bytes of a record, there is room for one more frame with its names and its line table. */
+/* One buffer per CPU, like `scratches`. It is an array with as many entries as there are CPUs, which the collector sets, because a
+ * per-CPU map cannot have values of this size. Beyond the bytes of a record, there is room for one more frame with its names and its
+ * line table. */
 struct python_scratch {
 	struct WirePythonCalled called;
 	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
@@ -45,7 +47,7 @@ static __always_inline struct python_scratch *python_scratch_of_this_cpu(void)
 	return bpf_map_lookup_elem(&python_scratches, &cpu);
 }
 
-/* A field in a part that was read. The offsets come from the layout, which the verifier cannot know. */
+/* A field in a piece of memory that was read. The offset comes from the layout, so the verifier needs the mask. */
 #define FIELD(type, piece, offset) (*(type *)&(piece)[(offset) & (PYTHON_PIECE_BYTES - 1)])
 
 static __always_inline __u64 user_pointer(__u64 address)
@@ -54,16 +56,16 @@ static __always_inline __u64 user_pointer(__u64 address)
 	return bpf_probe_read_user(&value, sizeof(value), (void *)address) ? 0 : value;
 }
 
-/* Appends the characters of a string to the data. 0 bytes if the string is inconsistent or too long to store whole. Not static,
- * for the reason given at `step_up`. */
-__noinline int add_python_text(__u64 object, __u32 most)
+/* Appends the characters of a string to the data. Returns their number of bytes; 0 if the string is inconsistent or longer than
+ * `max_bytes`. Not static, for the reason given at `step_up`. */
+__noinline int add_python_text(__u64 object, __u32 max_bytes)
 {
 	struct {
 		__u64 length, hash;
 		__u32 state;
 	} head;
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
-	if (!scratch || most > PYTHON_FILE_BYTES)
+	if (!scratch || max_bytes > PYTHON_FILE_BYTES)
 		return 0;
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
 	__u32 used = scratch->used;
@@ -71,18 +73,18 @@ __noinline int add_python_text(__u64 object, __u32 most)
 	    bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
 		return 0;
 	scratch->width = head.state >> 2 & 7;
-	if (!(head.state & TEXT_COMPACT) || head.length > most)
+	if (!(head.state & TEXT_COMPACT) || head.length > max_bytes)
 		return 0;
 	__u64 bytes = head.length * scratch->width;
 	__u32 start = head.state & TEXT_ASCII ? layout->ascii_text : layout->other_text;
-	if (bytes > most || bpf_probe_read_user(&scratch->data[at_most(used, PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES)],
+	if (bytes > max_bytes || bpf_probe_read_user(&scratch->data[at_most(used, PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES)],
 						at_most(bytes, PYTHON_FILE_BYTES), (void *)object + start))
 		return 0;
 	scratch->used = used + bytes;
 	return bytes;
 }
 
-/* Appends the line table, truncated to PYTHON_TABLE_BYTES; false if it cannot be read. */
+/* Appends the line table, truncated to PYTHON_TABLE_BYTES; returns false if it cannot be read. */
 static __always_inline bool add_table(struct python_scratch *scratch, struct WirePythonFrame *frame, __u64 object)
 {
 	__u64 bytes;
@@ -99,23 +101,23 @@ static __always_inline bool add_table(struct python_scratch *scratch, struct Wir
 	return true;
 }
 
-/* The current offset of a frame in its code; UNKNOWN_COUNT if it is outside. Until 3.10, the frame stores it as a number: in bytes,
- * in 3.10 in instructions. */
+/* Returns the offset of a frame's current instruction in its code, in bytes; UNKNOWN_COUNT if it is not within the code. Up to 3.10,
+ * the frame stores the offset itself: in 3.9 in bytes, in 3.10 in instructions. */
 static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
-	__u64 at, bytes;
+	__u64 offset, bytes;
 	if (layout->line_format == PYTHON_LINES_LOCATIONS) {
-		at = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
+		offset = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
 		bytes = FIELD(__u64, scratch->code, OBJECT_SIZE) * 2;
 	} else {
-		at = FIELD(__u32, scratch->frame, layout->frame_instruction);
-		at *= layout->line_format == PYTHON_LINES_RANGES ? 2 : 1;
+		offset = FIELD(__u32, scratch->frame, layout->frame_instruction);
+		offset *= layout->line_format == PYTHON_LINES_RANGES ? 2 : 1;
 		bytes = user_pointer(FIELD(__u64, scratch->code, layout->code_bytes) + OBJECT_SIZE);
 	}
-	return at < bytes ? at : UNKNOWN_COUNT;
+	return offset < bytes ? offset : UNKNOWN_COUNT;
 }
 
-/* Adds the frame with this code object. */
+/* Adds the frame that executes this code object. */
 static __always_inline bool add_frame(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
 	__u32 start = (scratch->used + 7) & ~7;
@@ -139,8 +141,8 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	return true;
 }
 
-/* Adds one frame and moves to its caller; 0 if the frame cannot or should not be added. Not static, for the reason given at
- * `step_up`. */
+/* Adds one frame and moves to its caller. Returns 0 if the frame cannot be read, or if there are PYTHON_FRAMES already. Not static, for
+ * the reason given at `step_up`. */
 __noinline int add_python_frame(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
@@ -156,7 +158,7 @@ __noinline int add_python_frame(void)
 	if (owner > OWNED_BY_C_STACK)
 		return 0;
 	if (owner < OWNED_BY_INTERPRETER) {
-		/* The lowest bits hold the kind of reference counting (3.14). */
+		/* The lowest bits are flags for reference counting (3.14). */
 		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
 		if (scratch->frames == PYTHON_FRAMES || !add_frame(scratch, layout, code))
 			return 0;
@@ -166,8 +168,9 @@ __noinline int add_python_frame(void)
 	return 1;
 }
 
-/* The bias to add to addresses in the file that contains the interpreter; false if unknown. A program that is linked with a
- * library has one of the library's addresses in a slot, at the latest after its first call. */
+/* Determines the bias that must be added to addresses in the file that contains the interpreter; returns false if it is unknown. A
+ * program that is linked with a library has the address of one of the library's functions in a slot, at the latest after it has called
+ * that function for the first time. */
 static __always_inline bool python_bias(const struct WirePython *layout, __u64 program_bias, __u64 *bias)
 {
 	if (!layout->slot) {
@@ -179,9 +182,9 @@ static __always_inline bool python_bias(const struct WirePython *layout, __u64 p
 	return function && !(*bias & 0xfff);
 }
 
-/* Checks whether this is the thread searched for, otherwise moves on in the interpreter's list; 0 if found, or at the end of the
- * list. Not static, for the reason given at `step_up`. */
-__noinline int pass_python_thread(void)
+/* Checks whether the next thread in the interpreter's list is the one being searched for, and if not, moves on. Returns 0 if it was
+ * found, or at the end of the list. Not static, for the reason given at `step_up`. */
+__noinline int check_python_thread(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch)
@@ -199,8 +202,8 @@ __noinline int pass_python_thread(void)
 	return 1;
 }
 
-/* The interpreter's newest thread; 0 if not found. Gives up if the process has several interpreters, because a thread may then
- * be in several lists. */
+/* Returns the interpreter's newest thread; 0 if it is not found. Gives up if the process has several interpreters, because a thread
+ * may then be in several lists. */
 static __always_inline __u64 newest_python_thread(const struct WirePython *layout, __u64 bias)
 {
 	__u64 interpreter = user_pointer(layout->runtime + bias + layout->runtime_interpreters);
@@ -209,7 +212,7 @@ static __always_inline __u64 newest_python_thread(const struct WirePython *layou
 	return user_pointer(interpreter + layout->interpreter_threads);
 }
 
-/* The id of this thread in the interpreter's list. */
+/* Returns the id that this thread has in the interpreter's list. */
 static __always_inline __u64 python_thread_id(struct task_struct *p, const struct WirePython *layout)
 {
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
@@ -219,7 +222,7 @@ static __always_inline __u64 python_thread_id(struct task_struct *p, const struc
 	return pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
 }
 
-/* Starts at the innermost frame of this thread; false if it is not found. */
+/* Moves to the innermost frame of this thread; returns false if it is not found. */
 static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
 {
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
@@ -231,7 +234,7 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	scratch->thread = 0;
 	scratch->next = newest_python_thread(layout, bias);
 	for (int i = 0; i < PYTHON_THREADS; i++)
-		if (!pass_python_thread())
+		if (!check_python_thread())
 			break;
 	__u64 thread = scratch->thread;
 	if (!thread)
@@ -243,13 +246,13 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	return scratch->next;
 }
 
-/* Reports the call site in the parent, which runs the interpreter with this layout. */
+/* Reports the call site in the parent, which runs a Python interpreter with this layout. */
 static __always_inline void emit_python_call(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch || !begin_python(scratch, parent, layout))
 		return;
-	/* There may be an entry of C code between any two frames. */
+	/* There may be an entry for C code between any two frames. */
 	for (int i = 0; i < 2 * PYTHON_FRAMES && scratch->next; i++)
 		if (!add_python_frame())
 			break;

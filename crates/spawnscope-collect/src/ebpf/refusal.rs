@@ -1,4 +1,4 @@
-//! The reason why the kernel refused a program, from the messages of libbpf and the verifier.
+//! Finds the reason why the kernel refused a program, in the messages of libbpf and the verifier.
 
 use std::sync::Mutex;
 
@@ -6,10 +6,10 @@ use libbpf_rs::PrintLevel;
 
 use crate::Refusal;
 
-/// Lines of the verifier's log to keep.
+/// Number of lines of the verifier's log that are kept.
 const LOG_LINES: usize = 25;
 
-/// Libbpf's messages during the last attempt. Only here does libbpf name the program that the kernel refused.
+/// Libbpf's messages during the last attempt. libbpf names the refused program only in these messages.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
 /// Makes libbpf pass its messages to this file.
@@ -24,7 +24,7 @@ fn keep_message(_: PrintLevel, message: String) {
     }
 }
 
-/// The messages since the last call.
+/// Returns the messages since the last call.
 pub(super) fn take_messages() -> String {
     MESSAGES
         .lock()
@@ -33,7 +33,7 @@ pub(super) fn take_messages() -> String {
 }
 
 impl Refusal {
-    /// The refusal that these messages describe, if any.
+    /// Returns the refusal that these messages describe, if any.
     pub(super) fn in_messages(messages: &str, error: &libbpf_rs::Error) -> Option<Refusal> {
         Some(Refusal {
             program: refused_program(messages)?,
@@ -44,7 +44,7 @@ impl Refusal {
         })
     }
 
-    /// A refusal that a test requests.
+    /// Returns a refusal that a test requests.
     pub(super) fn pretended(program: &str) -> Refusal {
         Refusal {
             program: program.to_owned(),
@@ -54,13 +54,13 @@ impl Refusal {
     }
 }
 
-/// The last line that libbpf printed.
+/// Returns the last line that libbpf printed.
 pub(super) fn last_message(messages: &str) -> Option<String> {
     let line = messages.lines().rev().find(|line| line.contains("libbpf:"))?;
     Some(line.to_owned())
 }
 
-/// Libbpf prints: `libbpf: prog 'on_waking': failed to load: -2`.
+/// Returns the name of the refused program. Libbpf prints: `libbpf: prog 'on_waking': failed to load: -2`.
 fn refused_program(messages: &str) -> Option<String> {
     let line = messages.lines().find(|line| line.contains("failed to load: -"))?;
     Some(line.split('\'').nth(1)?.to_owned())
@@ -76,7 +76,7 @@ fn verifier_log(messages: &str) -> Option<Vec<String>> {
     Some(lines.map(str::to_owned).collect())
 }
 
-/// The verifier's log ends with the reason, followed by a line of statistics.
+/// Returns the verifier's reason: the last line of its log, except for a line of statistics.
 pub(super) fn verifier_reason(messages: &str) -> Option<String> {
     let lines = verifier_log(messages)?;
     let reason = lines.iter().rev().find(|line| !line.starts_with("processed "));

@@ -1,5 +1,5 @@
-//! The two ring buffers that the BPF programs write to: events, and copies of stacks. Each is read one batch at a time: if events
-//! arrive faster than they can be read, a reader that continued until the buffer was empty would never return.
+//! The two ring buffers that the BPF programs write to: one for events, one for copies of stacks. They are read in batches, because if
+//! events arrive faster than they can be read, a reader that continued until the buffer is empty would never return.
 
 use std::cell::{RefCell, RefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,28 +17,28 @@ use crate::stacks::Unwinder;
 use crate::wire::WireNewExecutable;
 use spawnscope_data::event::Event;
 
-/// Records per batch: about 20 ms of reading.
+/// Records per batch. Reading a batch takes about 20 ms.
 const BATCH: usize = 16_384;
 
-/// Filled by the callbacks of the ring buffers.
+/// What the callbacks of the ring buffers have read.
 #[derive(Default)]
 pub(super) struct Drained {
     pub events: Vec<Event>,
     /// Executables that have not been examined yet.
     pub executables: Vec<WireNewExecutable>,
-    /// The other ends of sockets, whose processes have not been looked for yet.
+    /// The peers of sockets whose processes have not been looked for yet.
     pub peers: Vec<Peer>,
     chains: Chains,
     /// The recorder's own launches, whose records are dropped.
     own: OwnLaunches,
-    /// Records that could not be decoded. This is a bug, but it is reported.
+    /// Number of records that could not be decoded. That any exist is a bug, which is reported as lost events.
     pub malformed: u64,
 }
 
 /// Both ring buffers.
 pub(super) struct Rings {
     rings: Vec<RingBuffer<'static>>,
-    /// Readable if one of the ring buffers is.
+    /// A descriptor that is readable if one of the ring buffers is.
     readiness: OwnedFd,
     drained: Rc<RefCell<Drained>>,
 }
@@ -61,17 +61,17 @@ impl Rings {
         })
     }
 
-    /// Readable if there is something to read.
+    /// Returns a descriptor that is readable if there are records to read.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.readiness.as_fd()
     }
 
-    /// The records that have been read and not yet taken.
+    /// Returns the records that have been read and not yet taken.
     pub fn drained(&self) -> RefMut<'_, Drained> {
         self.drained.borrow_mut()
     }
 
-    /// Reads one batch from each. Returns whether both are empty now.
+    /// Reads one batch from each ring buffer. Returns whether both are now empty.
     ///
     /// # Errors
     /// If a ring buffer cannot be read.
@@ -135,7 +135,7 @@ fn ring(
     builder.build().map_err(refused)
 }
 
-/// A descriptor that is readable if one of the ring buffers is.
+/// Creates a descriptor that is readable if one of the ring buffers is.
 fn joined(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for ring in rings {

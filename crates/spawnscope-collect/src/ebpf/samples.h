@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Samples what followed threads do at clock ticks, and what they waited for once a wait is over. The kernel part of the stack is
- * stored as addresses, the user part as copied by `stacks.h`. Active only if `settings.sample_period` is set. */
+ * Samples what followed threads do at clock ticks and, once a wait is over, what they waited for. The kernel part of the stack is
+ * stored as addresses, the user part as a copy (`stacks.h`). Active only if `settings.sample_period` is set. */
 #pragma once
 
 struct wait {
@@ -27,7 +27,7 @@ struct sample_scratch {
 	char data[STACK_BYTES + STACK_PIECE_BYTES]; /* as in `stack_scratch` */
 };
 
-/* One for tracepoints, which the clock may interrupt, and one for the clock. Switches are not interrupted. */
+/* Indexes of the buffers: one for tracepoints, which the clock may interrupt, and one for the clock. */
 enum { SCRATCH_OF_TRACEPOINT, SCRATCH_OF_CLOCK, SCRATCHES };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -36,16 +36,17 @@ struct {
 	__type(value, struct sample_scratch);
 } sample_scratches SEC(".maps");
 
-/* During an exec, the registers are those of the old program or unset, while the memory may already be that of the new program. */
+/* Whether the thread is in an exec call. During such a call, the registers are those of the old program or unset, while the memory
+ * may already be that of the new program. */
 static __always_inline bool is_executing(long syscall)
 {
 	return syscall == NR_execve || syscall == NR_execveat;
 }
 
-/* The number of the process's mappings, or 0 if they will not be reported. Mappings can be walked only where interrupts are on:
- * at the thread's next system call entry or exit, before which it cannot change them. They are then reported under this number.
- * If the kernel cannot walk them at all, user space must read them at once (`is_urgent`). */
-static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task, bool *is_urgent)
+/* Returns the number under which the process's mappings have been or will be reported. Mappings can be walked only where interrupts
+ * are on, so they are reported at the thread's next system call entry or exit; the thread cannot change them before that. If the
+ * kernel cannot walk them at all, user space must read them at once (`is_urgent`). */
+static __always_inline __u64 image_number(struct task_struct *p, struct WireTask *task, bool *is_urgent)
 {
 	if (is_image_reported(p, task))
 		return task->reported_image;
@@ -64,7 +65,7 @@ static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_
 {
 	struct task_struct *p = current_task();
 	struct WireStack *stack = &scratch->sample.stack;
-	stack->image = image_of(p, task, is_urgent);
+	stack->image = image_number(p, task, is_urgent);
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	return copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 }
@@ -91,13 +92,13 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 		count_lost(KIND_SAMPLE);
 }
 
-/* Runs at each tick of a CPU's clock, in its interrupt: samples the thread on the CPU. */
+/* Samples the thread on the CPU. Runs at each tick of the CPU's clock, in the interrupt. */
 SEC("perf_event")
 int on_sample(void *ctx)
 {
-	__u32 place = SCRATCH_OF_CLOCK;
-	struct WireTask *task = followed(current_task());
-	struct sample_scratch *scratch = bpf_map_lookup_elem(&sample_scratches, &place);
+	__u32 index = SCRATCH_OF_CLOCK;
+	struct WireTask *task = find_followed(current_task());
+	struct sample_scratch *scratch = bpf_map_lookup_elem(&sample_scratches, &index);
 	if (!task || !scratch)
 		return 0;
 	struct WireSample *sample = &scratch->sample;
@@ -109,12 +110,12 @@ int on_sample(void *ctx)
 	return 0;
 }
 
-/* Makes the recorder read the mappings of the running thread's process during the wait, because the process may end right after
- * it. Not static, for the reason given at `step_up`. */
+/* Makes the recorder read the mappings of the running thread's process while the thread waits, because the process may end right after
+ * the wait. Not static, for the reason given at `step_up`. */
 __noinline int ask_for_image(void)
 {
 	struct task_struct *p = current_task();
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	struct WireImage image = {};
 	if (!task || !TASK_READ(p, mm) || is_executing(task->syscall) || is_image_reported(p, task))
 		return 0;
@@ -128,7 +129,7 @@ __noinline int ask_for_image(void)
 	return 0;
 }
 
-/* The thread leaves the CPU to wait. Stores its kernel stack. */
+/* Call when the thread leaves the CPU to wait. Stores its kernel stack. */
 static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct sample_scratch *scratch)
 {
 	struct wait *wait = &scratch->wait;
@@ -144,8 +145,9 @@ static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct 
 		task->flags |= TASK_WAITS;
 }
 
-/* The thread has waited since `off`. Sums up the time of its waits as the clock would, and samples the wait in which a tick
- * falls, which also represents the waits before it. So no wait longer than a period is missed, and many short ones cost little. */
+/* Call when the thread's wait since `off` is over. Adds up the thread's waiting time, and samples the wait in which the sum reaches a
+ * sampling period; that wait also represents the waits before it. So no wait longer than a period is missed, and many short waits cost
+ * little. */
 static __always_inline void end_wait(struct WireTask *task, __u64 off)
 {
 	__u64 key = task->task;
@@ -169,15 +171,15 @@ static __always_inline void end_wait(struct WireTask *task, __u64 off)
 
 static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
 {
-	__u32 place = SCRATCH_OF_TRACEPOINT;
-	return bpf_map_lookup_elem(&sample_scratches, &place);
+	__u32 index = SCRATCH_OF_TRACEPOINT;
+	return bpf_map_lookup_elem(&sample_scratches, &index);
 }
 
-/* Emits the finished wait of the running thread. Within the system call, the user part of the stack is still unchanged. Not
- * static, for the reason given at `step_up`. */
+/* Emits the finished wait of the running thread as a sample. As long as the thread is in the system call, the user part of its stack is
+ * still unchanged. Not static, for the reason given at `step_up`. */
 __noinline int emit_wait(void)
 {
-	struct WireTask *task = followed(current_task());
+	struct WireTask *task = find_followed(current_task());
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (!task || !scratch)
 		return 0;
@@ -197,8 +199,8 @@ __noinline int emit_wait(void)
 	return 0;
 }
 
-/* The thread leaves the CPU, and its arrival was not seen (see `recover_arrival`). `task->off` belongs to this switch; the
- * wait stores its own. */
+/* Call when the thread leaves the CPU, but was not observed to get it (see `recover_arrival`). `task->off` belongs to this switch
+ * already, so the start of the wait is taken from `waits`. */
 static __noinline void end_hidden_wait(struct WireTask *task)
 {
 	__u64 key = task->task;
@@ -210,7 +212,7 @@ static __noinline void end_hidden_wait(struct WireTask *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	struct WireTask *leaving = find_followed(prev), *coming = find_followed(next);
 	if (leaving && leaving->flags & TASK_WAITS)
 		end_hidden_wait(leaving);
 	if (leaving && leaving->flags & TASK_WAITED)
@@ -227,11 +229,12 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	return 0;
 }
 
-/* Reports the mappings that samples of the running thread requested since its last system call. Not static, for the same reason. */
+/* Reports the mappings that the samples of the running thread since its last system call refer to. Not static, for the reason given at
+ * `step_up`. */
 __noinline int emit_wanted_image(void)
 {
 	struct task_struct *p = current_task();
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	struct WireImage image = {};
 	if (!task)
 		return 0;
@@ -247,7 +250,7 @@ __noinline int emit_wanted_image(void)
 
 static __always_inline void handle_sys_enter_sample(void)
 {
-	struct WireTask *task = followed(current_task());
+	struct WireTask *task = find_followed(current_task());
 	if (task && task->wanted_image)
 		emit_wanted_image();
 }
@@ -257,7 +260,7 @@ PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_sample, handle_sys_enter_samp
 static __always_inline void handle_sys_exit_sample(void)
 {
 	struct task_struct *p = current_task();
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	if (!task)
 		return;
 	if (task->flags & TASK_WAITS) {

@@ -8,10 +8,10 @@ use libbpf_rs::{Link, ProgramMut};
 
 use spawnscope_data::event::Missing;
 
-/// The program that the clock calls.
+/// The BPF program that the clock calls.
 pub(super) const PROGRAM: &str = "on_sample";
 
-/// Calls the program `frequency` times a second on each online CPU. If that fails, returns what is unknown.
+/// Makes the kernel call the program `frequency` times a second on each online CPU. If this fails, returns what is unknown.
 pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::Result<Vec<Link>, Missing> {
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
     let links: Result<Vec<Option<Link>>> = (0..cpus)
@@ -25,14 +25,14 @@ pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::R
         })
 }
 
-/// `None` if there is no such CPU.
+/// Makes the kernel call the program on one CPU. Returns `None` if there is no such CPU, or if it is offline.
 fn attach_to(program: &ProgramMut<'_>, frequency: u32, cpu: i32) -> Result<Option<Link>> {
     let clock = match open_clock(frequency, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
         clock => clock?,
     };
     let link = program.attach_perf_event(clock.as_raw_fd()).map_err(Error::other)?;
-    // The link closes the descriptor.
+    // The link owns the descriptor, and will close it.
     let _ = clock.into_raw_fd();
     Ok(Some(link))
 }

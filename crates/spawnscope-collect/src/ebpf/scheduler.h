@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Slices: when a thread was on a CPU, why it left, and what woke it. The state is kept with the thread and emitted once, when
- * the thread gets a CPU again: one record instead of three. */
+ * Slices: when a thread was on a CPU, why it left, and what woke it. The programs keep the times with the thread and emit them when
+ * the thread gets a CPU again, as one record instead of three. */
 #pragma once
 
-static __always_inline __u32 why_left(bool preempted, unsigned int state)
+static __always_inline __u32 leave_reason(bool preempted, unsigned int state)
 {
 	if (preempted || !state)
 		return LEFT_PREEMPTED;
@@ -47,40 +47,41 @@ static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 
 	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
-/* An interrupt may have ended this wait, rather than the thread on the CPU. The return value of the system call may resolve it. */
+/* Whether an interrupt may have ended this wait, rather than the thread on the CPU that it interrupted. The return value of the system
+ * call may resolve this. */
 static __always_inline bool is_in_doubt(struct WireTask *task)
 {
 	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->left >= LEFT_INTERRUPTIBLE &&
 	       task->syscall >= 0;
 }
 
-/* An interrupt ended the wait: that of the socket, or of a timer. */
+/* Whether an interrupt ended the wait, but it is unknown whether it was that of the socket or that of a timer. */
 static __always_inline bool is_socket_or_timer(struct WireTask *task)
 {
 	return task->waker.woken && task->waker.kind == WAKER_INTERRUPT && task->left == LEFT_INTERRUPTIBLE &&
-	       (task->object_kind & ~OBJECT_UNLESS_THREAD) == OBJECT_SOCKET && watches(task->syscall);
+	       (task->object_kind & ~OBJECT_UNLESS_THREAD) == OBJECT_SOCKET && is_watching_call(task->syscall);
 }
 
-static __always_inline void hold_slice(struct WireTask *task)
+static __always_inline void defer_slice(struct WireTask *task)
 {
-	task->held = task->waker;
-	task->held_on = task->on;
-	task->held_calls = task->calls;
-	task->flags |= TASK_HOLDS_SLICE;
+	task->deferred_waker = task->waker;
+	task->deferred_on = task->on;
+	task->deferred_calls = task->calls;
+	task->flags |= TASK_HAS_DEFERRED_SLICE;
 }
 
-/* Emits the held slice. The thread has neither left the CPU since nor entered another system call. */
-static __noinline void emit_held_slice(struct WireTask *task, __u32 returned, long result)
+/* Emits the deferred slice. The thread has neither left the CPU since the wait nor entered another system call. */
+static __noinline void emit_deferred_slice(struct WireTask *task, __u32 returned, long result)
 {
-	task->flags &= ~TASK_HOLDS_SLICE;
-	task->held.kind |= returned;
-	emit_slice(task, KIND_SLICE, task->on, task->held_on, task->held_calls, &task->held, result);
+	task->flags &= ~TASK_HAS_DEFERRED_SLICE;
+	task->deferred_waker.kind |= returned;
+	emit_slice(task, KIND_SLICE, task->on, task->deferred_on, task->deferred_calls, &task->deferred_waker, result);
 }
 
 static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 {
 	if (task->off && (is_in_doubt(task) || is_socket_or_timer(task)))
-		hold_slice(task);
+		defer_slice(task);
 	else if (task->off)
 		emit_slice(task, KIND_SLICE, now, task->on, task->calls, &task->waker, 0);
 	if (!task->first_run)
@@ -90,10 +91,11 @@ static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 	task->calls = 0;
 }
 
-/* Some hosts hide switches away from their own agents' threads, even in tracefs, so the arrival of the next thread is not seen.
- * The scheduler stores the time of arrival with the thread, but on its own clock, which lags ours by an offset. Every arrival
- * that is seen gives a sample of it. The scheduler stores its time slightly before the switch is reported, so the smallest
- * offset is the best one. The slow rise follows a clock that is being adjusted. */
+/* Updates the offset of the scheduler's clock. Some hosts hide switches away from their own agents' threads, even in tracefs, so the
+ * next thread is not observed to get the CPU. The scheduler stores with each thread when it got the CPU, but on the scheduler's own
+ * clock, which lags CLOCK_MONOTONIC by an offset. Every switch that is observed gives a sample of this offset. The scheduler stores its
+ * time slightly before the switch is reported, so the smallest offset is the best one. The estimate also rises slowly, in order to
+ * follow a clock that is being adjusted. */
 static __always_inline void learn_offset(struct task_struct *p, struct WireTask *task)
 {
 	if (!bpf_core_field_exists(p->sched_info.last_arrival))
@@ -102,7 +104,7 @@ static __always_inline void learn_offset(struct task_struct *p, struct WireTask 
 	shared.arrival_offset = !offset || sample < offset ? sample : offset + ((sample - offset) >> 6);
 }
 
-/* Recovers an unseen switch to the running thread. */
+/* If the switch to the running thread was not observed, recovers its time from the scheduler. */
 static __noinline void recover_arrival(struct task_struct *p, struct WireTask *task)
 {
 	if (!task->off || arrival_seen(task) || !shared.arrival_offset ||
@@ -112,7 +114,7 @@ static __noinline void recover_arrival(struct task_struct *p, struct WireTask *t
 	get_cpu(task, arrival > task->off ? arrival : task->off + 1);
 }
 
-/* The thread leaves the CPU. Settles when it got it. */
+/* Call when the thread leaves the CPU. Determines when it got the CPU, or counts a lost slice if that is unknown. */
 static __always_inline void settle_arrival(struct task_struct *p, struct WireTask *task)
 {
 	if (arrival_seen(task)) {
@@ -130,8 +132,8 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 				      unsigned int state, __u64 now, bool collects_objects)
 {
 	settle_arrival(p, task);
-	if (task->flags & TASK_HOLDS_SLICE)
-		emit_held_slice(task, 0, 0);
+	if (task->flags & TASK_HAS_DEFERRED_SLICE)
+		emit_deferred_slice(task, 0, 0);
 	if (state & TASK_DEAD) {
 		emit_gone(p, task, now);
 		task->flags |= TASK_GONE;
@@ -139,19 +141,19 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	}
 	task->cpu = cpu_time(task, now);
 	task->off = now;
-	task->left = why_left(preempted, state);
+	task->left = leave_reason(preempted, state);
 	task->object_kind = OBJECT_UNKNOWN;
 	if (collects_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
 		note_object(ctx, p, task);
-	/* A waker on another CPU may be recorded just before this switch. An older record belongs to an earlier wait. */
+	/* A waker on another CPU may have been recorded just before this switch. A record older than 10 us belongs to an earlier wait. */
 	if (task->waker.woken + 10000 < now)
 		task->waker.woken = 0;
 }
 
-static __always_inline int switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
+static __always_inline int handle_switch(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
 				    unsigned int state, bool collects_objects)
 {
-	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	struct WireTask *leaving = find_followed(prev), *coming = find_followed(next);
 	if (!leaving && !coming)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
@@ -165,7 +167,7 @@ static __always_inline int switched(void *ctx, bool preempted, struct task_struc
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	return switched(ctx, preempted, prev, next, prev_state, true);
+	return handle_switch(ctx, preempted, prev, next, prev_state, true);
 }
 
 /* For verifiers that refuse the code that determines what a thread waits for. */
@@ -173,7 +175,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_without_objects, bool preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	return switched(ctx, preempted, prev, next, prev_state, false);
+	return handle_switch(ctx, preempted, prev, next, prev_state, false);
 }
 
 static __always_inline unsigned int state_of(struct task_struct *p)
@@ -182,17 +184,17 @@ static __always_inline unsigned int state_of(struct task_struct *p)
 	return bpf_core_field_exists(p->__state) ? BPF_CORE_READ(p, __state) : BPF_CORE_READ(old, state);
 }
 
-/* Before Linux 5.18, the tracepoint does not pass the state. */
+/* For kernels before Linux 5.18, whose tracepoint does not pass the state. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_before_5_18, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	return switched(ctx, preempted, prev, next, state_of(prev), true);
+	return handle_switch(ctx, preempted, prev, next, state_of(prev), true);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_before_5_18_without_objects, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	return switched(ctx, preempted, prev, next, state_of(prev), false);
+	return handle_switch(ctx, preempted, prev, next, state_of(prev), false);
 }
 
 static __always_inline void note_waker(struct WireTask *task, enum context context)
@@ -200,19 +202,19 @@ static __always_inline void note_waker(struct WireTask *task, enum context conte
 	struct task_struct *current = current_task();
 	/* The idle thread itself wakes no thread; an interrupt does. */
 	bool interrupt = context == CONTEXT_INTERRUPT || TASK_READ(current, pid) == 0;
-	struct WireTask *by = interrupt ? NULL : followed(current);
+	struct WireTask *waker_task = interrupt ? NULL : find_followed(current);
 	struct WireWaker *waker = &task->waker;
 	if (context == CONTEXT_SOFT_INTERRUPT)
-		interrupt = !by || !is_within_own_call(current, by);
+		interrupt = !waker_task || !is_within_own_call(current, waker_task);
 	waker->woken = bpf_ktime_get_ns();
 	waker->task = 0;
 	if (interrupt) {
 		waker->kind = WAKER_INTERRUPT;
 		return;
 	}
-	if (by) {
+	if (waker_task) {
 		waker->kind = WAKER_TASK;
-		waker->task = by->task;
+		waker->task = waker_task->task;
 	} else {
 		waker->kind = WAKER_OTHER;
 		waker->pid = visible_tid(current);
@@ -223,22 +225,22 @@ static __always_inline void note_waker(struct WireTask *task, enum context conte
 		waker->kind |= WAKER_IN_DOUBT;
 }
 
-/* Runs in the context of the waker of `p`. In an interrupt, `current` is the interrupted thread. */
+/* The tracepoint fires in the context of the waker of `p`. In an interrupt, the current thread is the interrupted one. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	if (task)
-		note_waker(task, context_by_name());
+		note_waker(task, context_by_symbol());
 	return 0;
 }
 
-/* For kernels that hide the name. */
+/* For kernels that hide the symbol of the preempt count. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_anywhere, struct task_struct *p)
 {
-	struct WireTask *task = followed(p);
+	struct WireTask *task = find_followed(p);
 	if (task)
-		note_waker(task, context_by_places());
+		note_waker(task, context_by_offsets());
 	return 0;
 }

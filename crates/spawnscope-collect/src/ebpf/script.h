@@ -2,15 +2,15 @@
  * Builds the call chain of a script from its interpreter's memory. */
 #pragma once
 
-/* Tracepoints run with preemption off, so one per CPU is enough. It is not on the stack, also because functions that are
- * verified separately cannot take such a pointer. */
+/* The call chain being built. Programs run with preemption off (`spare.h`), so one per CPU is enough. It is in a map because it is too
+ * large for the stack, and because functions that are verified separately cannot take a pointer to it. */
 struct script {
 	struct WireScriptCalled called;
-	/* The last string read may begin anywhere within the room for data. */
+	/* The last string may begin anywhere within SCRIPT_DATA_BYTES, so there is room for one more. */
 	char data[SCRIPT_DATA_BYTES + SCRIPT_FILE_BYTES];
-	/* The difference between addresses in the process and in the file. */
+	/* An address in the process minus the same address in the ELF file. */
 	__u64 bias;
-	/* The line at which the process was created cannot be determined. */
+	/* 1: the line at which the process was created cannot be determined. */
 	__u32 doubt;
 	union {
 		struct bash_state {
@@ -21,26 +21,31 @@ struct script {
 			__u64 last;
 			__u32 count;
 			__u32 running_trap;
-			/* The state of `bash_unwind`. */
+			/* The next element of the unwind-protect list. */
 			__u64 unwind;
-			__u32 frame, overridden;
-			__u32 saved_line, saved_interactive;
-			__u32 entered_line, entered_aside;
-			bool entered;
+			/* The current frame, and the number of lines that were replaced so far. */
+			__u32 frame, replaced_lines;
+			/* The values that the latest elements saved: the line, and whether bash is interactive (1: saved). */
+			__u32 saved_line, interactive_is_saved;
+			/* If a text without a file has begun (`in_text`): its first line, and whether it is that of a trap or $( ). */
+			__u32 text_line, text_is_not_eval;
+			bool in_text;
 		} bash;
 		struct dash_state {
 			struct WireDash layout;
-			/* The addresses of its blocks. */
-			__u64 own, words;
+			/* The addresses of busybox's blocks: that of the shell's variables, and that of the parameters; 0: none. */
+			__u64 block, parameters_block;
 			__u32 line, function_line;
-			/* The input being read, and the largest line count of the strings being evaluated; 0 if there are none. */
-			__u32 reads, counted;
-			/* Lines read from the input. */
+			/* The input being read (DASH_READS_*). */
+			__u32 input_kind;
+			/* The largest line count of the strings being evaluated; 0 if there are none. */
+			__u32 string_lines;
+			/* The number of lines that were read from the input. */
 			__u32 read_lines;
-			/* It reads the input of the shell that forked it. */
-			bool inherits;
-			/* The shell is forking for a pipeline. */
-			bool pipeline;
+			/* Whether the shell reads the input of the shell that forked it. */
+			bool inherits_input;
+			/* Whether the shell is forking for a pipeline. */
+			bool is_pipeline;
 		} dash;
 		struct perl_state {
 			__u64 interpreter;
@@ -51,13 +56,13 @@ struct script {
 			__s32 index;
 		} perl;
 		struct make_state {
-			/* What was read of the stack; the rest is 0. */
+			/* The stack pointer, and the words above it. Words that could not be read are 0. */
 			__u64 stack_pointer, stack[MAKE_STACK_BYTES / 8];
 			char job[MAKE_JOB_BYTES];
-			/* The target of the job that starts, and the line of its recipe. */
+			/* The target of the job being started, and the index of the line in its recipe. */
 			__u64 target, index;
-			/* Where the stack has the job's environment, from 1; 0: there is no such job. */
-			__u32 nearest;
+			/* The index in `stack` of the job's environment, counted from 1; 0: no job was found. */
+			__u32 environment_index;
 		} make;
 	};
 };
@@ -79,7 +84,7 @@ static __always_inline bool read_user(void *to, __u32 bytes, __u64 address)
 	return !bpf_probe_read_user(to, bytes, (void *)address);
 }
 
-/* Reads a variable of the interpreter. The address is that in the file. */
+/* Reads a variable of the interpreter. Its address is that in the ELF file. */
 static __always_inline bool read_number(struct script *script, __u32 *number, __u64 variable)
 {
 	return read_user(number, sizeof(*number), script->bias + variable);
@@ -90,7 +95,8 @@ static __always_inline bool read_pointer(struct script *script, __u64 *pointer, 
 	return read_user(pointer, sizeof(*pointer), script->bias + variable);
 }
 
-/* Appends a string to the data. A string that fills its room may be truncated, so it is stored as unknown. */
+/* Appends a string of the process to the data; returns false if it cannot be read. A string that fills `room` may be truncated, so it
+ * is stored as unknown. */
 static __always_inline bool add_text(struct script *script, __u64 address, __u32 room)
 {
 	__u32 used = script->called.data_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The first followed threads, in the build where `tasks` is a hash. Only the kernel knows its keys, so an iterator over all
- * threads inserts them. Where `tasks` is task storage, user space inserts them by pidfd. */
+ * Inserts and removes the first followed threads in the build where `tasks` is a hash. Only the kernel knows the keys of the hash, so
+ * an iterator over all threads does this. Where `tasks` is task storage, user space inserts the threads by pidfd. */
 #pragma once
 
 #ifdef HASH_OF_TASKS

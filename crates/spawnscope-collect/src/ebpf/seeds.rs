@@ -1,6 +1,6 @@
-//! The first threads that the programs follow. They are put into the map of tasks from user space by pidfd, so that a reused pid
-//! cannot be mistaken for them; or, where that map is a hash, by a kernel iterator over all threads (`seeds.h`). The recorder's own
-//! entry is also here: ignored, or followed for a moment to measure the overhead.
+//! Puts the first threads that the programs follow into the map of tasks. User space does this by pidfd, so that no other process can be
+//! followed because it reuses the pid. In the build where the map is a hash, a kernel iterator over all threads does it (`seeds.h`). This
+//! file also sets the recorder's own entry: the recorder is ignored, or followed for a moment to measure the overhead.
 
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
@@ -18,7 +18,7 @@ use spawnscope_system::procfs::{self, Status};
 
 /// The launch and thread id of the recorder itself, which no other process has.
 const RECORDER: u64 = 0;
-/// The variable read by the program that puts threads into a hash.
+/// The variable that the program reads that puts threads into a hash.
 const VARIABLE: &str = ".data.seed";
 
 /// Starts to follow what `follow` selects, and the processes in `with`, whose launch ids come after the command's. Returns an event for each
@@ -39,7 +39,7 @@ pub(super) fn start_following(object: &Object, follow: Follow, with: &[Pid]) -> 
     for (id, pid) in (ROOT.0 + 1..).zip(with) {
         let id = LaunchId(id);
         match insert_task(object, *pid, daemon_task(*pid, id)) {
-            // A daemon may end, or its workers may, before they are followed.
+            // A daemon or one of its workers may end before it is followed.
             Err(CollectError::NoProcess { .. }) => {}
             inserted => {
                 inserted?;
@@ -71,7 +71,7 @@ fn daemon_task(pid: Pid, launch: LaunchId) -> WireTask {
     task
 }
 
-/// Runs `act` while the recorder's main thread is followed like those of the command.
+/// Runs `act` while the recorder's main thread is followed like a thread of the command.
 pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
     insert(object, own_pid(), 0, RECORDER)?;
     act();
@@ -88,12 +88,12 @@ pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()
         .map_err(|error| failed("stop following the recorder", &error))
 }
 
-/// The launches of the recorder itself, which it makes to measure the overhead (`as_followed`).
+/// The launches that the recorder itself makes in order to measure the overhead (`as_followed`).
 #[derive(Debug, Default)]
 pub(super) struct OwnLaunches(HashSet<u64>);
 
 impl OwnLaunches {
-    /// Whether a record is about the recorder or one of its launches. A launch is reported before anything else about it.
+    /// Whether a record is about the recorder or one of its launches. The record of a launch precedes all other records about it.
     pub(super) fn contain(&mut self, record: &[u8]) -> bool {
         let Ok((header, _)) = WireHeader::read_from_prefix(record) else {
             return false;
@@ -107,7 +107,7 @@ impl OwnLaunches {
     }
 }
 
-/// Whether the recorder is followed unless it is explicitly ignored.
+/// Whether the recorder would be followed if it were not explicitly ignored.
 fn follows_recorder_by_default(follow: Follow) -> bool {
     matches!(follow, Follow::System(_))
 }
@@ -120,7 +120,7 @@ fn is_hash(tasks: &Map<'_>) -> bool {
     tasks.map_type() == MapType::Hash
 }
 
-/// Makes the kernel put `task` into the hash for the thread `pid`; with `None`, remove its entry.
+/// Makes the kernel set the hash entry of the thread `pid` to `task`, or, with `None`, remove the entry.
 fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
     let unable = |detail: String| CollectError::Failed {
         action: "follow the first process",

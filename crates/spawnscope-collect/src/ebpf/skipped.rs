@@ -1,6 +1,6 @@
-//! Counts program calls that the kernel skipped because the program was still running on that CPU: a wake-up in an interrupt within
-//! a wake-up, or another thread's event, where threads can lose the CPU within programs. In the latter case, a spare handles the
-//! event (`spare.h`).
+//! Counts program calls that the kernel skipped because the same program was still running on that CPU. This happens if an interrupt
+//! during a wake-up causes another wake-up. On kernels where a thread can lose the CPU while a program runs, it also happens at another
+//! thread's event; a spare then handles that event (`spare.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -9,14 +9,14 @@ use libbpf_rs::Object;
 /// Name suffixes of a program's spare and check.
 const ENDINGS: [&str; 2] = ["_spare", "_check"];
 
-/// The program of which this one is the spare or check.
+/// Returns the name of the program whose spare or check this program is; `None` if it is neither.
 pub(super) fn spared(program: &str) -> Option<&str> {
     ENDINGS.iter().find_map(|ending| program.strip_suffix(ending))
 }
 
-/// Skipped calls of programs without a spare. For a program with a spare, its check counts the events that both missed. The check
-/// can be skipped too, at the event that both missed or at the one before: on an emulated, overloaded machine each of the three is
-/// skipped about once in a thousand events. The case that all three are skipped together is not counted.
+/// Returns the number of skipped calls of programs without a spare. For a program with a spare, its check counts the events that both
+/// missed. The kernel can skip the check, too: on an emulated, overloaded machine, each of the three programs is skipped about once in a
+/// thousand events. If all three are skipped at the same event, that event is not counted.
 pub(super) fn events(object: &Object) -> u64 {
     let programs = object.progs();
     let calls = programs.filter_map(|program| {
@@ -34,7 +34,7 @@ fn without_spare(skipped: &[(String, u64)]) -> u64 {
     alone.map(|(_, calls)| calls).sum()
 }
 
-/// Skipped calls of a loaded program. Unknown before Linux 5.12.
+/// Returns the number of skipped calls of a loaded program. It is 0 before Linux 5.12, which does not count them.
 fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
     if !program.autoload() {
         return None;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_count_only_where_no_spare_took_them() {
+    fn skipped_calls_of_programs_with_a_spare_do_not_count() {
         let calls = [
             ("on_exit", 30),
             ("on_exit_spare", 4),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Programs during which the CPU can switch threads. Since Linux 7.0 a thread can lose the CPU in the middle of a tracepoint's
- * program (`settings.preemptible`), and the kernel skips a program on a CPU where it is still running. Two measures compensate
- * for that. The body of a program runs with preemption off, since it uses per-CPU buffers and a thread's state without locks.
- * And each program has a spare, which is attached after it and handles the event if the kernel skipped the first. Preemption off
- * alone is not enough: the thread may lose the CPU just after the body, while the program has not ended yet. If both are
- * skipped, a third program counts the event as lost. */
+ * Programs that can be preempted. Since Linux 7.0 a thread can lose the CPU in the middle of a tracepoint's program
+ * (`settings.preemptible`), and the kernel skips a program on a CPU where the same program is still running. Two measures compensate
+ * for this. First, the body of a program runs with preemption off, since it uses per-CPU buffers and a thread's state without locks.
+ * Second, each program has a spare, which is attached after it and handles the event if the kernel skipped the program. The first
+ * measure alone is not enough: the thread may lose the CPU just after the body, before the program has ended. If the kernel skips
+ * both programs, a third program counts the event as lost. */
 #pragma once
 
 /* Linux 6.10 */
@@ -47,7 +47,7 @@ static __always_inline void check_handled(void)
 	task->flags &= ~TASK_HANDLED;
 }
 
-/* A program, its spare, and the check that one of them ran. */
+/* Defines a program, its spare, and the program that checks that one of them ran. */
 #define PROGRAM_AND_SPARE(event, name, body, parameters...)    \
 	SEC(event)                                             \
 	int BPF_PROG(name, ##parameters)                       \

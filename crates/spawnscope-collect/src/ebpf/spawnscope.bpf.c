@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The eBPF side of the collector: emits what happens to followed processes as the records of `wire.rs`, in one ring buffer. Only
- * BTF tracepoints are used, because some kernels refuse kprobes and fentry. Filter first, work later. */
+ * The eBPF side of the collector: reports what happens to followed processes as the records of `wire.rs`, in a ring buffer (and a
+ * second one for stacks). Only BTF tracepoints are used, because some kernels refuse kprobes and fentry. Each program first checks
+ * whether the thread is followed, and returns at once if not. */
 #include "kernel.h"
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
@@ -10,7 +11,7 @@
 #include "watched.h"
 #include "object.h"
 #include "context.h"
-#include "scheduler.h" /* first: one of its programs is often refused, which is then known early */
+#include "scheduler.h" /* the first programs: one of them is often refused, so the refusal is known early */
 #include "follow.h"
 #include "loader.h"
 #include "interpreters.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Captures the call site of a launch in machine code: the parent's registers, a copy of its stack, and the files its code is
- * mapped from. User space interprets them. Only with `settings.stacks`, or for `samples.h`. Stacks have a ring buffer of their
- * own, so that many stacks do not displace other records. */
+ * Captures the native call site of a launch: the parent's registers, a copy of its stack, and the files that its code is mapped from.
+ * User space unwinds the stack. Active only with `settings.stacks`, or for `samples.h`. Stacks have a separate ring buffer, so that
+ * many stacks do not displace other records. */
 #pragma once
 
 struct {
@@ -9,7 +9,7 @@ struct {
 	__uint(max_entries, 4096); /* set to the required size before loading */
 } stacks SEC(".maps");
 
-/* The extra page shows the verifier that a piece that begins anywhere within the copy ends within the buffer. */
+/* The extra page lets the verifier see that a piece that begins anywhere within STACK_BYTES ends within the buffer. */
 struct stack_scratch {
 	struct WireStack stack;
 	char data[STACK_BYTES + STACK_PIECE_BYTES];
@@ -24,12 +24,12 @@ struct {
 struct bpf_iter_task_vma {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
-/* Since Linux 6.7. Without them, user space reads /proc/PID/maps when it first sees the number of an image. */
+/* These functions exist since Linux 6.7. Without them, user space reads /proc/PID/maps when it first gets the number of an image. */
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, __u64 address) __ksym __weak;
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
-/* The process maps code or makes memory executable: the mappings reported before are out of date. */
+/* Call when the process maps code or makes memory executable: the mappings reported before are then out of date. */
 static __always_inline void note_code_change(struct task_struct *p)
 {
 	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
@@ -37,7 +37,7 @@ static __always_inline void note_code_change(struct task_struct *p)
 		__sync_fetch_and_add(&leader->code_changes, 1);
 }
 
-static __always_inline __u64 modified(struct inode *inode)
+static __always_inline __u64 modification_time_ns(struct inode *inode)
 {
 	struct inode___6_7 *newer = (void *)inode;
 	struct inode___before_6_7 *old = (void *)inode;
@@ -48,8 +48,8 @@ static __always_inline __u64 modified(struct inode *inode)
 	return BPF_CORE_READ(old, i_mtime.tv_sec) * 1000000000ull + BPF_CORE_READ(old, i_mtime.tv_nsec);
 }
 
-/* Emits the mapping that the scratch describes, with the path where its walk begins; 0 if it did not fit. Not static, for the
- * reason given at `step_up`. */
+/* Emits the mapping in the scratch buffer, with the path of its file; returns 0 if the ring buffer is full. Not static, for the reason
+ * given at `step_up`. */
 __noinline int emit_mapping(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -70,8 +70,9 @@ __noinline int emit_mapping(void)
 	return 0;
 }
 
-/* A mapping without a file has inode 0: code that the process generated itself. */
-static __always_inline void describe(struct scratch *scratch, struct vm_area_struct *vma)
+/* Describes a mapping in the scratch buffer. A mapping without a file, which contains code that the process generated itself, gets
+ * inode 0. */
+static __always_inline void describe_mapping(struct scratch *scratch, struct vm_area_struct *vma)
 {
 	struct WireMapping *mapping = &scratch->mapping;
 	struct file *file = BPF_CORE_READ(vma, vm_file);
@@ -81,12 +82,12 @@ static __always_inline void describe(struct scratch *scratch, struct vm_area_str
 	mapping->offset = file ? BPF_CORE_READ(vma, vm_pgoff) * settings.page_bytes : 0;
 	mapping->inode = file ? BPF_CORE_READ(inode, i_ino) : 0;
 	mapping->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	mapping->modified = file ? modified(inode) : 0;
+	mapping->modified = file ? modification_time_ns(inode) : 0;
 	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
 	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
 }
 
-/* Emits all executable mappings of the running process; false if some could not be emitted. */
+/* Emits all executable mappings of the running process; returns false if some could not be emitted. */
 static __always_inline bool walk_mappings(struct scratch *scratch)
 {
 	struct bpf_iter_task_vma it;
@@ -94,7 +95,7 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 	struct task_struct *p = current_task();
 	/* No launch comes from the vDSO. */
 	unsigned long vdso = (unsigned long)BPF_CORE_READ(p, mm, context.vdso);
-	/* Counted in memory: with a register, the verifier would check the loop again for each of its values. */
+	/* The counts are in memory: with a count in a register, the verifier would check the loop again for each value. */
 	scratch->reported_mappings = scratch->mappings_lost = 0;
 	/* Fails while another thread changes the mappings. */
 	if (bpf_iter_task_vma_new(&it, p, 0))
@@ -104,7 +105,7 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 			continue;
 		if (scratch->reported_mappings++ == MAX_MAPPINGS)
 			break;
-		describe(scratch, vma);
+		describe_mapping(scratch, vma);
 		if (!emit_mapping())
 			scratch->mappings_lost++;
 	}
@@ -132,7 +133,7 @@ static __always_inline bool can_walk_mappings(void)
 	return settings.emit_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
 }
 
-/* Gives the current mappings a number, which `is_image_reported` accepts until the mappings change. */
+/* Gives the current mappings a number. `is_image_reported` returns true for it until the mappings change. */
 static __always_inline void number_image(struct WireTask *task, __u64 image, __u64 pages, __u32 changes)
 {
 	task->reported_image = image;
@@ -140,7 +141,7 @@ static __always_inline void number_image(struct WireTask *task, __u64 image, __u
 	task->reported_changes = changes;
 }
 
-/* Emits the mappings of the running process under a number; false if some could not be emitted. */
+/* Emits the mappings of the running process under a number; returns false if some could not be emitted. */
 static __always_inline bool emit_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -159,7 +160,7 @@ static __always_inline bool emit_mappings(struct task_struct *p, struct WireTask
 	return true;
 }
 
-/* Gives the mappings a number, and emits them unless that was done before. True if user space must read them at once, because
+/* Gives the mappings a number and emits them, unless this was done before. Returns whether user space must read them at once, because
  * they could not be emitted or because their files are visible only through this process. */
 static __always_inline bool emit_image(struct task_struct *p, struct WireTask *creator)
 {
@@ -167,13 +168,13 @@ static __always_inline bool emit_image(struct task_struct *p, struct WireTask *c
 		return false;
 	if (can_walk_mappings() && emit_mappings(p, creator, next_id()))
 		return sees_other_files(p);
-	/* A new number: some mappings may have been emitted under the other one. */
+	/* Use a new number: some mappings may have been emitted under the one above. */
 	number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 	return true;
 }
 
-/* The end of the frames: those of the first thread begin where exec put its stack, and libc keeps a thread's own data at the
- * upper end of its stack. */
+/* Returns how many bytes of the stack to copy. The frames of the first thread end where exec put its stack, and those of any other
+ * thread at its thread pointer, because libc keeps a thread's own data at the upper end of its stack. */
 static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 {
 	__u64 bytes = STACK_BYTES, end = BPF_CORE_READ(p, mm, start_stack) - sp;
@@ -185,7 +186,7 @@ static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 	return bytes;
 }
 
-/* Copies as much as can be read, and returns how much that is. */
+/* Copies as much of the stack as can be read, and returns the number of bytes copied. */
 static __always_inline __u64 copy_stack(char *data, __u64 sp, __u64 bytes)
 {
 	__u64 done = 0;
@@ -210,7 +211,6 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	if (!scratch)
 		return;
 	struct WireStack *stack = &scratch->stack;
-	/* In the layout of the kernel's entry code. */
 	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) ||
 	    !ARE_USERS(&stack->registers))
 		return;
@@ -227,7 +227,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 
 static __always_inline void handle_fork_stack(struct task_struct *parent, struct task_struct *child)
 {
-	struct WireTask *creator = followed(current_task());
+	struct WireTask *creator = find_followed(current_task());
 	if (!creator || child->tgid == parent->tgid || !parent->mm)
 		return;
 	struct WireTask *task = find_task(child);
@@ -235,7 +235,7 @@ static __always_inline void handle_fork_stack(struct task_struct *parent, struct
 		return;
 	bool is_urgent = emit_image(current_task(), creator);
 	emit_stack(current_task(), creator, task, is_urgent);
-	/* The child's mappings are the parent's, copied or shared. */
+	/* The child has the parent's mappings, as a copy or shared. */
 	task->reported_image = creator->reported_image;
 	task->reported_pages = creator->reported_pages;
 	task->reported_changes = 0;

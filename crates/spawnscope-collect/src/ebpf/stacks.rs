@@ -1,4 +1,4 @@
-//! Decodes the records of the ring buffer of stacks for `collect::stacks`, which turns them into call chains. Pure.
+//! Decodes the records in the ring buffer of stacks, without side effects. `crate::stacks` turns them into call chains.
 
 use zerocopy::FromBytes;
 
@@ -10,7 +10,7 @@ use crate::wire::{
 };
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
-/// Decodes a record. `None` if it is not a record of this format.
+/// Decodes a record. Returns `None` if the bytes are not a record of this format.
 pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
     match WireHeader::read_from_prefix(bytes).ok()?.0.kind {
         KIND_MAPPING => {
@@ -29,9 +29,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
                     image,
                     is_whole: wire.is_whole != 0,
                 },
-                of => StackInput::Unread {
+                process => StackInput::Unread {
                     image,
-                    pid: pid(of),
+                    pid: pid(process),
                     start_stack: wire.start_stack,
                 },
             })
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// A wait of thread 3 in two kernel functions, with four bytes of stack.
+    /// Returns a wait of thread 3 with two kernel frames and four bytes of user stack.
     fn wait() -> WireSample {
         let mut sample = WireSample::new_zeroed();
         sample.stack.header.kind = KIND_SAMPLE;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_a_stack_with_the_kernels_part() {
+    fn a_sample_is_decoded_as_a_stack_with_kernel_frames() {
         let stack = decoded(&wait(), b"user").unwrap();
         assert_eq!((stack.at, stack.task, stack.image), (Nanos(500), TaskId(3), None));
         assert_eq!(stack.bytes, b"user");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_kernel_part_may_go_on_and_one_beyond_is_malformed() {
+    fn a_full_kernel_part_is_marked_as_cut_and_a_larger_one_is_malformed() {
         let mut sample = wait();
         sample.kernel_bytes = (KERNEL_FRAMES * 8) as u32;
         let full = decoded(&sample, b"user").and_then(|stack| stack.sample).unwrap();

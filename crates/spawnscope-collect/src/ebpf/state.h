@@ -16,15 +16,15 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* Number of calls, with some to spare, between the switch of a thread that waits for a permission scanner and the waiting
- * function: 7 in Linux 6.18. */
+/* Maximum number of stack frames that are searched for the function in which threads wait for a permission scanner. In Linux 6.18,
+ * there are 7 calls between that function and the switch. */
 #define SCANNER_DEPTH 16
 
-/* Buffers in which records of variable length are built. Programs run with preemption off (`spare.h`), so one per CPU is enough.
- * The extra PATH_BYTES show the verifier that a string that begins anywhere within the data ends within the buffer. */
-/* Files that are looked at, of those that a thread waits for one of. */
-#define WATCHED_MOST 8
+/* Maximum number of descriptors that are examined in a call that waits for one of several. */
+#define MAX_WATCHED 8
 
+/* A buffer in which records of variable length are built. Programs run with preemption off (`spare.h`), so one per CPU is enough. The
+ * extra PATH_BYTES let the verifier see that a string that begins anywhere within the data ends within the buffer. */
 struct scratch {
 	union {
 		struct WireExecuted executed;
@@ -46,12 +46,17 @@ struct scratch {
 		struct dentry *dentry, *root;
 		__u32 used, complete;
 	} walk;
-	/* The files that a thread waits for one of: how many are sockets, and the last one of each kind. */
+	/* The files that a call such as poll watches (`watched.h`). */
 	struct watched {
+		/* The file being examined, the first file, and the last internet and unix socket. */
 		struct file *file, *first, *internet, *local;
+		/* The descriptors of select that have not been examined yet. */
 		__u64 set;
-		__u32 internets, locals, more, used, place;
-		struct rb_node *nodes[WATCHED_MOST + 1];
+		/* Number of internet sockets and of unix sockets; whether there are files that were not examined. */
+		__u32 internets, locals, more;
+		/* The nodes of an epoll's tree: their number, and the index of the next node to examine. */
+		__u32 used, next;
+		struct rb_node *nodes[MAX_WATCHED + 1];
 	} watched;
 	__u32 reported_mappings, mappings_lost;
 };
@@ -64,23 +69,23 @@ struct {
 
 const volatile struct WireSettings settings SEC(".rodata.settings") = {};
 struct WireShared shared SEC(".data.shared") = {};
-/* Set after loading: reading it from the kernel's symbols takes about as long as loading does. */
+/* Set after loading, because finding it among the kernel's symbols takes about as long as loading does. */
 volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
 
-/* Set after loading, too. */
-volatile struct WirePlaces places SEC(".data.places") = {};
+/* Set after loading, for the same reason. */
+volatile struct WirePerCpuOffsets per_cpu_offsets SEC(".data.offsets") = {};
 
-/* 1 while all programs are attached. Attaching and detaching handle one program at a time, and a process seen by only some of
- * them would be recorded with gaps. */
+/* 1 while all programs are attached. Programs are attached and detached one at a time, and a process that only some of them observe
+ * would be recorded with gaps. */
 volatile __u32 recording SEC(".data.recording") = 0;
 
 #include "tasks.h"
 
-/* Limits a number to `most`, in a form that every verifier follows. Verifiers learn the range of a register only from a
- * comparison with that same register, and older ones lose it if the compiler keeps the number on the stack in between. */
-static __always_inline __u64 at_most(__u64 number, const __u32 most)
+/* Limits a number to `limit`, in a form that every verifier understands. A verifier learns the range of a register only from a
+ * comparison of that same register, and older verifiers lose the range if the compiler keeps the number on the stack in between. */
+static __always_inline __u64 at_most(__u64 number, const __u32 limit)
 {
-	asm volatile("if %0 <= %1 goto +1\n\t%0 = %1" : "+r"(number) : "i"(most));
+	asm volatile("if %0 <= %1 goto +1\n\t%0 = %1" : "+r"(number) : "i"(limit));
 	return number;
 }
 
@@ -97,8 +102,8 @@ static __always_inline void count_lost(__u32 kind)
 		(*count)++;
 }
 
-/* The reader polls every few milliseconds. It is woken only if the buffer fills faster than that, since a wake-up per record
- * would cost more than the record. */
+/* Returns the flag that says whether to wake the reader. The reader polls at short intervals. It is woken only if the buffer fills
+ * faster than that, since a wake-up per record would cost more than the record. */
 static __always_inline __u64 wakeup_flag_of(void *ring)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -127,7 +132,8 @@ static __always_inline void fill_header(struct WireHeader *header, __u32 kind, _
 	}                                                                 \
 	fill_header(&record->header, KIND, when, whose);
 
-/* The pid at a level of the pid namespace hierarchy; 0 if `pid` is NULL or does not have this level. */
+/* Returns the number of `pid` at a level of the pid namespace hierarchy, and sets `namespace` to the inode of the namespace at that
+ * level; both are 0 if `pid` is NULL or does not have this level. */
 static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *namespace)
 {
 	struct upid upid;
@@ -138,8 +144,8 @@ static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *nam
 	return upid.nr;
 }
 
-/* The thread's id in the recorder's pid namespace; 0 if it is not visible there. The namespace's level is stored once it has
- * been found. */
+/* Returns the thread's id in the recorder's pid namespace; 0 if it is not visible there. Stores the namespace's level once it has been
+ * found. */
 static __noinline int visible_tid(struct task_struct *p)
 {
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
@@ -158,8 +164,8 @@ static __noinline int visible_tid(struct task_struct *p)
 	return 0;
 }
 
-/* The state of a thread if it is followed, otherwise NULL. */
-static __always_inline struct WireTask *followed(struct task_struct *p)
+/* Returns the state of a thread if it is followed, otherwise NULL. */
+static __always_inline struct WireTask *find_followed(struct task_struct *p)
 {
 	if (!recording)
 		return NULL;
@@ -167,13 +173,13 @@ static __always_inline struct WireTask *followed(struct task_struct *p)
 	return task && !(task->flags & TASK_IGNORED) ? task : NULL;
 }
 
-/* Whether the thread was seen to get the CPU that it is on. */
+/* Whether the thread was observed to get the CPU that it is on. */
 static __always_inline bool arrival_seen(struct WireTask *task)
 {
 	return task->on > task->off;
 }
 
-/* CPU time of a running thread so far. */
+/* Returns the CPU time of a running thread so far. */
 static __always_inline __u64 cpu_time(struct WireTask *task, __u64 now)
 {
 	return arrival_seen(task) && now > task->on ? task->cpu + (now - task->on) : task->cpu;

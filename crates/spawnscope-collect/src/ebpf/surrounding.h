@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Surrounding calls: system calls that belong to a launch, before its fork and after its reaping (shells mask signals, make pipes,
- * close descriptors). They are part of the launch's cost, although they take the parent's time. Also counts the descriptors closed
- * in setup. */
+ * Surrounding calls: system calls of the parent that belong to a launch, before its fork and after its reaping (shells mask signals,
+ * make pipes, close descriptors). Their time is part of the launch's cost. Also counts the calls of close in setup. */
 #pragma once
 
-static __always_inline bool creates(long number)
+static __always_inline bool is_creating_call(long number)
 {
 	return number == NR_clone || number == NR_clone3 || number == NR_fork || number == NR_vfork;
 }
 
-/* Whether the call that creates the process is vfork, or the call that libc makes for vfork on architectures without it. */
+/* Whether the current call is vfork, or the clone call that libc makes for vfork on architectures without that call. */
 static __always_inline bool shares_memory(struct WireTask *task)
 {
 	return task->syscall == NR_vfork || (task->clone_flags & (CLONE_VM | CLONE_VFORK)) == (CLONE_VM | CLONE_VFORK);
 }
 
-/* NR_read counts while tidying: a shell may reap its child before it has read all the child's output. */
+/* Whether a system call can be a surrounding call. NR_read is one only after a reaping: a shell may reap its child before it has read
+ * all the child's output. */
 static __always_inline bool is_surrounding_call(struct WireTask *task, long number)
 {
 	switch (number) {
@@ -29,12 +29,12 @@ static __always_inline bool is_surrounding_call(struct WireTask *task, long numb
 	return false;
 }
 
-static __always_inline bool closes(long number)
+static __always_inline bool is_closing_call(long number)
 {
 	return number == NR_close || number == NR_close_range;
 }
 
-/* A call of close or close_range is entered, or returns, during setup. */
+/* Call when close or close_range is entered, or returns, during setup. */
 static __always_inline void continue_closing(struct WireTask *task, __u64 now)
 {
 	if (task->close_run_since)
@@ -57,7 +57,7 @@ static __always_inline void enter_surrounding_call(struct WireTask *task, long n
 	}
 	if (!task->surrounding_since)
 		task->surrounding_since = now;
-	if (!closes(number)) {
+	if (!is_closing_call(number)) {
 		task->close_run_since = 0;
 	} else if (task->flags & TASK_IN_SETUP) {
 		continue_closing(task, now);
@@ -69,16 +69,17 @@ static __always_inline void leave_surrounding_call(struct WireTask *task, long n
 {
 	__u64 before = task->surrounding_last;
 	task->surrounding_last = bpf_ktime_get_ns();
-	/* The rest of a child's output can be read at once. A longer read waits for something else, such as a user's next command. */
+	/* The rest of a child's output can be read without waiting. A longer read waits for something else, such as the user's next
+	 * command. */
 	if (number == NR_read && task->surrounding_last - before > MAX_LEFTOVER_READ_NS)
 		end_surrounding_calls(task);
 	if (task->flags & TASK_TIDYING)
 		task->tidied = task->surrounding_last;
-	if (closes(number) && task->flags & TASK_IN_SETUP)
+	if (is_closing_call(number) && task->flags & TASK_IN_SETUP)
 		continue_closing(task, task->surrounding_last);
 }
 
-/* A wait has returned a child. Surrounding calls before it do not belong to that child. */
+/* Call when a wait has returned a child. Surrounding calls before that wait do not belong to the child. */
 static __always_inline void begin_tidying(struct WireTask *task)
 {
 	task->flags |= TASK_TIDYING;

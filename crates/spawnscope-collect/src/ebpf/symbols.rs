@@ -1,4 +1,4 @@
-//! Addresses of the kernel's own functions, from /proc/kallsyms.
+//! Finds the addresses of the kernel's functions in /proc/kallsyms.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,7 +8,7 @@ use crate::wire::WireScannerCode;
 /// The function in which a thread waits for a scanner's answer (fs/notify/fanotify/fanotify.c).
 const WAITS_FOR_SCANNER: &str = "fanotify_handle_event";
 
-/// The code in which a thread waits for a permission scanner. `None` if the kernel does not report it (without CAP_SYSLOG, or with
+/// Returns the code in which a thread waits for a permission scanner. `None` if the kernel hides addresses (without CAP_SYSLOG, or with
 /// kernel.kptr_restrict=2) or has no such function.
 pub(super) fn scanner_code() -> Option<WireScannerCode> {
     find(
@@ -19,7 +19,7 @@ pub(super) fn scanner_code() -> Option<WireScannerCode> {
     .flatten()
 }
 
-/// A function's address and size. It extends to the next symbol, since the kernel lists its own symbols by address.
+/// Returns a function's address and size. The function extends to the next symbol, since the kernel lists its symbols by address.
 fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerCode>> {
     let mut line = String::new();
     let mut start = None;
@@ -42,7 +42,8 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
     Ok(None)
 }
 
-/// Compilers add suffixes like `.isra.0` to the name of a function that they changed, and `.cold` to a part of it.
+/// Whether a line is that of the function `name`. Compilers add suffixes such as `.isra.0` to the name of a function that they have
+/// changed, and `.cold` to that of a part that they have split off.
 fn is_named(line: &str, name: &str) -> bool {
     let symbol = line.split_ascii_whitespace().nth(2).unwrap_or_default();
     let suffix = symbol.strip_prefix(name);
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_reaches_to_the_next_address() {
+    fn a_function_extends_to_the_next_address() {
         let before = "ffff10 t wanted.cold\nffff20 t __pfx_wanted\n";
         assert_eq!(
             found(&format!("{before}ffff30 t wanted\nffff30 t alias\nffff90 t next\n")),

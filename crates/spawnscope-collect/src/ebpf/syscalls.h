@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * System calls of followed threads: those that create, exec, exit and reap, those of the loader, and the one a thread is in when
- * it leaves the CPU. */
+ * System calls of followed threads: the calls that create processes, execute, exit and reap, the calls of the loader, and the call
+ * that a thread is in when it leaves the CPU. */
 #pragma once
 
 #include "surrounding.h"
 #include "work.h"
 
-/* The argument of a 64-bit or 32-bit call. */
-static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int place)
+/* Returns an argument of a 64-bit or 32-bit call. */
+static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int index)
 {
-	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, place) : argument(regs, place);
+	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, index) : argument(regs, index);
 }
 
-/* Where there is no vfork call, glibc's vfork passes its own stack pointer. */
+/* Call at the entry of a call that creates a process or thread. A child whose stack is the caller's own has CLONE_ON_OWN_STACK: on
+ * architectures without a vfork call, glibc's vfork passes the current stack pointer to clone. */
 static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
 {
 	task->entered = bpf_ktime_get_ns();
@@ -26,7 +27,7 @@ static __always_inline void enter_clone(struct WireTask *task, long number, __u6
 static __always_inline void enter_exec(struct WireTask *task)
 {
 	__u64 now = bpf_ktime_get_ns();
-	finish_loading_unseen(task);
+	end_loading_at_candidate(task);
 	task->exec_entered = now;
 	task->exec_entry_cpu = cpu_time(task, now);
 }
@@ -37,7 +38,7 @@ static __always_inline void enter_exit(struct WireTask *task)
 	task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 }
 
-/* The calls that a launch consists of. */
+/* Handles the entry of the calls that a launch consists of. */
 static __always_inline void enter_launch(struct WireTask *task, long number, __u64 stack, __u64 own_stack)
 {
 	switch (number) {
@@ -52,8 +53,8 @@ static __always_inline void enter_launch(struct WireTask *task, long number, __u
 	}
 }
 
-/* Of 32-bit programs' calls, which have other numbers, only those that a launch consists of are handled. What their loader does,
- * and the calls around a launch, are unknown. */
+/* Handles the entry of a call of a 32-bit program, whose calls have other numbers. Only the calls that a launch consists of are handled;
+ * loading and the surrounding calls are not recorded. */
 static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	number = number_of_32_bit_call(number);
@@ -72,8 +73,9 @@ static __always_inline bool is_terminal(__u64 fd)
 	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
-/* The name in an access call. The barrier keeps the compiler from merging the reads into one of two pointers, which verifiers refuse. */
-static __always_inline __u64 file_asked_for(struct WireTask *task, struct pt_regs *regs, long number)
+/* Returns the address of the file name in an access or faccessat call. The barrier keeps the compiler from merging the two reads into
+ * one read through a pointer to either, which verifiers refuse. */
+static __always_inline __u64 accessed_file_name(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	__u64 name = argument(regs, 1);
 	asm volatile("" : "+r"(name));
@@ -82,7 +84,7 @@ static __always_inline __u64 file_asked_for(struct WireTask *task, struct pt_reg
 
 static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool collects_lines)
 {
-	struct WireTask *task = followed_current();
+	struct WireTask *task = find_or_adopt_current();
 	if (!task)
 		return;
 	task->calls++;
@@ -94,17 +96,17 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	task->argument = argument(regs, 0);
 	if (is_surrounding_call(task, number))
 		enter_surrounding_call(task, number);
-	else if (!creates(number))
+	else if (!is_creating_call(number))
 		end_surrounding_calls(task);
 	if (collects_lines && task->flags & TASK_CALL_PENDING)
-		dash_sets_up(task, regs, number);
+		note_dash_call_after_fork(task, regs, number);
 	switch (number) {
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
 		if ((settings.stacks || settings.sample_period) && argument(regs, 2) & PROT_EXEC)
 			note_code_change(current_task());
 		break;
 	case NR_fcntl:
-		dash_moves_file(task, regs);
+		note_dash_file_move(task, regs);
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = argument(regs, 1);
@@ -112,7 +114,7 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		break;
 	case NR_access: case NR_faccessat: case NR_faccessat2:
 		if (settings.node_lines)
-			node_asks(task, file_asked_for(task, regs, number));
+			emit_node_call_site(task, accessed_file_name(task, regs, number));
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
@@ -122,24 +124,24 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		enter_launch(task, number, argument(regs, 1), regs->sp);
 	}
 	if (task->load_state != LOAD_IDLE)
-		loader_enters(task, regs, number);
+		enter_loader_call(task, regs, number);
 	else if (task->entry_stack)
 		note_work(task, regs, number);
 }
 
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)
 
-/* For verifiers that refuse the programs that read dash. */
+/* For verifiers that refuse the code that reads the memory of dash. */
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_without_lines, handle_sys_enter(regs, number, false), struct pt_regs *regs,
 		  long number)
 
-static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, long number, long error)
+static __noinline void emit_exec_failed(struct WireTask *task, struct pt_regs *regs, long number, long error)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!scratch)
 		return;
 	struct WireExecFailed *failed = &scratch->failed;
-	/* The string still exists: the caller's memory was not replaced. */
+	/* The string still exists, because a failed exec does not replace the caller's memory. */
 	const char *path = (const char *)(number == NR_execve ? argument_of_call(regs, 0) : argument_of_call(regs, 1));
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
@@ -162,8 +164,9 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 	bpf_ringbuf_submit(reaped, wakeup_flag());
 }
 
-/* For P_PID, the pid is an argument. Otherwise waitid returns it only in siginfo, if the caller passes one. */
-static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
+/* Emits the reaping by a waitid call. With P_PID, the pid is an argument. Otherwise waitid returns it only in siginfo, if the caller
+ * passes one. */
+static __always_inline void emit_waitid_reaping(struct WireTask *task, struct pt_regs *regs)
 {
 	__u64 info = argument_of_call(regs, 2);
 	__u64 offset = MAKES_32_BIT_CALLS(current_task()) ? SI_PID_OFFSET_OF_32_BITS : SI_PID_OFFSET;
@@ -180,25 +183,25 @@ static __always_inline void waitid_returned(struct WireTask *task, struct pt_reg
 
 static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 {
-	struct WireTask *task = followed_current();
+	struct WireTask *task = find_or_adopt_current();
 	if (!task)
 		return;
 	long number = task->syscall;
-	if (task->flags & TASK_HOLDS_SLICE)
-		emit_held_slice(task, WAKER_CALL_RETURNED, result);
+	if (task->flags & TASK_HAS_DEFERRED_SLICE)
+		emit_deferred_slice(task, WAKER_CALL_RETURNED, result);
 	task->syscall = -1;
 	if (task->load_state > LOAD_RUNNING) {
-		loader_leaves(task, result);
+		leave_loader_call(task, result);
 		return;
 	}
 	if (task->load_state == LOAD_RUNNING)
-		loader_looked(task, number, result);
+		count_loader_lookup(task, number, result);
 	if (is_surrounding_call(task, number))
 		leave_surrounding_call(task, number);
 	switch (number) {
 	case NR_execve: case NR_execveat:
 		if (result < 0)
-			exec_failed(task, regs, number, result);
+			emit_exec_failed(task, regs, number, result);
 		else if (task->flags & TASK_EXECUTED) {
 			begin_loading(task);
 			task->entry_stack = MAKES_32_BIT_CALLS(current_task()) ? 0 : regs->sp;
@@ -213,7 +216,7 @@ static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 	case NR_waitid:
 		if (result == 0) {
 			begin_tidying(task);
-			waitid_returned(task, regs);
+			emit_waitid_reaping(task, regs);
 		}
 	}
 }

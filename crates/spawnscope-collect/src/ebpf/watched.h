@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Chooses one of the files that poll, select or epoll_wait watches: the only socket among them. A thread that watches several sockets
- * waits for no specific one. The functions that look at one file are not static: the verifier then checks each of them once, on its own,
- * and not again for each file. */
+ * Chooses one of the files that poll, select or epoll_wait watches: the only socket among them. If a thread watches several sockets,
+ * none is chosen. The functions that examine one file are not static, for the reason given at `step_up`. */
 #pragma once
 
 /* Whether a call waits for one of several files. */
-static __always_inline bool watches(int number)
+static __always_inline bool is_watching_call(int number)
 {
 	switch (number) {
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6: case NR_epoll_wait: case NR_epoll_pwait: case NR_epoll_pwait2:
@@ -28,14 +27,15 @@ static __always_inline void begin_watched(struct watched *watched)
 /* "[eventpo" of [eventpoll], as a number. */
 #define EPOLL_NAME 0x6f70746e6576655b
 
-/* Whether it may be an epoll, which watches other files in turn. Anonymous inodes have no type, or that of a file. */
+/* Whether the file may be an epoll instance, which itself watches other files. Anonymous inodes have no type, or that of a regular
+ * file. */
 static __always_inline bool may_be_epoll(struct file *file, __u32 type)
 {
 	return (!type || type == S_IFREG) && anonymous_name(file) == EPOLL_NAME;
 }
 
-/* Counts `watched->file`. */
-__noinline int look_at_file(void)
+/* Counts `watched->file`. `watched->more` is set if there are files that cannot be counted. */
+__noinline int examine_file(void)
 {
 	struct watched *watched = watched_of_this_cpu();
 	struct file *file = watched ? watched->file : NULL;
@@ -58,52 +58,53 @@ __noinline int look_at_file(void)
 	return 0;
 }
 
-/* Counts the file behind a descriptor of the current thread. */
-__noinline int look_at_descriptor(__u64 fd)
+/* Counts the file of a descriptor of the current thread. */
+__noinline int examine_descriptor(__u64 fd)
 {
 	struct watched *watched = watched_of_this_cpu();
 	if (!watched)
 		return 0;
 	watched->file = file_of(current_task(), fd);
-	return look_at_file();
+	return examine_file();
 }
 
 /* Counts the descriptor in a `struct pollfd`. */
-__noinline int look_at_pollfd(__u64 address)
+__noinline int examine_pollfd(__u64 address)
 {
 	struct watched *watched = watched_of_this_cpu();
 	struct pollfd polled = {};
 	if (bpf_probe_read_user(&polled, sizeof(polled), (void *)address) && watched)
 		watched->more = 1;
 	else if (polled.fd >= 0)
-		look_at_descriptor(polled.fd);
+		examine_descriptor(polled.fd);
 	return 0;
 }
 
-static __always_inline void look_at_polled(struct watched *watched, struct WireTask *task)
+static __always_inline void examine_polled(struct watched *watched, struct WireTask *task)
 {
-	__u64 places = task->second_argument;
-	for (__u64 place = 0; place < WATCHED_MOST && place < places; place++)
-		look_at_pollfd(task->argument + place * sizeof(struct pollfd));
-	watched->more |= places > WATCHED_MOST;
+	__u64 count = task->second_argument;
+	for (__u64 i = 0; i < MAX_WATCHED && i < count; i++)
+		examine_pollfd(task->argument + i * sizeof(struct pollfd));
+	watched->more |= count > MAX_WATCHED;
 }
 
-/* Counts the lowest descriptor of `watched->set`, and removes it from the set. Without a loop over bits, which the verifier would follow. */
-__noinline int look_at_lowest(void)
+/* Counts the lowest descriptor of `watched->set` and removes it from the set; returns 0 if the set is empty. It finds the lowest bit
+ * without a loop, because the verifier would check each iteration. */
+__noinline int examine_lowest(void)
 {
 	struct watched *watched = watched_of_this_cpu();
 	if (!watched || !watched->set)
 		return 0;
 	__u64 lowest = watched->set & -watched->set;
 	watched->set &= ~lowest;
-	look_at_descriptor(!!(lowest & 0xffffffff00000000) << 5 | !!(lowest & 0xffff0000ffff0000) << 4 |
+	examine_descriptor(!!(lowest & 0xffffffff00000000) << 5 | !!(lowest & 0xffff0000ffff0000) << 4 |
 			   !!(lowest & 0xff00ff00ff00ff00) << 3 | !!(lowest & 0xf0f0f0f0f0f0f0f0) << 2 |
 			   !!(lowest & 0xcccccccccccccccc) << 1 | !!(lowest & 0xaaaaaaaaaaaaaaaa));
 	return 1;
 }
 
-/* Of the descriptors that select waits to read from or to write to, the first 64. */
-static __always_inline void look_at_selected(struct watched *watched, struct WireTask *task)
+/* Counts the descriptors that select watches for reading or writing, among the first 64. */
+static __always_inline void examine_selected(struct watched *watched, struct WireTask *task)
 {
 	__u64 count = task->argument, writable = 0;
 	if (task->second_argument)
@@ -113,8 +114,8 @@ static __always_inline void look_at_selected(struct watched *watched, struct Wir
 	watched->set |= writable;
 	if (count < 64)
 		watched->set &= (1ULL << (count & 63)) - 1;
-	for (int place = 0; place < WATCHED_MOST; place++)
-		if (!look_at_lowest())
+	for (int i = 0; i < MAX_WATCHED; i++)
+		if (!examine_lowest())
 			break;
 	watched->more |= count > 64 || watched->set;
 }
@@ -124,42 +125,43 @@ static __always_inline void add_node(struct watched *watched, struct rb_node *no
 	__u32 used = watched->used;
 	if (!node)
 		return;
-	watched->more |= used >= WATCHED_MOST;
-	watched->nodes[at_most(used, WATCHED_MOST)] = node;
+	watched->more |= used >= MAX_WATCHED;
+	watched->nodes[at_most(used, MAX_WATCHED)] = node;
 	watched->used = used + 1;
 }
 
-/* Counts the file of the next node of an epoll's tree, and adds the nodes below it. */
-__noinline int look_at_node(void)
+/* Counts the file of the next node of an epoll's tree, and adds the node's children; returns 0 if there is no further node. */
+__noinline int examine_node(void)
 {
 	struct watched *watched = watched_of_this_cpu();
-	__u32 place = watched ? watched->place : 0;
-	if (!watched || place >= watched->used)
+	__u32 next = watched ? watched->next : 0;
+	if (!watched || next >= watched->used)
 		return 0;
-	struct rb_node *node = watched->nodes[at_most(place, WATCHED_MOST)];
+	struct rb_node *node = watched->nodes[at_most(next, MAX_WATCHED)];
 	struct epitem *item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
-	watched->place = place + 1;
+	watched->next = next + 1;
 	add_node(watched, BPF_CORE_READ(node, rb_left));
 	add_node(watched, BPF_CORE_READ(node, rb_right));
 	watched->file = BPF_CORE_READ(item, ffd.file);
-	look_at_file();
+	examine_file();
 	return 1;
 }
 
-static __always_inline void look_at_epoll(struct watched *watched, struct file *file)
+static __always_inline void examine_epoll(struct watched *watched, struct file *file)
 {
 	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
 	struct epitem *item = NULL;
 	if (!bpf_core_field_exists(epoll->rbr) || !bpf_core_field_exists(item->rbn) || !bpf_core_field_exists(item->ffd))
 		return;
 	add_node(watched, BPF_CORE_READ(epoll, rbr.rb_root.rb_node));
-	for (int place = 0; place < WATCHED_MOST; place++)
-		if (!look_at_node())
+	for (int i = 0; i < MAX_WATCHED; i++)
+		if (!examine_node())
 			break;
 }
 
-/* The only socket. The flag is for one that others are beside, which only threads make ready: the internet socket of an event loop that
- * its own threads wake through a pair of sockets. */
+/* Returns the only socket, or the only internet socket. In the latter case, sets a flag if there are also unix sockets, which only
+ * threads can make ready: an event loop may watch an internet socket, and a pair of unix sockets through which its own threads wake
+ * it. */
 static __always_inline struct file *only_socket(struct watched *watched, __u32 *flags)
 {
 	if (watched->more || watched->internets > 1 || (!watched->internets && watched->locals != 1))
@@ -175,7 +177,8 @@ static __always_inline bool is_epoll_call(int number)
 	return number == NR_epoll_wait || number == NR_epoll_pwait || number == NR_epoll_pwait2;
 }
 
-/* The file that the current call, which watches several, waits for. Without sockets, the epoll or the first file stands for all of them. */
+/* Returns the file that the current call waits for, if the call watches several files. If none of them is a socket, returns the epoll
+ * instance or the first file on behalf of all. */
 static __noinline struct file *watched_file(struct task_struct *p, struct WireTask *task, __u32 *flags)
 {
 	struct watched *watched = watched_of_this_cpu();
@@ -185,11 +188,11 @@ static __noinline struct file *watched_file(struct task_struct *p, struct WireTa
 	begin_watched(watched);
 	if (is_epoll_call(task->syscall)) {
 		epoll = file_of(p, task->argument);
-		look_at_epoll(watched, epoll);
+		examine_epoll(watched, epoll);
 	} else if (task->syscall == NR_poll || task->syscall == NR_ppoll) {
-		look_at_polled(watched, task);
+		examine_polled(watched, task);
 	} else {
-		look_at_selected(watched, task);
+		examine_selected(watched, task);
 	}
 	only = only_socket(watched, flags);
 	if (only || epoll)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * When a program begins its work: the first system call after loading that names one of its first arguments as a file, or that
- * reads standard input. What a program does before, each launch of it repeats, and so are libraries and modules that it opens later. */
+ * Detects when a program begins its work: at the first system call after loading that names one of its first arguments as a file, or
+ * that reads standard input. The time before that is start-up, which each launch of the program repeats. Opening libraries and modules
+ * later is start-up, too. */
 #pragma once
 
-/* Arguments that are compared, and system calls after which a program counts as one that does not work on files. Python makes five for each
- * module that it imports, and some programs import hundreds. */
+/* WORK_ARGUMENTS: how many arguments are compared. WORK_LOOKS: after this many system calls that name files, the search ends. Python
+ * makes five such calls for each module that it imports, and some programs import hundreds. */
 enum { WORK_ARGUMENTS = 8, WORK_LOOKS = 4096 };
 
-/* Longest path that is examined, a power of two. */
+/* Maximum length of a path that is examined, in bytes; a power of two. */
 enum { MODULE_PATH = 128 };
 
 static __always_inline const char *named_file(struct pt_regs *regs, long number)
@@ -21,8 +22,9 @@ static __always_inline const char *named_file(struct pt_regs *regs, long number)
 	return NULL;
 }
 
-/* Whether a path begins like an argument. When a program starts, its stack has their number and then their addresses. */
-static __always_inline bool is_an_argument(__u64 entry_stack, const char *user_path)
+/* Whether a path has the same first 15 bytes as one of the first arguments. When a program starts, its stack contains the number of
+ * arguments, followed by their addresses. */
+static __always_inline bool matches_an_argument(__u64 entry_stack, const char *user_path)
 {
 	__u64 path[2] = {};
 	if (bpf_probe_read_user_str(path, sizeof(path), user_path) <= 0)
@@ -38,8 +40,8 @@ static __always_inline bool is_an_argument(__u64 entry_stack, const char *user_p
 	return false;
 }
 
-/* Whether a path ends like a compiled module of Python, which may be in any place: a virtual environment, pyenv, the user's home. The
- * length includes the final NUL. */
+/* Whether a path is that of a compiled Python module. Such modules may be in any directory: in a virtual environment, in pyenv's, in
+ * the user's home. The length includes the final NUL. */
 static __always_inline bool is_python_module(const char *path, long length)
 {
 	if (length < 5 || length > MODULE_PATH)
@@ -48,9 +50,9 @@ static __always_inline bool is_python_module(const char *path, long length)
 	return end[0] == '.' && end[1] == 'p' && end[2] == 'y' && end[3] == 'c';
 }
 
-/* Whether a program opens a library, a module or data of the system: below /usr/lib, /usr/local, /usr/share, /lib, /lib64. `file` reads
- * its patterns from /usr/share, and perl its modules. Modules of Python count wherever they are. */
-static __always_inline bool is_of_the_system(const char *user_path)
+/* Whether a path is that of a library, module or data file of the system: below /usr/lib, /usr/local, /usr/share, /lib, /lib64. `file`
+ * reads its patterns from /usr/share, perl its modules. Python modules count wherever they are. */
+static __always_inline bool is_system_file(const char *user_path)
 {
 	char path[MODULE_PATH + 4] = {};
 	long length = bpf_probe_read_user_str(path, MODULE_PATH, user_path);
@@ -65,14 +67,14 @@ static __always_inline bool is_of_the_system(const char *user_path)
 	return path[1] == 'l' && path[2] == 'i' && path[3] == 'b';
 }
 
-/* A program that opens libraries after its first argument, such as plugins and imported modules, was still preparing. It begins to work when it
- * next names an argument, and otherwise has prepared at least up to the last of these. */
+/* Call when a program that seemed to have begun its work names a file. If it opens a library (a plugin or an imported module), it is
+ * still starting up, at least until that call. Its work then begins when it next names an argument. */
 static __always_inline void note_later_work(struct WireTask *task, const char *path, long number)
 {
-	bool opens_library = (number == NR_open || number == NR_openat) && is_of_the_system(path);
+	bool opens_library = (number == NR_open || number == NR_openat) && is_system_file(path);
 	if (!opens_library && !task->work_loading)
 		return;
-	bool is_argument = is_an_argument(task->entry_stack, path);
+	bool is_argument = matches_an_argument(task->entry_stack, path);
 	if (!opens_library && !is_argument)
 		return;
 	if (is_argument && !task->work_loading)
@@ -81,6 +83,7 @@ static __always_inline void note_later_work(struct WireTask *task, const char *p
 	task->work_loading = !is_argument;
 }
 
+/* Call when a system call is entered after loading. Stores the CPU time if the program begins its work. */
 static __noinline void note_work(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	const char *path = named_file(regs, number);
@@ -90,7 +93,7 @@ static __noinline void note_work(struct WireTask *task, struct pt_regs *regs, lo
 		bool begins = number == NR_read && task->argument == 0 && !task->work_cpu;
 		if (!begins && !path)
 			return;
-		if (begins || is_an_argument(task->entry_stack, path))
+		if (begins || matches_an_argument(task->entry_stack, path))
 			task->work_cpu = cpu_time(task, bpf_ktime_get_ns());
 	}
 	if (++task->work_looks >= WORK_LOOKS)

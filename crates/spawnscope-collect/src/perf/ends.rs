@@ -1,4 +1,4 @@
-//! The ends of followed threads and processes, of the command, and of the recording.
+//! Handles the ends of followed threads and processes, of the command, and of the recording.
 
 use spawnscope_data::event::{EventKind, Exited, LaunchId, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::clock;
@@ -8,13 +8,13 @@ use super::image::Image;
 use crate::ROOT;
 
 impl Followed {
-    /// Notes how the command ended.
+    /// Stores how the command ended.
     pub(super) fn command_ended(&mut self, end: CommandEnd) {
         self.command_end = Some(end);
         self.report_end_of_command();
     }
 
-    /// Reports what is left when the recording ends.
+    /// Reports what has not been reported yet when the recording ends.
     pub(super) fn finish(&mut self, end: Nanos) {
         let pids: Vec<Pid> = self.processes.keys().copied().collect();
         for pid in pids {
@@ -26,8 +26,8 @@ impl Followed {
             }
         }
         self.processes.clear();
-        // The command ended, but not before the recorder looked for the last time.
-        if let Some((at, task, exited)) = self.held_exit.take() {
+        // If the command exited, its status did not become known in time.
+        if let Some((at, task, exited)) = self.pending_exit.take() {
             self.report_exit(at, ROOT, task, exited, None);
         }
     }
@@ -48,7 +48,7 @@ impl Followed {
         self.report(at, launch, TaskId(launch.0), gone);
     }
 
-    pub(super) fn exited(&mut self, at: Nanos, pid: Pid, tid: Pid) {
+    pub(super) fn handle_exit(&mut self, at: Nanos, pid: Pid, tid: Pid) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
@@ -78,7 +78,7 @@ impl Followed {
             rss_bytes: None,
         };
         if last_thread && thread.launch == ROOT {
-            self.held_exit = Some((at, thread.task, exited));
+            self.pending_exit = Some((at, thread.task, exited));
             self.report_end_of_command();
         } else {
             self.report_exit(at, thread.launch, thread.task, exited, None);
@@ -97,7 +97,7 @@ impl Followed {
 
     fn report_end_of_command(&mut self) {
         let Some(end) = self.command_end else { return };
-        if let Some((at, task, exited)) = self.held_exit.take() {
+        if let Some((at, task, exited)) = self.pending_exit.take() {
             let exited = Exited {
                 wait_status: end.status,
                 ..exited
@@ -106,7 +106,7 @@ impl Followed {
         }
     }
 
-    /// The kernel has removed the events of a process right after its exec, because the program has privilege.
+    /// Handles a process whose perf events the kernel has removed right after its exec, because the program has privilege.
     fn unfollow(&mut self, at: Nanos, pid: Pid) {
         let path = self
             .processes
@@ -122,8 +122,8 @@ impl Followed {
         }
         let name = String::from_utf8_lossy(&path.unwrap_or_default()).into_owned();
         let notice = format!(
-            "{name} runs with privilege or cannot be read, so perf events end at its exec: of it and of what it launches, only its start and \
-             end are recorded (record with eBPF: run spawnscope with sudo)"
+            "{name} runs with privilege or cannot be read, so perf events end at its exec: only its start and end are recorded, and nothing that \
+             it launches (to record everything, use eBPF: run spawnscope with sudo)"
         );
         if !self.notices.contains(&notice) {
             self.notices.push(notice);

@@ -1,4 +1,4 @@
-//! The followed processes and threads. Turns records, in the order of time, into events. `programs` does so for execs, `ends` for exits.
+//! The followed processes and threads. Turns records, in the order of time, into events. `programs` does this for execs, `ends` for exits.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,10 @@ use spawnscope_system::perf_events::{Kind, Record};
 
 use super::image::Image;
 use super::on_cpu::OnCpu;
-use super::seen::Seen;
+use super::program_details::ProgramDetails;
 use crate::ROOT;
 use crate::untraced::Untraced;
 
-/// A thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
     pub(super) process: Pid,
@@ -24,10 +23,10 @@ pub(super) struct Thread {
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) launch: LaunchId,
-    /// Threads that have not ended.
+    /// Number of threads that have not ended.
     pub(super) threads: usize,
     pub(super) first_run: Option<Nanos>,
-    /// Its program, until its loader is done.
+    /// The process's program, until the loader is done.
     pub(super) image: Option<Image>,
 }
 
@@ -38,14 +37,14 @@ pub(super) struct CommandEnd {
     pub(super) status: Option<i32>,
 }
 
-/// Numbers for the user.
+/// Counts that are reported to the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Programs that were executed.
+    /// Number of programs that were executed.
     pub(super) programs: u64,
-    /// Those whose arguments could not be read in time.
+    /// Number of programs whose arguments could not be read in time.
     pub(super) without_arguments: u64,
-    /// Records that the kernel dropped, as other records say.
+    /// Number of records that the kernel dropped, according to its records of lost records.
     pub(super) lost: u64,
 }
 
@@ -54,13 +53,13 @@ pub(super) struct Counts {
 pub(super) struct Followed {
     pub(super) threads: HashMap<Pid, Thread>,
     pub(super) processes: HashMap<Pid, Process>,
-    /// Processes that the kernel does not report on any more, and that still run.
+    /// Running processes that the kernel no longer reports on.
     pub(super) unfollowed: Untraced,
     pub(super) counts: Counts,
     pub(super) events: Vec<Event>,
     pub(super) notices: Vec<String>,
-    /// The exit of the command, until its status is known.
-    pub(super) held_exit: Option<(Nanos, TaskId, Exited)>,
+    /// The exit of the command, until the command's status is known.
+    pub(super) pending_exit: Option<(Nanos, TaskId, Exited)>,
     pub(super) command_end: Option<CommandEnd>,
     next_id: u64,
 }
@@ -74,7 +73,7 @@ impl Followed {
             counts: Counts::default(),
             events: Vec::new(),
             notices: Vec::new(),
-            held_exit: None,
+            pending_exit: None,
             command_end: None,
             next_id: ROOT.0 + 1,
         };
@@ -82,8 +81,8 @@ impl Followed {
         followed
     }
 
-    /// Applies a record. `seen` is what /proc said about the program of an exec.
-    pub(super) fn apply(&mut self, record: Record, seen: Option<Seen>) {
+    /// Applies a record. `details`: what was read about the program, if the record is that of an exec.
+    pub(super) fn apply(&mut self, record: Record, details: Option<ProgramDetails>) {
         let Record { at, pid, tid, kind } = record;
         if let Kind::Lost(records) = kind {
             self.counts.lost += records;
@@ -91,16 +90,16 @@ impl Followed {
         }
         self.adopt(pid, tid);
         match kind {
-            Kind::Forked { pid: child, tid: new } => self.forked(at, (pid, tid), child, new),
-            Kind::Executed { name } => self.executed(at, pid, tid, Image::new(name, seen)),
-            Kind::Mapped { file, protection, name } => self.mapped(at, pid, tid, (file, protection, &name)),
-            Kind::Got => self.got(at, tid),
+            Kind::Forked { pid: child, tid: new } => self.handle_fork(at, (pid, tid), child, new),
+            Kind::Executed { name } => self.handle_exec(at, pid, tid, Image::new(name, details)),
+            Kind::Mapped { file, protection, name } => self.handle_mapping(at, pid, tid, (file, protection, &name)),
+            Kind::Got => self.handle_switch_in(at, tid),
             Kind::Left { is_preempted } => {
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.cpu.left(at, is_preempted);
                 }
             }
-            Kind::Exited => self.exited(at, pid, tid),
+            Kind::Exited => self.handle_exit(at, pid, tid),
             Kind::Lost(_) => {}
         }
     }
@@ -142,7 +141,8 @@ impl Followed {
         }
     }
 
-    /// Adds the process of a record if its creation was lost. The recording has it as an orphan. Its first thread usually lives as long as it.
+    /// Adds the process of a record if the record of its creation was lost; the recording then shows it as an orphan. Also adds its first
+    /// thread, which usually exists as long as the process.
     fn adopt(&mut self, pid: Pid, tid: Pid) {
         if !self.processes.contains_key(&pid) {
             let launch = LaunchId(self.new_id());
@@ -154,7 +154,7 @@ impl Followed {
         }
     }
 
-    fn forked(&mut self, at: Nanos, creator: (Pid, Pid), child: Pid, tid: Pid) {
+    fn handle_fork(&mut self, at: Nanos, creator: (Pid, Pid), child: Pid, tid: Pid) {
         let (Some(process), Some(thread)) = (self.processes.get(&creator.0), self.threads.get(&creator.1)) else {
             return;
         };
@@ -185,7 +185,7 @@ impl Followed {
         self.report(at, LaunchId(id), TaskId(id), EventKind::Launched(launched));
     }
 
-    fn got(&mut self, at: Nanos, tid: Pid) {
+    fn handle_switch_in(&mut self, at: Nanos, tid: Pid) {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };

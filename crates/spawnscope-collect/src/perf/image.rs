@@ -1,26 +1,26 @@
-//! A program between its exec and the end of its loader, from the mappings that the kernel and the loader make. The kernel maps the program,
-//! then its loader, then the vDSO, and returns to user space. The last step of glibc's loader is to protect its own data; that of musl's,
-//! to protect the program's.
+//! Follows a program between its exec and the end of loading, by the mappings that the kernel and the loader make. The kernel maps the
+//! program, then the loader, then the vDSO, and returns to user space. The last step of glibc's loader is to protect its own data, that of
+//! musl's loader to protect the program's data.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_system::perf_events::{File, VDSO};
 
-use super::seen::Seen;
+use super::program_details::ProgramDetails;
 use crate::scripts;
 
-/// Names in comm are cut to this length.
+/// The kernel truncates names in comm to this length, in bytes.
 const MAX_NAME: usize = 15;
 
 /// A program that is being set up.
 #[derive(Debug)]
 pub(super) struct Image {
-    /// Base name of the file passed to `execve`, cut to `MAX_NAME` bytes.
+    /// Base name of the file passed to `execve`, truncated to `MAX_NAME` bytes.
     name: Vec<u8>,
-    /// What /proc or a copy of its stack said.
-    pub(super) seen: Option<Seen>,
+    /// What was read about the program, in /proc or in a copy of the stack.
+    pub(super) details: Option<ProgramDetails>,
     program: Option<Mapped>,
     loader: Option<Mapped>,
-    /// When the exec was about to return, and the CPU time used by then.
+    /// When the exec was about to return, and the CPU time at that moment.
     pub(super) returned: Option<(Nanos, Option<Nanos>)>,
     /// Whether the exec was reported.
     pub(super) is_reported: bool,
@@ -32,22 +32,23 @@ struct Mapped {
     path: Vec<u8>,
 }
 
-/// What a mapping says.
+/// What a mapping shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing new.
     Nothing,
-    /// The exec is about to return to user space. `has_loader`: to a dynamic loader.
-    Returns { has_loader: bool },
+    /// The exec is about to return to user space. `has_loader`: a dynamic loader will run first.
+    Returns {
+        has_loader: bool,
+    },
     /// The loader is done.
     Loaded,
 }
 
 impl Image {
-    pub(super) fn new(name: Vec<u8>, seen: Option<Seen>) -> Image {
+    pub(super) fn new(name: Vec<u8>, details: Option<ProgramDetails>) -> Image {
         Image {
             name,
-            seen,
+            details,
             program: None,
             loader: None,
             returned: None,
@@ -60,7 +61,7 @@ impl Image {
         self.program.is_none()
     }
 
-    /// Notes a mapping of a file, or a change of its protection.
+    /// Handles a mapping of a file, or a change of its protection.
     pub(super) fn mapped(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
         let mapped = || Mapped {
             file,
@@ -87,7 +88,7 @@ impl Image {
         Step::Nothing
     }
 
-    /// Whether the loader's last step is to protect data of this file.
+    /// Whether protecting data of this file is the loader's last step.
     fn ends_load(&self, file: File) -> bool {
         let Some(loader) = &self.loader else { return false };
         let is_musl = base_name(&loader.path).starts_with(b"ld-musl-");
@@ -95,10 +96,10 @@ impl Image {
         last.is_some_and(|last| last.file == file)
     }
 
-    /// The file passed to `execve`, or the best that is known of it: the file that was mapped, if it has the name that was passed, and
-    /// otherwise that name.
+    /// Returns the file passed to `execve`. If it is unknown, returns the path of the mapped file if that has the name that was passed,
+    /// otherwise only that name.
     pub(super) fn path(&self) -> Vec<u8> {
-        let passed = self.seen.as_ref().and_then(|seen| seen.path.clone());
+        let passed = self.details.as_ref().and_then(|details| details.path.clone());
         let mapped = || {
             let path = &self.program.as_ref()?.path;
             let base = base_name(path);
@@ -108,15 +109,16 @@ impl Image {
         passed.or_else(mapped).unwrap_or_else(|| self.name.clone())
     }
 
-    /// The interpreter of a `#!` script. If only a copy of the stack is known, the file is a script if another program was mapped.
+    /// Returns the interpreter, if the file is a `#!` script. If only a copy of the stack was read, the file is a script if another program
+    /// was mapped.
     pub(super) fn interpreter(&self) -> Option<Vec<u8>> {
-        let seen = self.seen.as_ref()?;
-        if !seen.is_copied {
-            return seen.interpreter.clone();
+        let details = self.details.as_ref()?;
+        if !details.is_copied {
+            return details.interpreter.clone();
         }
-        let (mapped, path) = (&self.program.as_ref()?.path, seen.path.as_ref()?);
+        let (mapped, path) = (&self.program.as_ref()?.path, details.path.as_ref()?);
         let is_other = base_name(mapped) != base_name(path);
-        scripts::possible_interpreter(&seen.argv, path).filter(|_| is_other)
+        scripts::possible_interpreter(&details.argv, path).filter(|_| is_other)
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_loader_is_ready_when_its_exec_returns() {
+    fn a_program_without_loader_has_loaded_when_its_exec_returns() {
         let mut image = exec("tiny", &[(1, "/x/tiny")]);
         assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: false });
         image.returned = Some((Nanos(1), None));
@@ -166,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_stack_shows_a_script_by_the_program_that_was_mapped() {
+    fn a_file_is_a_script_if_another_program_was_mapped() {
         let interpreter = |mapped: &str, argv: &[u8]| {
             let mut image = exec("run", &[(1, mapped)]);
-            image.seen = Some(Seen {
-                by: Nanos(1),
+            image.details = Some(ProgramDetails {
+                read_at: Nanos(1),
                 argv: argv.to_vec(),
                 argv_bytes: argv.len() as u64,
                 path: Some(b"/x/run".to_vec()),
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_the_mapped_file_only_if_that_has_the_passed_name() {
+    fn the_path_is_that_of_the_mapped_file_only_if_the_file_has_the_passed_name() {
         let path = |name, mappings| String::from_utf8(exec(name, mappings).path()).unwrap();
         assert_eq!(path("true", &[(1, "/usr/bin/true")]), "/usr/bin/true");
         assert_eq!(path("sh", &[(1, "/usr/bin/dash")]), "sh");

@@ -1,15 +1,15 @@
-//! The perf collector: it needs no privilege where `kernel.perf_event_paranoid` is at most 2. The kernel writes records of the command and
-//! everything that it launches to ring buffers (`spawnscope_system::perf_events`), which a thread of the recorder reads (`reader`) and
-//! turns into events (`followed`). docs/design/collector-perf.md says what it can see and why.
+//! The perf collector, which needs no privilege if `kernel.perf_event_paranoid` is at most 2. The kernel writes records of the command and
+//! everything that it launches to ring buffers (`spawnscope_system::perf_events`). A thread of the recorder reads the records (`reader`) and
+//! turns them into events (`followed`). docs/design/collector-perf.md says what perf events can show and why.
 
 mod ends;
 mod followed;
 mod image;
 mod on_cpu;
 mod pace;
+mod program_details;
 mod programs;
 mod reader;
-mod seen;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,7 +26,7 @@ use spawnscope_system::process::{is_readable_within, pidfd};
 use self::reader::Reader;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
-/// Wake the recorder at this many events.
+/// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
 
 /// What the reading thread and the recorder share.
@@ -34,15 +34,15 @@ const WAKE_AT_EVENTS: usize = 4096;
 struct Shared {
     events: Mutex<Vec<Event>>,
     notices: Mutex<Vec<String>>,
-    /// Known when the reading thread has ended.
+    /// The lost records; known once the reading thread has ended.
     losses: Mutex<Vec<Loss>>,
     /// Whether the command has ended and all records up to its end have become events.
     has_settled: AtomicBool,
     /// Whether to stop following.
     should_detach: AtomicBool,
-    /// Readable when there are many events.
+    /// An eventfd that is readable if there are many events.
     many_events: OwnedFd,
-    /// Readable when `should_detach` was set.
+    /// An eventfd that is readable once `should_detach` is set.
     wake: OwnedFd,
 }
 
@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn signal(eventfd: &OwnedFd) {
-    // A full counter is readable already.
+    // A write fails only if the counter is full, and then the eventfd is readable already.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
@@ -83,7 +83,7 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PerfCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
-    /// Readable when the command has ended.
+    /// A pidfd of the command, which is readable once the command has ended.
     command: OwnedFd,
     reader: Option<JoinHandle<()>>,
 }
@@ -103,12 +103,12 @@ impl PerfCollector {
         };
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let running = pidfd(command).map_err(failed)?;
-        let of_reader = running.try_clone().map_err(failed)?;
+        let reader_pidfd = running.try_clone().map_err(failed)?;
         let rings = perf_events::follow(command, settings.buffer_bytes).map_err(|refused| CollectError::Failed {
             action: "open perf events",
             detail: refused.reason(),
         })?;
-        let reader = Reader::new(rings, command, of_reader, Arc::clone(&shared));
+        let reader = Reader::new(rings, command, reader_pidfd, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("perf reader".to_owned());
         let reader = thread.spawn(move || reader.run()).map_err(failed)?;
         Ok(PerfCollector {
@@ -120,7 +120,7 @@ impl PerfCollector {
     }
 }
 
-/// What perf events do not report, including what the settings ask for (script lines, stacks).
+/// Returns what perf events do not report. Script lines and stacks count only if the settings request them.
 fn missing(settings: &Settings) -> Vec<Missing> {
     let missing = |what: &str, effect: &str| Missing {
         what: what.to_owned(),
@@ -183,7 +183,7 @@ impl Collector for PerfCollector {
         true
     }
 
-    /// Perf events follow only the command, and add no overhead to a system call, so there is nothing to measure.
+    /// Fails: perf events follow only the command, and add no overhead to a system call, so there is nothing to measure.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }

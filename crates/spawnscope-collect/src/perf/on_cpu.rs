@@ -1,17 +1,17 @@
-//! When one thread is on a CPU and how much CPU time it has used, from the records of its context switches.
+//! Tracks when a thread is on a CPU and how much CPU time it has used, by the records of its context switches.
 
 use spawnscope_data::event::{LeftCpu, Nanos, Slice};
 
-/// Where a thread is.
+/// Whether a thread is on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No record has said it.
+    /// No record has shown it.
     Unseen,
     On {
         since: Nanos,
     },
     Off {
-        /// The beginning of the stretch on a CPU before, if there was one and it was seen.
+        /// When the preceding stretch on a CPU began, if there was one and its beginning was observed.
         on: Option<Nanos>,
         since: Nanos,
         left: LeftCpu,
@@ -22,12 +22,12 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnCpu {
     state: State,
-    /// CPU time of completed stretches; unknown after a lost record.
+    /// CPU time of the completed stretches; `None` after a lost record.
     used: Option<Nanos>,
 }
 
 impl OnCpu {
-    /// The held command, which was not observed before.
+    /// Returns the state of the held command, which was not observed before.
     pub(super) fn unseen() -> OnCpu {
         OnCpu {
             state: State::Unseen,
@@ -35,7 +35,7 @@ impl OnCpu {
         }
     }
 
-    /// A thread whose creation was lost.
+    /// Returns the state of a thread for whose creation the record was lost.
     pub(super) fn lost() -> OnCpu {
         OnCpu {
             used: None,
@@ -43,7 +43,7 @@ impl OnCpu {
         }
     }
 
-    /// A new thread.
+    /// Returns the state of a new thread.
     pub(super) fn created(at: Nanos) -> OnCpu {
         OnCpu {
             state: State::Off {
@@ -55,7 +55,7 @@ impl OnCpu {
         }
     }
 
-    /// Whether it has not been on a CPU yet.
+    /// Whether the thread has not been on a CPU yet.
     pub(super) fn is_new(&self) -> bool {
         matches!(
             self.state,
@@ -66,7 +66,7 @@ impl OnCpu {
         )
     }
 
-    /// The thread got a CPU. Returns the slice that ends then.
+    /// Call when the thread has got a CPU. Returns the slice that ends at this moment.
     pub(super) fn got(&mut self, at: Nanos) -> Option<Slice> {
         let before = std::mem::replace(&mut self.state, State::On { since: at });
         match before {
@@ -79,7 +79,7 @@ impl OnCpu {
         }
     }
 
-    /// The thread left its CPU. The kernel says whether it could have continued, but not how it sleeps.
+    /// Call when the thread has left its CPU. The record says whether the thread was preempted, but not how it sleeps.
     pub(super) fn left(&mut self, at: Nanos, is_preempted: bool) {
         let left = if is_preempted {
             LeftCpu::Preempted
@@ -93,7 +93,7 @@ impl OnCpu {
         };
     }
 
-    /// The thread ends. Returns its last slice.
+    /// Call when the thread has ended. Returns its last slice.
     pub(super) fn ended(&mut self, at: Nanos) -> Slice {
         let on = self.stop(at);
         self.state = State::Off {
@@ -111,7 +111,7 @@ impl OnCpu {
                 self.used = self.used.map(|used| Nanos(used.0 + at.since(since).0));
                 Some(since)
             }
-            // Until now, only the recorder's own code ran in it.
+            // Until now, the process ran only the recorder's own code.
             State::Unseen => None,
             State::Off { .. } => {
                 self.used = None;
@@ -120,7 +120,7 @@ impl OnCpu {
         }
     }
 
-    /// The CPU time it has used by this time, if that is known.
+    /// Returns the CPU time that the thread has used up to this moment, if it is known.
     pub(super) fn used_until(&self, at: Nanos) -> Option<Nanos> {
         let current = match self.state {
             State::On { since } => at.since(since).0,
@@ -129,7 +129,7 @@ impl OnCpu {
         self.used.map(|used| Nanos(used.0 + current))
     }
 
-    /// Its state at the end of the recording.
+    /// Returns what the thread is doing at the end of the recording, as an unfinished slice.
     pub(super) fn last_seen(&self, end: Nanos) -> Option<Slice> {
         match self.state {
             State::Unseen => None,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_a_slice_for_each_stretch_and_the_sum_of_its_time() {
+    fn each_stretch_becomes_a_slice_and_its_time_is_added_up() {
         let mut thread = OnCpu::created(at(10));
         assert!(thread.is_new());
         let first = thread.got(at(12)).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_lost_record_the_time_is_unknown_but_slices_continue() {
+    fn after_a_lost_record_the_cpu_time_is_unknown_but_slices_are_still_reported() {
         let mut thread = OnCpu::created(at(0));
         thread.got(at(1));
         assert_eq!(thread.got(at(5)), None, "the record of leaving was lost");

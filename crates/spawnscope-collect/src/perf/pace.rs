@@ -1,28 +1,33 @@
-//! How often the ring buffers are read. Each wake-up of the reader takes time from the command, most of all because the kernel would start a
-//! new process on the idle CPU that the reader then occupies. While few programs are executed, the reader runs at once, and /proc has the arguments
-//! of almost all of them. While there are many, it sleeps between rounds, and takes arguments from copied stacks.
+//! Decides how often the ring buffers are read. Each wake-up of the reader takes time from the command, mainly because the reader then
+//! occupies the idle CPU on which the kernel would have started a new process. While few programs are executed, the reader runs as soon as
+//! there are records, and finds the arguments of almost all programs in /proc. While many programs are executed, it sleeps between rounds,
+//! and reads arguments from copied stacks.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time between two rounds, so that many context switches do not wake the reader each time.
+/// Minimum time between two rounds, so that context switches in quick succession do not each wake the reader.
 pub(super) const MIN_INTERVAL: Duration = Duration::from_micros(200);
 
-/// The rate of execs is measured over this time.
-const MEASURED: Duration = Duration::from_millis(100);
-/// From this many execs in that time on, the reader sleeps. At 500 a second, its wake-ups take about 5 % of the command's time.
+/// Time over which the rate of execs is measured.
+const RATE_INTERVAL: Duration = Duration::from_millis(100);
+/// The reader sleeps if there were at least this many execs in that time. At 500 execs a second, the wake-ups of a reader that does not sleep
+/// take about 5 % of the command's time.
 const MAX_EXECS: u32 = 50;
 
-/// Limits of the time between two rounds while there are many execs. The longer it is, the more of the ring buffers must be free.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(40);
+/// Minimum time between two rounds while there are many execs.
+const MIN_SLEEP: Duration = Duration::from_millis(1);
+/// Maximum time between two rounds while there are many execs, used if the ring buffers stay almost empty.
+const MAX_SLEEP: Duration = Duration::from_millis(40);
 
-/// The time between rounds.
+/// The time between rounds, and the measurement that determines it.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Whether stacks can be copied; otherwise the reader never sleeps.
     can_sleep: bool,
     sleep: Option<Duration>,
+    /// When the current measurement of the rate began.
     since: Instant,
+    /// Number of execs since then.
     execs: u32,
 }
 
@@ -36,27 +41,28 @@ impl Pace {
         }
     }
 
-    /// How long to sleep until the next round, whatever is in the ring buffers; `None` to read as soon as there is something.
+    /// Returns how long to sleep before the next round, even if there are records; `None` to read as soon as there are records.
     pub(super) fn sleep(&self) -> Option<Duration> {
         self.sleep
     }
 
-    /// Notes a round, which found this many execs, and the fullest ring buffer full to this share. Returns whether the pace has changed.
-    pub(super) fn note(&mut self, now: Instant, execs: u32, filled: f64) -> bool {
+    /// Adjusts the pace after a round. `execs`: number of execs in the round. `filled`: how full the fullest ring buffer was (0 to 1). Returns
+    /// whether the reader begins or stops to sleep.
+    pub(super) fn note_round(&mut self, now: Instant, execs: u32, filled: f64) -> bool {
         self.execs += execs;
         self.sleep = self.sleep.map(|sleep| match filled {
-            0.25.. => (sleep / 2).max(SHORTEST),
-            ..0.06 => (sleep * 2).min(LONGEST),
+            0.25.. => (sleep / 2).max(MIN_SLEEP),
+            ..0.06 => (sleep * 2).min(MAX_SLEEP),
             _ => sleep,
         });
-        if now.duration_since(self.since) < MEASURED {
+        if now.duration_since(self.since) < RATE_INTERVAL {
             return false;
         }
         let was_asleep = self.sleep.is_some();
-        // Half as many keep it asleep, so that it does not change all the time.
+        // Half as many execs suffice to go on sleeping, so that the pace does not change all the time.
         let are_many = self.can_sleep && self.execs >= if was_asleep { MAX_EXECS / 2 } else { MAX_EXECS };
         (self.since, self.execs) = (now, 0);
-        self.sleep = are_many.then(|| self.sleep.unwrap_or(SHORTEST * 4));
+        self.sleep = are_many.then(|| self.sleep.unwrap_or(MIN_SLEEP * 4));
         self.sleep.is_some() != was_asleep
     }
 }
@@ -66,33 +72,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_sleeps_while_there_are_many_execs() {
+    fn the_reader_sleeps_while_there_are_many_execs() {
         let mut pace = Pace::new(true);
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        assert!(!pace.note(at(10), 200, 0.1), "too early to know");
-        assert!(pace.note(at(150), 0, 0.1));
-        assert_eq!(pace.sleep(), Some(SHORTEST * 4));
-        assert!(!pace.note(at(300), MAX_EXECS / 2, 0.1), "half as many");
-        assert!(pace.note(at(450), MAX_EXECS / 2 - 1, 0.1));
+        assert!(!pace.note_round(at(10), 200, 0.1), "the rate is not known yet");
+        assert!(pace.note_round(at(150), 0, 0.1));
+        assert_eq!(pace.sleep(), Some(MIN_SLEEP * 4));
+        assert!(!pace.note_round(at(300), MAX_EXECS / 2, 0.1), "half as many");
+        assert!(pace.note_round(at(450), MAX_EXECS / 2 - 1, 0.1));
         assert_eq!(pace.sleep(), None);
-        assert!(!Pace::new(false).note(at(150), 1000, 0.1), "stacks are not copied");
+        assert!(
+            !Pace::new(false).note_round(at(150), 1000, 0.1),
+            "stacks are not copied"
+        );
     }
 
     #[test]
-    fn the_sleep_is_as_long_as_the_ring_buffers_allow() {
+    fn the_sleep_is_longer_the_emptier_the_ring_buffers_are() {
         let mut pace = Pace::new(true);
         let start = Instant::now();
-        pace.note(start + MEASURED, MAX_EXECS, 0.0);
+        pace.note_round(start + RATE_INTERVAL, MAX_EXECS, 0.0);
         let mut slept = |filled| {
-            pace.note(start + MEASURED, 0, filled);
+            pace.note_round(start + RATE_INTERVAL, 0, filled);
             pace.sleep().expect("it sleeps")
         };
         let growing = [0.0; 5].map(&mut slept);
-        assert_eq!(growing.last(), Some(&LONGEST));
-        assert_eq!(slept(0.1), LONGEST);
-        assert_eq!(slept(0.5), LONGEST / 2);
+        assert_eq!(growing.last(), Some(&MAX_SLEEP));
+        assert_eq!(slept(0.1), MAX_SLEEP);
+        assert_eq!(slept(0.5), MAX_SLEEP / 2);
         let shrinking = [1.0; 9].map(slept);
-        assert_eq!(shrinking.last(), Some(&SHORTEST));
+        assert_eq!(shrinking.last(), Some(&MIN_SLEEP));
     }
 }

@@ -1,4 +1,4 @@
-//! The programs of followed processes: their execs, and what their mappings say.
+//! Handles the execs of followed processes, and what the mappings of the new programs show.
 
 use spawnscope_data::event::{EventKind, Executed, Loaded, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::File;
@@ -8,8 +8,8 @@ use super::image::{Image, Step};
 use super::on_cpu::OnCpu;
 
 impl Followed {
-    /// A process has executed a program. If it had several threads, only the one that executed is left, as the first one.
-    pub(super) fn executed(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
+    /// Handles the exec of a process. If the process had several threads, only the thread that called exec remains, as its first thread.
+    pub(super) fn handle_exec(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
         self.report_image(at, pid, Loader::Unknown);
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -29,7 +29,7 @@ impl Followed {
             };
             self.report(at, launch, other.task, gone);
         }
-        // The kernel gave the thread that executed the id of the process before it wrote the record.
+        // The kernel gave the thread that called exec the id of the process before it wrote the record.
         self.threads.entry(pid).or_insert_with(|| Thread {
             process: pid,
             launch,
@@ -38,7 +38,13 @@ impl Followed {
         });
     }
 
-    pub(super) fn mapped(&mut self, at: Nanos, pid: Pid, tid: Pid, (file, protection, name): (File, u32, &[u8])) {
+    pub(super) fn handle_mapping(
+        &mut self,
+        at: Nanos,
+        pid: Pid,
+        tid: Pid,
+        (file, protection, name): (File, u32, &[u8]),
+    ) {
         let Some(image) = self.processes.get_mut(&pid).and_then(|process| process.image.as_mut()) else {
             return;
         };
@@ -59,7 +65,7 @@ impl Followed {
         }
     }
 
-    /// Reports the exec of a process, unless that was reported.
+    /// Reports the exec of a process, unless it was reported before.
     pub(super) fn report_exec(&mut self, at: Nanos, pid: Pid) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -70,12 +76,12 @@ impl Followed {
         };
         image.is_reported = true;
         let (path, interpreter) = (image.path(), image.interpreter());
-        let seen = image.seen.take();
+        let details = image.details.take();
         self.counts.programs += 1;
-        self.counts.without_arguments += u64::from(seen.is_none());
-        let (argv, argv_bytes, cwd, variables) = match seen {
-            Some(seen) => (seen.argv, seen.argv_bytes, seen.cwd, seen.variables),
-            // Cut before their first byte: every program has at least an empty argument.
+        self.counts.without_arguments += u64::from(details.is_none());
+        let (argv, argv_bytes, cwd, variables) = match details {
+            Some(details) => (details.argv, details.argv_bytes, details.cwd, details.variables),
+            // Unknown arguments are stored as truncated before their first byte. Every program has at least one, possibly empty, argument.
             None => (Vec::new(), 1, None, Vec::new()),
         };
         let executed = Executed {
@@ -93,7 +99,7 @@ impl Followed {
         self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));
     }
 
-    /// Reports what is known of the program of a process, and forgets it.
+    /// Reports what is known about the program of a process, and removes it.
     pub(super) fn report_image(&mut self, at: Nanos, pid: Pid, loader: Loader) {
         self.report_exec(at, pid);
         let Some(process) = self.processes.get_mut(&pid) else {

@@ -1,8 +1,8 @@
-//! The reading thread. In each round it reads the ring buffers of all CPUs, looks at newly executed programs in /proc and in copied
+//! The reading thread. In each round it reads the ring buffers of all CPUs, reads details of newly executed programs in /proc and in copied
 //! stacks, and turns records into events in the order of time.
 //!
-//! A round applies the records up to the end of the round before: all of them are there now, whichever CPU wrote them. The others wait for
-//! the next round, which also shows whether a process did something else while it was looked at.
+//! A round applies only records that are older than the end of the previous round, because all of these have arrived, whichever CPU wrote
+//! them. Later records wait for the next round, which also shows whether a process executed another program while its details were read.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,20 +18,20 @@ use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until
 
 use super::followed::{CommandEnd, Followed};
 use super::pace::{MIN_INTERVAL, Pace};
-use super::seen::Seen;
+use super::program_details::ProgramDetails;
 use super::{Shared, lock};
 
 /// Maximum time between two rounds.
 const INTERVAL: Duration = Duration::from_millis(40);
-/// Maximum time between two rounds if records wait for the second.
+/// Maximum time between two rounds if there are records that wait for the second.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A record that waits for its round.
 #[derive(Debug)]
 struct Waiting {
     record: Record,
-    seen: Option<Seen>,
-    /// Whether a copied stack was read for it.
+    details: Option<ProgramDetails>,
+    /// Whether a copied stack was read for this record.
     has_copy: bool,
 }
 
@@ -40,18 +40,18 @@ struct Waiting {
 pub(super) struct Reader {
     rings: Rings,
     command: Pid,
-    /// Handle of the command until its end was seen.
+    /// A pidfd of the command, until its end was observed.
     running: Option<OwnedFd>,
     shared: Arc<Shared>,
     followed: Followed,
-    /// When the command's end was seen, until all records before are events.
+    /// When the command's end was observed, until all earlier records have become events.
     settling: Option<Nanos>,
     waiting: Vec<Waiting>,
     /// All records up to this time have been read.
     read_until: Nanos,
     malformed: u64,
     bytes: Vec<u8>,
-    /// Copied stacks.
+    /// The copied stacks of this round.
     copies: Vec<u8>,
     pace: Pace,
 }
@@ -98,7 +98,7 @@ impl Reader {
         lock(&self.shared.notices).extend(self.arguments_notice());
     }
 
-    /// Waits for the end of a process, the end of the recording and, if `for_records`, something to read.
+    /// Waits for the end of the command or of an unfollowed process, for the end of the recording and, if `for_records`, for records.
     fn wait(&self, limit: Duration, for_records: bool) {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut watched = vec![readable(self.shared.wake.as_fd())];
@@ -123,7 +123,7 @@ impl Reader {
     }
 
     fn round(&mut self) {
-        let unseen = self.waiting.iter_mut().filter(|waiting| waiting.seen.is_none());
+        let unseen = self.waiting.iter_mut().filter(|waiting| waiting.details.is_none());
         unseen.for_each(Waiting::read_process);
         self.read();
         let until = std::mem::replace(&mut self.read_until, clock::now());
@@ -136,7 +136,7 @@ impl Reader {
     }
 
     fn read(&mut self) {
-        // Before the records: then the exec before each copy is among the records.
+        // Read the copies before the records, so that the exec that precedes each copy is among the records.
         self.copies.clear();
         for ring in &mut self.rings.stacks {
             ring.take(&mut self.copies);
@@ -148,7 +148,7 @@ impl Reader {
             self.malformed += parse(&self.bytes, &mut |record| {
                 let mut one = Waiting {
                     record,
-                    seen: None,
+                    details: None,
                     has_copy: false,
                 };
                 execs += u32::from(one.is_exec());
@@ -160,7 +160,7 @@ impl Reader {
         self.waiting.sort_by_key(|waiting| waiting.record.at);
         forget_later_programs(&mut self.waiting);
         read_copies(&mut self.waiting, &self.copies);
-        if self.pace.note(Instant::now(), execs, filled) {
+        if self.pace.note_round(Instant::now(), execs, filled) {
             let is_needed = self.pace.sleep().is_some();
             let switch = if is_needed { Ring::start } else { Ring::stop };
             self.rings.stacks.iter().for_each(switch);
@@ -169,8 +169,8 @@ impl Reader {
 
     fn apply_until(&mut self, until: Nanos) {
         let count = self.waiting.partition_point(|waiting| waiting.record.at <= until);
-        for Waiting { record, seen, .. } in self.waiting.drain(..count) {
-            self.followed.apply(record, seen);
+        for Waiting { record, details, .. } in self.waiting.drain(..count) {
+            self.followed.apply(record, details);
         }
     }
 
@@ -196,7 +196,7 @@ impl Reader {
         let counts = self.followed.counts;
         (counts.without_arguments > 0).then(|| {
             format!(
-                "the arguments of {} of {} executed programs are unknown: they ended, or executed another program, before they could be read",
+                "the arguments of {} of {} executed programs are unknown, because the processes ended or executed another program too soon",
                 counts.without_arguments, counts.programs
             )
         })
@@ -211,12 +211,12 @@ impl Waiting {
     /// Reads from /proc what the process runs, if the record reports an exec.
     fn read_process(&mut self) {
         if self.is_exec() {
-            self.seen = Seen::of(self.record.pid);
+            self.details = ProgramDetails::of(self.record.pid);
         }
     }
 }
 
-/// Reads the arguments of programs in copied stacks. The first copy after an exec belongs to its program.
+/// Reads the arguments of programs in copied stacks. The first copy after an exec belongs to the executed program.
 fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
     let mut execs: HashMap<Pid, Vec<usize>> = HashMap::new();
     for (index, waiting) in waiting.iter().enumerate() {
@@ -229,28 +229,28 @@ fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
         let later = execs.partition_point(|exec| waiting[*exec].record.at <= stack.at);
         let last = later.checked_sub(1).and_then(|last| waiting.get_mut(execs[last]));
         if let Some(exec) = last.filter(|exec| !exec.has_copy)
-            && let Some(copied) = Seen::copied(&stack)
+            && let Some(copied) = ProgramDetails::copied(&stack)
         {
             exec.has_copy = true;
-            match &mut exec.seen {
-                Some(seen) => {
-                    seen.variables = copied.variables;
-                    seen.path = seen.path.take().or(copied.path);
+            match &mut exec.details {
+                Some(details) => {
+                    details.variables = copied.variables;
+                    details.path = details.path.take().or(copied.path);
                 }
-                None => exec.seen = Some(copied),
+                None => exec.details = Some(copied),
             }
         }
     });
 }
 
-/// Forgets what was seen of a process after it had executed a further program: it belongs to that one.
+/// Removes details that were read after the process had executed another program, because they belong to that program.
 fn forget_later_programs(waiting: &mut [Waiting]) {
     let mut next: HashMap<Pid, Nanos> = HashMap::new();
-    for Waiting { record, seen, .. } in waiting.iter_mut().rev() {
+    for Waiting { record, details, .. } in waiting.iter_mut().rev() {
         if let Kind::Executed { .. } = record.kind {
             let later = next.insert(record.pid, record.at);
-            if later.is_some_and(|later| seen.as_ref().is_some_and(|seen| later <= seen.by)) {
-                *seen = None;
+            if later.is_some_and(|later| details.as_ref().is_some_and(|details| later <= details.read_at)) {
+                *details = None;
             }
         }
     }
@@ -261,8 +261,8 @@ mod tests {
     use super::*;
 
     fn waiting(pid: i32, at: u64, by: Option<u64>) -> Waiting {
-        let seen = by.map(|by| Seen {
-            by: Nanos(by),
+        let details = by.map(|by| ProgramDetails {
+            read_at: Nanos(by),
             argv: Vec::new(),
             argv_bytes: 0,
             path: None,
@@ -280,13 +280,13 @@ mod tests {
                 tid: pid,
                 kind,
             },
-            seen,
+            details,
             has_copy: false,
         }
     }
 
     #[test]
-    fn events_belong_to_the_last_program_before_them() {
+    fn details_that_were_read_after_a_further_exec_are_removed() {
         let mut all = [
             waiting(1, 10, Some(15)),
             waiting(2, 11, Some(30)),
@@ -295,7 +295,7 @@ mod tests {
             waiting(2, 40, None),
         ];
         forget_later_programs(&mut all);
-        let kept: Vec<bool> = all.iter().map(|waiting| waiting.seen.is_some()).collect();
+        let kept: Vec<bool> = all.iter().map(|waiting| waiting.details.is_some()).collect();
         assert_eq!(kept, [true, true, false, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! Events from records, without a kernel.
+//! Turns hand-made records into events.
 
 use spawnscope_data::event::{Event, EventKind, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::{File, Kind, Record, VDSO};
@@ -7,7 +7,7 @@ use super::followed::{CommandEnd, Followed};
 use crate::ROOT;
 
 const COMMAND: i32 = 10;
-/// Above the largest pid, so that no process of this machine is watched.
+/// A pid above the kernel's maximum, so that no process of this machine is watched.
 const CHILD: i32 = 1 << 23;
 
 struct Recording(Followed);
@@ -48,7 +48,7 @@ impl Recording {
 }
 
 #[test]
-fn a_launch_has_its_queue_its_program_its_load_and_its_time_on_a_cpu() {
+fn the_phases_and_the_program_of_a_launch_are_reported() {
     let mut recording = Recording::new();
     recording
         .forks(100, COMMAND, (CHILD, CHILD))
@@ -95,7 +95,7 @@ fn a_launch_has_its_queue_its_program_its_load_and_its_time_on_a_cpu() {
 }
 
 #[test]
-fn a_process_ends_with_its_last_thread_and_an_exec_ends_the_others() {
+fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
     let mut recording = Recording::new();
     recording
         .forks(100, COMMAND, (20, 20))
@@ -110,7 +110,7 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_the_others() {
         exits.collect::<Vec<_>>()
     };
     assert_eq!(ends(&recording), [(TaskId(2), false), (TaskId(3), false)]);
-    // Thread 22 executes, and is the first thread from then on.
+    // Thread 22 calls exec, and becomes the first thread.
     recording
         .add(125, 20, 22, Kind::Got)
         .executes(130, 20)
@@ -124,7 +124,7 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_the_others() {
 }
 
 #[test]
-fn the_status_of_the_command_is_with_its_exit_in_either_order() {
+fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
     let end = CommandEnd {
         at: Nanos(500),
         status: Some(7 << 8),
@@ -150,7 +150,7 @@ fn the_status_of_the_command_is_with_its_exit_in_either_order() {
 }
 
 #[test]
-fn an_exec_without_a_mapping_before_the_exit_is_of_a_program_with_privilege() {
+fn a_process_that_exits_after_its_exec_without_a_mapping_runs_a_program_with_privilege() {
     let mut recording = Recording::new();
     recording
         .forks(100, COMMAND, (CHILD, CHILD))
@@ -173,7 +173,7 @@ fn an_exec_without_a_mapping_before_the_exit_is_of_a_program_with_privilege() {
 }
 
 #[test]
-fn after_losses_processes_are_orphans_and_nothing_is_invented() {
+fn after_lost_records_processes_are_orphans_and_nothing_is_invented() {
     let mut recording = Recording::new();
     recording
         .add(90, COMMAND, COMMAND, Kind::Lost(5))
@@ -192,7 +192,7 @@ fn after_losses_processes_are_orphans_and_nothing_is_invented() {
     );
     recording.forks(120, COMMAND, (40, 40)).add(130, 40, 40, Kind::Got);
     recording.0.finish(Nanos(200));
-    let last = recording.of(4).last().expect("the process that runs");
+    let last = recording.of(4).last().expect("the running process");
     assert!(
         matches!(&last.kind, EventKind::LastSeen(slice) if slice.on == Some(Nanos(130)) && slice.off == Nanos(200))
     );

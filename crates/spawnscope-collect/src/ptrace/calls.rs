@@ -1,5 +1,5 @@
-//! The system calls of processes that are about to execute a program: their execs, failed ones included, and calls that do not work while the
-//! process is traced.
+//! The system calls of processes that are about to execute a program: their execs, including failed ones, and calls that do not work
+//! while the process is traced.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::processes::{ExecCall, Thread};
 use super::programs;
 use super::tracing::Tracing;
 
-/// The longest path that the kernel accepts, including its NUL.
+/// Maximum length of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
 
 impl Tracing {
-    /// A process whose calls are traced enters or leaves a system call.
-    pub(super) fn system_call(&mut self, tid: Pid, thread: Thread) {
-        self.launcher_call(tid, thread);
+    /// Handles the stop of a thread that enters or leaves a system call.
+    pub(super) fn handle_system_call(&mut self, tid: Pid, thread: Thread) {
+        self.handle_launcher_call(tid, thread);
         let process = self.processes.process(thread.launch);
         let Some(process) = process.filter(|process| process.pid == tid && process.is_native) else {
             return self.resume(tid, Stop::Interrupted);
@@ -35,13 +35,13 @@ impl Tracing {
             let called = EventKind::Called(Arc::new(chain));
             self.report(clock::now(), thread.launch, thread.task, called);
         }
-        if !self.set_up(tid, thread, stop) {
+        if !self.handle_setup_call(tid, thread, stop) {
             self.resume(tid, Stop::Interrupted);
         }
     }
 
-    /// A process that sets itself up for its exec enters or leaves a system call. Returns whether it was released.
-    fn set_up(&mut self, tid: Pid, thread: Thread, stop: CallStop) -> bool {
+    /// Handles the entry or exit of a system call by a process in setup, before its exec. Returns whether the process was released.
+    fn handle_setup_call(&mut self, tid: Pid, thread: Thread, stop: CallStop) -> bool {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
@@ -55,7 +55,7 @@ impl Tracing {
         }
         let exec = setup.exec.take();
         match stop {
-            CallStop::Enters(number, arguments) => return self.enters(tid, thread, number, arguments),
+            CallStop::Enters(number, arguments) => return self.handle_setup_entry(tid, thread, number, arguments),
             CallStop::Leaves(result) if result < 0 => {
                 if let Some(exec) = exec {
                     let failed = EventKind::ExecFailed {
@@ -71,14 +71,15 @@ impl Tracing {
         false
     }
 
-    /// Releases the process if the call does not work while it is traced. Returns whether it was released.
-    fn enters(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
+    /// Handles the entry of a system call in setup. Releases the process if the call does not work while the process is traced. Returns
+    /// whether it was released.
+    fn handle_setup_entry(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
         let (path, argv) = match libc::c_long::try_from(number) {
             Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
             Ok(libc::SYS_execveat) => (arguments[1], arguments[2]),
             Ok(libc::SYS_ptrace) if arguments[0] == libc::PTRACE_TRACEME as u64 => {
                 self.notify(format!(
-                    "process {} asked its parent to trace it, and a process has only one tracer: it is not recorded from there on",
+                    "process {} asked its parent to trace it, but a process can have only one tracer: from now on it is not recorded",
                     tid.0
                 ));
                 self.leave_untraced(tid, Stop::Interrupted);
@@ -91,7 +92,7 @@ impl Tracing {
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
         let call = ExecCall { entered, cpu, path };
         if gains_privilege {
-            self.executes_with_privilege(tid, thread, call, argv);
+            self.release_privileged(tid, thread, call, argv);
             return true;
         }
         if let Some(setup) = self
@@ -104,14 +105,18 @@ impl Tracing {
         false
     }
 
-    /// Releases a process at the entry of its exec: the kernel would execute the program without its privilege.
-    fn executes_with_privilege(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
+    /// Releases a process at the entry of its exec, because the kernel would execute the program of a traced process without its
+    /// privilege.
+    fn release_privileged(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
         let (argv, argv_bytes) = arguments_passed(pid, argv);
-        let first_run = self.processes.of(pid).and_then(|process| process.first_run.take());
+        let first_run = self
+            .processes
+            .process_of(pid)
+            .and_then(|process| process.first_run.take());
         let name = String::from_utf8_lossy(&call.path).into_owned();
         self.notify(format!(
-            "{name} keeps its privilege only untraced: of it and of what it launches, only its start and end are recorded (record with eBPF: \
-             run spawnscope with sudo)"
+            "{name} would lose its privilege if it were traced: only its start and end are recorded, and nothing that it launches (to record \
+             everything, use eBPF: run spawnscope with sudo)"
         ));
         let executed = Executed {
             first_run,

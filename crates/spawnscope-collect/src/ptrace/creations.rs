@@ -1,4 +1,4 @@
-//! New processes and threads. The creator's event and the first stop of what it created arrive in any order.
+//! New processes and threads. The creator's event and the first stop of the new process or thread arrive in any order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const CLONE3_FLAGS: usize = 0;
 const CLONE3_STACK: usize = 40;
 
 impl Tracing {
-    /// A thread has created a process or thread.
-    pub(super) fn created(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
+    /// Handles the event that a thread has created a process or thread.
+    pub(super) fn handle_creation(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
         let at = clock::now();
         let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
-            // The creator was killed. If there is a child, it is adopted.
+            // The creator was killed. If there is a child, `adopt_early` starts it.
             return;
         };
         let is_native = self
@@ -37,7 +37,7 @@ impl Tracing {
             None => how == Creation::Clone && is_thread_of(creator, child),
         };
         if is_thread {
-            self.thread_started(at, creator, child);
+            self.add_thread(at, creator, child);
         } else {
             let mut process = Process {
                 is_native,
@@ -48,18 +48,18 @@ impl Tracing {
                 self.waits.on_launch(pid, creator, child, is_spawn);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
-            let entered = self.launchers.launches(creator);
-            let launch = self.launched(at, Some((parent.launch, parent.task)), process, call, entered);
+            let entered = self.launchers.on_launch(creator);
+            let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, entered);
             if let Some(chain) = chain {
                 self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
             }
         }
         if self.early.remove(&child).is_some() {
-            self.starts(child);
+            self.handle_start(child);
         }
     }
 
-    /// The line of the script that requested the launch, if it is known now. The new process runs the creator's program.
+    /// Returns the script line that requested the launch, if it is already known. Makes the creator's program that of the new process.
     fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: &mut Process) -> Option<Chain> {
         let parent = self.processes.process(parent)?;
         let creator = Creator {
@@ -74,7 +74,7 @@ impl Tracing {
         chain
     }
 
-    fn thread_started(&mut self, at: Nanos, creator: Pid, tid: Pid) {
+    fn add_thread(&mut self, at: Nanos, creator: Pid, tid: Pid) {
         let Some(parent) = self.processes.thread(creator) else {
             return;
         };
@@ -88,7 +88,7 @@ impl Tracing {
         self.report(at, parent.launch, task, started);
     }
 
-    fn launched(
+    fn add_launch(
         &mut self,
         at: Nanos,
         parent: Option<(LaunchId, TaskId)>,
@@ -124,21 +124,21 @@ impl Tracing {
         launch
     }
 
-    /// A new thread is stopped before its first instruction.
-    pub(super) fn starts(&mut self, tid: Pid) {
+    /// Handles a new thread, which is stopped before its first instruction.
+    pub(super) fn handle_start(&mut self, tid: Pid) {
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.is_new = false;
         }
         if let Some(thread) = self.processes.thread(tid)
             && thread.task == TaskId(thread.launch.0)
         {
-            self.process_starts(tid, thread.launch);
+            self.report_start(tid, thread.launch);
         }
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Reports the creation of a process that can run now.
-    fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
+    /// Reports the creation of a process that will now run.
+    fn report_start(&mut self, pid: Pid, launch: LaunchId) {
         let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
             return;
@@ -157,7 +157,7 @@ impl Tracing {
         self.report_launched(launch);
     }
 
-    /// Reports the creation of a process, unless it was reported.
+    /// Reports the creation of a process, unless it was reported before.
     pub(super) fn report_launched(&mut self, launch: LaunchId) {
         let created = self
             .processes
@@ -180,15 +180,15 @@ impl Tracing {
         for (tid, at) in std::mem::take(&mut self.early) {
             let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
             if is_process {
-                // Without its creation, the recording has it as an orphan.
-                self.launched(at, None, Process::new(tid), None, None);
+                // Its creator is unknown, so the recording shows the process as an orphan.
+                self.add_launch(at, None, Process::new(tid), None, None);
             }
-            self.starts(tid);
+            self.handle_start(tid);
         }
     }
 }
 
-/// The call that a thread is in, which creates a process or thread. `None` if the thread was killed.
+/// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was killed.
 fn clone_call(creator: Pid) -> Option<CloneCall> {
     let (number, [first, second]) = Registers::of(creator).ok()?.system_call();
     let (flags, stack) = match number {
@@ -212,7 +212,7 @@ fn is_thread_of(creator: Pid, tid: Pid) -> bool {
     Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
 }
 
-/// The process of a thread.
+/// Returns the process of a thread.
 fn group(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;

@@ -1,4 +1,4 @@
-//! A new program image, as the kernel laid it out on the stack of a process that is stopped right after its exec: arguments, and the
+//! Reads what the kernel has put on the stack for a new program, in a process that is stopped right after its exec: the arguments, and the
 //! auxiliary vector with the file's name, the entry point and the loader (`create_elf_tables` in fs/binfmt_elf.c).
 
 use spawnscope_data::event::{Pid, variables};
@@ -7,13 +7,13 @@ use spawnscope_system::memory;
 use crate::initial_stack::{Layout, MAX_ARGUMENTS, WORD, until_nul};
 use crate::scripts;
 
-/// The longest path that the kernel accepts, including its NUL.
+/// Maximum length of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
-/// First size of the buffer: enough for all that the kernel puts on the stack of almost every process, strings included.
+/// First size of the buffer in bytes: enough, for almost every process, for all that the kernel puts on the stack, including strings.
 const USUAL_STACK: usize = 16384;
-/// Largest size of the buffer: enough for about 100,000 arguments and variables.
+/// Largest size of the buffer in bytes: enough for about 100,000 arguments and variables.
 const LARGE_STACK: usize = 1 << 20;
-/// Maximum bytes of an environment that are read separately, when it lies beyond the part of the stack already read.
+/// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that was read already.
 const MAX_ENVIRONMENT: usize = 65536;
 
 /// The image as described on the stack.
@@ -27,17 +27,18 @@ pub(super) struct Image {
     pub(super) argv_bytes: u64,
     /// The variables of its environment that may be recorded.
     pub(super) variables: Vec<u8>,
-    /// The entry point of the program, and the address of its entry in the auxiliary vector.
+    /// The entry point of the program.
     pub(super) entry: u64,
+    /// The address of the entry point's value in the auxiliary vector.
     pub(super) entry_slot: u64,
-    /// Where the vDSO is.
+    /// The address of the vDSO.
     pub(super) vdso: Option<u64>,
-    /// Whether a dynamic loader runs before it.
+    /// Whether a dynamic loader runs before the program.
     pub(super) has_loader: bool,
 }
 
 impl Image {
-    /// The image of a process of this architecture, whose stack pointer is `stack`. `None` if it cannot be read.
+    /// Reads the image of a process of this architecture, whose stack pointer is `stack`. Returns `None` if it cannot be read.
     pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
         let sizes = [USUAL_STACK, LARGE_STACK].into_iter();
         let (content, layout) = sizes
@@ -83,14 +84,14 @@ impl Image {
         })
     }
 
-    /// The interpreter, if the file is a `#!` script.
+    /// Returns the interpreter, if the file is a `#!` script.
     pub(super) fn interpreter(&self, process: Pid) -> Option<Vec<u8>> {
         scripts::interpreter(process, &self.argv, &self.path)
     }
 }
 
-/// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MAX_ARGUMENTS`, and the bytes of all of
-/// them.
+/// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENTS` bytes, and the
+/// number of bytes of all of them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     let pointers = memory::read(process, list, LARGE_STACK.min(512 * WORD));
     let (pointers, _) = pointers.as_chunks::<WORD>();

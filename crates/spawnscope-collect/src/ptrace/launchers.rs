@@ -1,5 +1,5 @@
-//! The system calls of threads that may launch, if the user asks for them: each stops its thread when it enters and leaves a call. That shows when
-//! the call was entered that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is left alone.
+//! Stops threads that may launch when they enter and leave system calls, if the settings request it. This shows when a thread entered the
+//! call that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is no longer stopped.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,10 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
-/// After this number of stops without a launch, a thread counts as one that launches nothing more.
+/// Number of stops since a thread's last launch after which it is no longer stopped.
 const STOPS: u32 = 400;
-/// The same for a thread that has launched nothing yet. bash makes some 60 calls before it launches; most programs never launch.
+/// Number of stops after which a thread that has launched nothing yet is no longer stopped. bash makes some 60 calls before it launches;
+/// most programs never launch.
 const FIRST_STOPS: u32 = 160;
 
 /// A call that a thread is in.
@@ -21,7 +22,7 @@ const FIRST_STOPS: u32 = 160;
 struct Call {
     number: libc::c_long,
     arguments: [u64; 6],
-    /// When the thread was resumed at its entry.
+    /// When the thread was stopped at the entry of the call.
     entered: Nanos,
 }
 
@@ -47,7 +48,7 @@ impl Launchers {
         }
     }
 
-    /// Traces the calls of a thread from its next stop on.
+    /// Begins to trace the calls of a thread, from its next stop on.
     pub(super) fn watch(&mut self, thread: Pid) {
         self.watch_for(thread, FIRST_STOPS);
     }
@@ -70,15 +71,15 @@ impl Launchers {
         self.threads.remove(&thread);
     }
 
-    /// A thread has created a process. Returns when it entered the call that did so, if its calls were traced then.
-    pub(super) fn launches(&mut self, thread: Pid) -> Option<Nanos> {
+    /// Call when a thread has created a process. Returns when the thread entered the call, if its calls were traced at that time.
+    pub(super) fn on_launch(&mut self, thread: Pid) -> Option<Nanos> {
         let entered = self.threads.get(&thread).and_then(|calls| calls.current);
         self.watch_for(thread, STOPS);
         entered.map(|call| call.entered)
     }
 
-    /// A thread is at this stop. Returns the call that it leaves, and its result.
-    fn stops(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
+    /// Call when a thread is stopped. If it leaves a call, returns the call and its result.
+    fn on_stop(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
         let calls = self.threads.get_mut(&thread)?;
         calls.stops_left = calls.stops_left.saturating_sub(1);
         let has_stops_left = calls.stops_left > 0;
@@ -103,24 +104,24 @@ impl Launchers {
 }
 
 impl Tracing {
-    /// A thread enters or leaves a system call. If it may launch, its waits for children are reported.
-    pub(super) fn launcher_call(&mut self, tid: Pid, thread: Thread) {
+    /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.
+    pub(super) fn handle_launcher_call(&mut self, tid: Pid, thread: Thread) {
         if !self.launchers.is_watched(tid) {
             return;
         }
-        let is_native = self.processes.of(tid).is_some_and(|process| process.is_native);
+        let is_native = self.processes.process_of(tid).is_some_and(|process| process.is_native);
         if !is_native {
             return self.launchers.forget(tid);
         }
         let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
         let at = clock::now();
-        if let Some((call, result)) = self.launchers.stops(tid, stop, at) {
-            self.leaves_wait(tid, thread, call, result, at);
+        if let Some((call, result)) = self.launchers.on_stop(tid, stop, at) {
+            self.report_wait(tid, thread, call, result, at);
         }
     }
 
     /// Reports how long a call waited for children, and the child that it has reaped.
-    fn leaves_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
+    fn report_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
         let reaped = match call.number {
             libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),
             libc::SYS_waitid if result == 0 && call.arguments[3] & libc::WNOWAIT as u64 == 0 => {
@@ -161,33 +162,33 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_has_the_entry_of_its_call() {
+    fn the_entry_of_the_call_that_launches_is_known() {
         let mut launchers = Launchers::new(true);
         launchers.watch(THREAD);
-        assert_eq!(launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(10)), None);
-        assert!(launchers.stops(THREAD, CallStop::Leaves(1), Nanos(20)).is_some());
-        assert_eq!(launchers.launches(THREAD), None, "between two calls");
-        launchers.stops(THREAD, enters(libc::SYS_clone), Nanos(30));
-        assert_eq!(launchers.launches(THREAD), Some(Nanos(30)));
-        assert_eq!(launchers.launches(Pid(8)), None);
+        assert_eq!(launchers.on_stop(THREAD, enters(libc::SYS_getpid), Nanos(10)), None);
+        assert!(launchers.on_stop(THREAD, CallStop::Leaves(1), Nanos(20)).is_some());
+        assert_eq!(launchers.on_launch(THREAD), None, "between two calls");
+        launchers.on_stop(THREAD, enters(libc::SYS_clone), Nanos(30));
+        assert_eq!(launchers.on_launch(THREAD), Some(Nanos(30)));
+        assert_eq!(launchers.on_launch(Pid(8)), None);
     }
 
     #[test]
-    fn a_thread_that_launches_nothing_is_left_alone_outside_of_a_call() {
+    fn a_thread_that_launches_nothing_is_no_longer_traced_after_it_leaves_a_call() {
         let mut launchers = Launchers::new(true);
         launchers.watch(THREAD);
         for _ in 0..FIRST_STOPS / 2 {
             assert!(launchers.is_watched(THREAD));
-            launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(1));
-            launchers.stops(THREAD, CallStop::Leaves(1), Nanos(2));
+            launchers.on_stop(THREAD, enters(libc::SYS_getpid), Nanos(1));
+            launchers.on_stop(THREAD, CallStop::Leaves(1), Nanos(2));
         }
         assert!(!launchers.is_watched(THREAD));
-        launchers.launches(THREAD);
-        assert!(launchers.is_watched(THREAD), "it launches again");
+        launchers.on_launch(THREAD);
+        assert!(launchers.is_watched(THREAD), "the thread launches again");
     }
 
     #[test]
-    fn nothing_is_traced_unless_asked() {
+    fn nothing_is_traced_unless_requested() {
         let mut launchers = Launchers::new(false);
         launchers.watch(THREAD);
         assert!(!launchers.is_watched(THREAD));

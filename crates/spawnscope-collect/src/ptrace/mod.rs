@@ -1,5 +1,5 @@
-//! The ptrace collector: it needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
-//! `stops`); this file starts it and collects its events. docs/design/collector-ptrace.md says what it can see and why.
+//! The ptrace collector, which needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
+//! `stops`). This file starts that thread and collects its events. docs/design/collector-ptrace.md says what ptrace can observe and why.
 
 mod calls;
 mod creations;
@@ -30,13 +30,14 @@ use self::lines::Interpreters;
 use self::tracing::{TracedCalls, Tracing};
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
-/// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
+/// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent that is blocked in vfork
+/// cannot be released.
 const MAX_DETACHING: Duration = Duration::from_millis(500);
-/// Until the tracing thread is woken again, in case it was between two system calls.
+/// Time after which the tracing thread is woken again, because it may have been between two system calls the first time.
 const REPEATED_WAKING: Duration = Duration::from_millis(2);
-/// How long the tracing thread may take to report the end of a command that has ended.
+/// How long to wait for the tracing thread to report the status of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
-/// Wake the recorder at this many events.
+/// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
 
 /// What the tracing thread and the recorder share.
@@ -44,13 +45,13 @@ const WAKE_AT_EVENTS: usize = 4096;
 struct Shared {
     events: Mutex<Vec<Event>>,
     notices: Mutex<Vec<String>>,
-    /// The wait status of the command.
+    /// The wait status of the command, once it has ended.
     command_status: Mutex<Option<i32>>,
     /// Whether to release all processes.
     should_detach: AtomicBool,
-    /// Readable when there are many events.
+    /// An eventfd that is readable if there are many events.
     many_events: OwnedFd,
-    /// Readable when `should_detach` was set.
+    /// An eventfd that is readable once `should_detach` is set.
     wake: OwnedFd,
 }
 
@@ -81,7 +82,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn signal(eventfd: &OwnedFd) {
-    // A full counter is readable already.
+    // A write fails only if the counter is full, and then the eventfd is readable already.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
@@ -109,20 +110,20 @@ impl PtraceCollector {
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let children = ChildChanges::catch().map_err(failed)?;
         let interpreters = Interpreters::usual(settings);
-        let (tell, seized) = sync_channel(1);
+        let (seized_sender, seized) = sync_channel(1);
         let (is_tracing, detached) = sync_channel(0);
-        let (of_thread, calls) = (Arc::clone(&shared), TracedCalls::of(settings));
+        let (thread_shared, calls) = (Arc::clone(&shared), TracedCalls::of(settings));
         // Only the thread that seizes a process can trace it.
         let run = move || {
             let _until_the_end = is_tracing;
             let waker = ThreadWaker::of_this_thread();
-            let tracing = Tracing::seize(command, of_thread, children, calls, interpreters);
+            let tracing = Tracing::seize(command, thread_shared, children, calls, interpreters);
             match (tracing, waker) {
                 (Ok(tracing), Ok(waker)) => {
-                    let _ = tell.send(Ok(waker));
+                    let _ = seized_sender.send(Ok(waker));
                     tracing.run();
                 }
-                (Err(error), _) | (_, Err(error)) => drop(tell.send(Err(error))),
+                (Err(error), _) | (_, Err(error)) => drop(seized_sender.send(Err(error))),
             }
         };
         std::thread::Builder::new()
@@ -157,7 +158,7 @@ fn failed(action: &'static str, error: &io::Error) -> CollectError {
     }
 }
 
-/// What ptrace cannot report, and what the settings leave out.
+/// Returns what ptrace cannot report, and what the settings exclude.
 fn missing(settings: &Settings) -> Vec<Missing> {
     let missing = |what: &str, effect: &str| Missing {
         what: what.to_owned(),
@@ -217,7 +218,7 @@ impl Collector for PtraceCollector {
         true
     }
 
-    /// The recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
+    /// Fails: the recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }
@@ -228,14 +229,15 @@ impl Collector for PtraceCollector {
         let until = Instant::now() + MAX_DETACHING;
         while Instant::now() < until {
             self.waker.wake();
-            // The thread sends nothing: it disconnects when it ends.
+            // The thread sends nothing, but the channel is disconnected when the thread ends.
             if self.detached.recv_timeout(REPEATED_WAKING) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
     }
 
-    /// While the command is traced, the tracing thread reaps it: for a parent that is also the tracer, there is only one wait.
+    /// Waits until the tracing thread has reaped the command: if the parent is also the tracer, only one wait returns the status. After
+    /// detaching, this thread may reap the command itself.
     fn reap(&mut self, command: Pid) -> Option<i32> {
         let until = Instant::now() + MAX_REAPING;
         while Instant::now() < until {

@@ -13,7 +13,7 @@ use super::waits::FirstStop;
 pub(super) struct Thread {
     pub(super) launch: LaunchId,
     pub(super) task: TaskId,
-    /// Whether it has not run yet.
+    /// Whether the thread has not run yet.
     pub(super) is_new: bool,
     /// Whether the event of its exit was reported.
     pub(super) has_exited: bool,
@@ -23,37 +23,38 @@ pub(super) struct Thread {
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: Pid,
-    /// Threads that have not begun to exit.
+    /// Number of threads that have not begun to exit.
     pub(super) thread_count: usize,
-    /// Whether it ever had a second thread.
+    /// Whether the process ever had a second thread.
     pub(super) had_threads: bool,
-    /// Whether it runs a program of this architecture.
+    /// Whether the process runs a program of this architecture.
     pub(super) is_native: bool,
-    /// Its creation, until that is reported.
+    /// The process's creation, until it is reported.
     pub(super) created: Option<(Nanos, Launched)>,
-    /// Its first stop, until its second one.
+    /// The process's first stop, until its second stop.
     pub(super) first_stop: Option<FirstStop>,
-    /// When it ran first, until that is reported.
+    /// When the process first ran, until this is reported.
     pub(super) first_run: Option<Nanos>,
-    /// Its system calls before its exec, while they are traced.
+    /// The state of tracing the system calls before the exec, while they are traced.
     pub(super) setup: Option<Setup>,
-    /// Whether the stop before this one was the entry of a system call of no interest, so that the next one is its exit.
+    /// Whether the last stop was the entry of a system call of no interest, so that the next stop is the exit of that call.
     pub(super) is_in_call: bool,
-    /// Whether its program executes another one, so that its system calls are traced once it has begun.
+    /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
     pub(super) is_executor: bool,
-    /// Its program, while the dynamic loader runs.
+    /// The state of loading, while the dynamic loader runs.
     pub(super) loading: Option<Loading>,
-    /// What it runs, and where its script is, if it runs one.
+    /// The process's program and, if this is a shell, the state of the shell.
     pub(super) program: Program,
     pub(super) shell: Shell,
 }
 
-/// The system calls of a new process up to its exec, or of a program up to the exec of another one.
+/// The state of tracing the system calls of a new process up to its exec, or of a program up to its exec of another one.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// Number of stops that are left. A fork that works and never executes a program must not be slowed down at each system call.
+    /// Number of stops after which the calls are no longer traced. A forked process that never executes a program must not be slowed down at
+    /// each of its system calls.
     pub(super) stops_left: u32,
-    /// The `execve` that has been entered and has not returned.
+    /// The `execve` call that has been entered and has not returned.
     pub(super) exec: Option<ExecCall>,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct ExecCall {
     pub(super) path: Vec<u8>,
 }
 
-/// A program whose dynamic loader runs and whose own code has not begun.
+/// A program whose dynamic loader is running and whose own code has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loading {
     /// The detour that reports the start of the program.
@@ -102,7 +103,7 @@ impl Process {
         }
     }
 
-    /// Its first thread is at this stop. Returns the call site of its launch, if that is known from now on.
+    /// Handles a stop of the process's first thread. Returns the call site of the process's launch, if it becomes known at this stop.
     pub(super) fn enters(&mut self, stop: CallStop) -> Option<Chain> {
         let CallStop::Enters(number, arguments) = stop else {
             return None;
@@ -111,14 +112,14 @@ impl Process {
         self.shell.enters(self.pid, &self.program, number, arguments[0])
     }
 
-    /// Its program begins.
+    /// Call when the process's program begins.
     pub(super) fn begin_program(&mut self) {
         if std::mem::take(&mut self.is_executor) {
             self.setup = Some(Setup::default());
         }
     }
 
-    /// Whether its system calls are traced.
+    /// Whether the process's system calls are traced.
     pub(super) fn makes_visible_calls(&self) -> bool {
         self.setup.is_some() || self.shell.is_pending()
     }
@@ -173,15 +174,15 @@ impl Processes {
         self.processes.get_mut(&launch)
     }
 
-    /// The launches whose creation is not reported yet.
+    /// Returns the launches whose creation has not been reported yet.
     pub(super) fn unreported(&self) -> Vec<LaunchId> {
         let processes = self.processes.iter();
         let new = processes.filter(|(_, process)| process.created.is_some());
         new.map(|(launch, _)| *launch).collect()
     }
 
-    /// The process of a thread.
-    pub(super) fn of(&mut self, tid: Pid) -> Option<&mut Process> {
+    /// Returns the process of a thread.
+    pub(super) fn process_of(&mut self, tid: Pid) -> Option<&mut Process> {
         let launch = self.threads.get(&tid)?.launch;
         self.processes.get_mut(&launch)
     }
@@ -197,7 +198,7 @@ impl Processes {
         Some((thread, process))
     }
 
-    /// Removes all threads of a process but the first, as its exec does.
+    /// Removes all threads of a process except the first, as an exec does. Returns the removed threads.
     pub(super) fn keep_first_thread(&mut self, launch: LaunchId) -> Vec<Thread> {
         let Some(process) = self.processes.get_mut(&launch) else {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! Programs that do not work while they are traced: those that gain privilege from their file. `tracers` has those that trace others.
+//! Recognizes programs that do not work while they are traced because they gain privilege from their file, and programs that execute
+//! another one. `tracers` recognizes programs that trace processes.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +9,7 @@ use spawnscope_data::event::Pid;
 
 use crate::scripts::seen_by;
 
-/// Programs that execute another one, and do little before that.
+/// Programs that execute another one, and do little before that exec.
 const EXECUTORS: [&[u8]; 12] = [
     b"env", b"nice", b"nohup", b"setsid", b"stdbuf", b"taskset", b"ionice", b"chrt", b"chroot", b"setpriv", b"unshare",
     b"nsenter",
@@ -42,7 +43,7 @@ fn has_capabilities(path: &std::path::Path) -> bool {
     size > 0
 }
 
-/// Whether the kernel gives these programs their privilege even if they are traced. It does if the tracer has CAP_SYS_PTRACE.
+/// Whether the kernel gives such programs their privilege even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
 pub(super) fn keep_privilege() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn privilege_comes_from_the_bits_of_the_file() {
+    fn set_id_files_give_privilege() {
         let own = Pid(std::process::id().cast_signed());
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("program");
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn executors_are_known_by_their_name() {
+    fn executors_are_recognized_by_their_name() {
         assert!(is_executor(b"/usr/bin/env") && !is_executor(b"/env/sh"));
     }
 }

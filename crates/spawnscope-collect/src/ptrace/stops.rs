@@ -11,36 +11,38 @@ use super::programs;
 use super::tracing::Tracing;
 
 impl Tracing {
-    /// A thread has stopped; it continues before this returns, unless its creation is still to be reported.
-    pub(super) fn stopped(&mut self, tid: Pid, stop: Stop) {
+    /// Handles the stop of a thread. The thread continues before this returns, unless its creation has not been reported yet.
+    pub(super) fn handle_stop(&mut self, tid: Pid, stop: Stop) {
         let Some(thread) = self.processes.thread(tid) else {
             match stop {
-                // A new thread, whose creator has not reported it yet.
+                // This is a new thread, whose creation has not been reported yet.
                 Stop::Interrupted if !self.is_detaching => drop(self.early.insert(tid, clock::now())),
                 _ => self.resume(tid, stop),
             }
             return;
         };
-        if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid)
+        if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
             process.first_run = first_stop.first_run(tid, stop == Stop::SystemCall);
         }
         match stop {
-            Stop::Interrupted if thread.is_new => return self.starts(tid),
-            Stop::Created { how, child } => self.created(tid, how, child),
-            Stop::Exec { .. } => return self.executed(tid),
-            Stop::Exiting(Some(status)) => self.exiting(tid, thread, status),
-            Stop::Signal(signal) if self.has_loaded(tid, thread, signal) => return self.resume(tid, Stop::Interrupted),
-            Stop::Signal(libc::SIGCHLD) => self.child_ended(tid, thread),
-            Stop::SystemCall => return self.system_call(tid, thread),
+            Stop::Interrupted if thread.is_new => return self.handle_start(tid),
+            Stop::Created { how, child } => self.handle_creation(tid, how, child),
+            Stop::Exec { .. } => return self.handle_exec(tid),
+            Stop::Exiting(Some(status)) => self.handle_exit(tid, thread, status),
+            Stop::Signal(signal) if self.handle_load_end(tid, thread, signal) => {
+                return self.resume(tid, Stop::Interrupted);
+            }
+            Stop::Signal(libc::SIGCHLD) => self.handle_child_end(tid, thread),
+            Stop::SystemCall => return self.handle_system_call(tid, thread),
             _ => {}
         }
         self.resume(tid, stop);
     }
 
-    /// A process has executed a program, and is stopped before its first instruction.
-    fn executed(&mut self, pid: Pid) {
+    /// Handles a process that has executed a program and is stopped before the program's first instruction.
+    fn handle_exec(&mut self, pid: Pid) {
         let at = clock::now();
         let Some(thread) = self.processes.thread(pid) else {
             return self.resume(pid, Stop::Interrupted);
@@ -71,7 +73,7 @@ impl Tracing {
             .as_ref()
             .map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
         process.shell = Shell::default();
-        // The thread that executed is the first thread now.
+        // The thread that called exec is now the first thread.
         let call = process.setup.take().and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
@@ -85,7 +87,7 @@ impl Tracing {
         if self.tracers.include(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} traces processes itself (or its leak sanitizer does), and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
+                "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what it launches is not recorded (eBPF records it: run \
                  spawnscope with sudo)"
             ));
             return self.leave_untraced(pid, Stop::Interrupted);
@@ -99,7 +101,7 @@ impl Tracing {
         self.resume(pid, Stop::Interrupted);
     }
 
-    /// Arranges for a report when the program begins, if a loader runs before it.
+    /// If a loader runs before the program, makes the process stop when the program begins. Otherwise reports that the program has begun.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
         let cpu = clock::cpu_of(pid);
         let exec_returned = clock::now();
@@ -109,7 +111,7 @@ impl Tracing {
         };
         let loader = match image {
             Some(image) if !image.has_loader => Loader::None,
-            Some(image) => match plant(pid, image) {
+            Some(image) => match set_detour(pid, image) {
                 Some(entry) => {
                     let loading = Loading {
                         entry,
@@ -137,8 +139,9 @@ impl Tracing {
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Whether this signal is that of the detour: the program begins. If so, it must not be delivered.
-    fn has_loaded(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
+    /// Handles the signal of the detour, which means that the program begins. Returns whether the signal is that of the detour; if so, it must
+    /// not be delivered.
+    fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
@@ -169,10 +172,10 @@ impl Tracing {
         self.report(at, launch, task, EventKind::Loaded(loaded));
     }
 
-    /// A thread is about to end with this status.
-    fn exiting(&mut self, tid: Pid, thread: Thread, status: i32) {
+    /// Handles a thread that is about to end with this status.
+    fn handle_exit(&mut self, tid: Pid, thread: Thread, status: i32) {
         let at = clock::now();
-        // It may be killed before it starts.
+        // The process may be killed before it starts.
         self.report_launched(thread.launch);
         let Some(process) = self.processes.process(thread.launch) else {
             return;
@@ -206,8 +209,8 @@ impl Tracing {
         self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
     }
 
-    /// A thread has ended, and its process too if it was the first thread.
-    pub(super) fn ended(&mut self, tid: Pid, status: i32) {
+    /// Handles the end of a thread and, if it was the first thread, of its process.
+    pub(super) fn handle_end(&mut self, tid: Pid, status: i32) {
         let at = clock::now();
         self.early.remove(&tid);
         if let Some(thread) = self.processes.thread(tid) {
@@ -220,7 +223,7 @@ impl Tracing {
             return;
         };
         if !thread.has_exited {
-            // Killed before it could stop.
+            // The thread was killed before it could stop at its exit.
             let exited = Exited {
                 first_run: None,
                 exit_group_entered: None,
@@ -258,7 +261,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         (None, Some(call)) => call.path.clone(),
         (None, None) => procfs::executable(pid).unwrap_or_default(),
     };
-    // The CPU time at the entry is known if the entry is.
+    // The time of the entry is reported only together with the CPU time at the entry.
     let entry = call.and_then(|call| Some((call.entered, call.cpu?)));
     Executed {
         first_run,
@@ -274,11 +277,11 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
     }
 }
 
-fn plant(pid: Pid, image: &Image) -> Option<EntryDetour> {
+fn set_detour(pid: Pid, image: &Image) -> Option<EntryDetour> {
     EntryDetour::plant(pid, image.entry_slot, image.entry, image.vdso?).ok()
 }
 
-/// The arguments of a program of another architecture.
+/// Returns the arguments of a program whose stack cannot be read, such as one of another architecture.
 fn arguments_from_proc(pid: Pid) -> (Vec<u8>, u64) {
     let mut argv = procfs::arguments(pid).join(&0);
     argv.push(0);
@@ -286,7 +289,7 @@ fn arguments_from_proc(pid: Pid) -> (Vec<u8>, u64) {
     (argv, bytes)
 }
 
-/// The CPU time of a thread that is about to end. A process's clock has that of all its threads.
+/// Returns the CPU time of a thread that is about to end. A process's CPU clock counts all its threads.
 fn cpu_of_thread(pid: Pid, tid: Pid) -> Option<Nanos> {
     let text = std::fs::read_to_string(format!("/proc/{}/task/{}/schedstat", pid.0, tid.0)).ok()?;
     text.split(' ').next()?.parse().ok().map(Nanos)

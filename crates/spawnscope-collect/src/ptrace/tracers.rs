@@ -1,5 +1,6 @@
-//! Programs that trace processes. A process has one tracer, so these do not work while they and what they launch are traced. A program is
-//! recognized by its name, or by what it imports: ptrace, or a sanitizer whose search for leaks traces its own process.
+//! Recognizes programs that trace processes. A process can have only one tracer, so these programs do not work while they and what they
+//! launch are traced. They are recognized by their name, or by what they import: ptrace, or a sanitizer whose leak check traces its own
+//! process.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,7 +10,7 @@ use spawnscope_data::event::Pid;
 
 use crate::callers;
 
-/// Those that may be linked statically, or import ptrace in a library of their own.
+/// Names of tracers that may be linked statically, or that import ptrace only in one of their libraries.
 const NAMES: [&[u8]; 10] = [
     b"strace",
     b"ltrace",
@@ -23,22 +24,23 @@ const NAMES: [&[u8]; 10] = [
     b"spawnscope",
 ];
 
-/// Those that import ptrace, but do not trace what they launch.
-const OTHERS: [&[u8]; 1] = [b"perf"];
+/// Names of programs that import ptrace, but do not trace what they launch.
+const EXCEPTIONS: [&[u8]; 1] = [b"perf"];
 
+/// Symbols whose import makes a program a tracer.
 const IMPORTS: [&str; 3] = ["ptrace", "__asan_init", "__lsan_init"];
 /// Symbols that programs built with a sanitizer export.
 const EXPORTS: [&str; 2] = ["__asan_init", "__lsan_init"];
 
-/// The executables seen so far, by device, inode and time of their last change.
+/// Whether each executable examined so far is a tracer, by device, inode and time of the last change.
 #[derive(Debug, Default)]
 pub(super) struct Tracers(HashMap<(u64, u64, i64), bool>);
 
 impl Tracers {
-    /// Whether a process that has just executed this file traces others.
+    /// Whether the file that a process has just executed is a tracer.
     pub(super) fn include(&mut self, process: Pid, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        NAMES.contains(&name) || !OTHERS.contains(&name) && self.imports(process).unwrap_or(false)
+        NAMES.contains(&name) || !EXCEPTIONS.contains(&name) && self.imports(process).unwrap_or(false)
     }
 
     fn imports(&mut self, process: Pid) -> Option<bool> {
@@ -56,17 +58,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracers_are_known_by_name_or_import() {
+    fn tracers_are_recognized_by_name_or_import() {
         let own = Pid(std::process::id().cast_signed());
         let mut tracers = Tracers::default();
         assert!(tracers.include(own, b"/usr/bin/strace"));
-        // So that this test's own program imports it.
+        // Make this test's own executable import ptrace.
         std::hint::black_box(libc::ptrace as *const ());
         assert!(tracers.include(own, b"/opt/anything"));
         assert!(!tracers.include(own, b"/usr/bin/perf"));
         let mut other = std::process::Command::new("sleep").arg("10").spawn().unwrap();
         let sleep = Pid(other.id().cast_signed());
-        // It has executed its program when `spawn` returns.
+        // When `spawn` returns, the child has executed its program.
         assert!(!tracers.include(sleep, b"/opt/strace/sleep"));
         other.kill().unwrap();
         other.wait().unwrap();

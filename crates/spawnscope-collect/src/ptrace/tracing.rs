@@ -22,18 +22,18 @@ use super::{Shared, lock, programs};
 use crate::untraced::Untraced;
 use crate::{ROOT, Settings};
 
-/// After this time without an event, states that no event reports are checked.
+/// Time without an event after which early threads are adopted, since no event will report their creation.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How long the events that are there at the end may keep the thread. New ones must not keep it for ever.
+/// How long the thread handles pending events once it should detach. New events must not prevent it from detaching.
 const LAST_EVENTS: Duration = Duration::from_millis(50);
 
 /// Which system calls stop their thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedCalls {
-    /// Those of a new process before its exec.
+    /// Whether the calls of a new process before its exec do.
     pub(super) setup: bool,
-    /// Those of threads that may launch.
+    /// Whether the calls of threads that may launch do.
     pub(super) launchers: bool,
 }
 
@@ -50,7 +50,7 @@ impl TracedCalls {
 pub(super) struct Tracing {
     pub(super) tracer: Tracer,
     pub(super) processes: Processes,
-    /// Threads that stopped before their creation was reported, and when. They stay stopped until it is.
+    /// Threads that stopped before their creation was reported, and the times of these stops. They stay stopped until it is reported.
     pub(super) early: HashMap<Pid, Nanos>,
     /// The programs that run scripts.
     pub(super) interpreters: Interpreters,
@@ -58,9 +58,9 @@ pub(super) struct Tracing {
     pub(super) tracers: Tracers,
     /// The threads that launch, and how they wait for their children.
     pub(super) waits: Waits,
-    /// The system calls of threads that launch, if the user asked for them.
+    /// The threads that may launch, whose system calls are traced if the settings request it.
     pub(super) launchers: Launchers,
-    /// Processes that were released and still run.
+    /// Processes that were released and are still running.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
@@ -76,9 +76,9 @@ pub(super) struct Tracing {
 }
 
 impl Tracing {
-    /// Starts to trace the command, which is held.
+    /// Starts to trace the held command.
     ///
-    /// Without `Options::KILL_ON_EXIT`: if the recorder is killed, the command continues untraced.
+    /// Does not set `Options::KILL_ON_EXIT`, so that the command continues untraced if the recorder is killed.
     pub(super) fn seize(
         command: Pid,
         shared: Arc<Shared>,
@@ -126,7 +126,7 @@ impl Tracing {
     pub(super) fn run(mut self) {
         let mut last = None;
         while !self.is_over() {
-            // Read before the events: what happened before the request belongs to the recording.
+            // Read this before the events, because what happened before the request belongs to the recording.
             let should_detach = self.shared.should_detach.load(Ordering::Acquire);
             let event = if should_detach {
                 self.tracer.next_event()
@@ -135,8 +135,8 @@ impl Tracing {
             };
             let is_idle = event.is_none() && !self.wait();
             match event {
-                Some(Traced::Stopped(thread, stop)) => self.stopped(thread, stop),
-                Some(Traced::Ended(thread, status)) => self.ended(thread, status),
+                Some(Traced::Stopped(thread, stop)) => self.handle_stop(thread, stop),
+                Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
             }
             for (launch, ended) in self.untraced.ended() {
@@ -161,7 +161,7 @@ impl Tracing {
         self.processes.is_empty() && self.early.is_empty() && (self.is_detaching || self.untraced.is_empty())
     }
 
-    /// The next event. Waits for it in one system call if nothing else can happen that matters.
+    /// Returns the next event. Waits for it in a single system call if there is nothing else to wait for.
     fn await_event(&mut self) -> Option<Traced> {
         if self.early.is_empty() && self.untraced.is_empty() {
             self.tracer.await_event()
@@ -170,7 +170,7 @@ impl Tracing {
         }
     }
 
-    /// Waits for a change; `false` if there was none for a while.
+    /// Waits for a change. Returns `false` if there was none within `IDLE`.
     fn wait(&self) -> bool {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut watched = vec![readable(self.children.readiness())];
@@ -213,7 +213,7 @@ impl Tracing {
         }
         let traces_calls = self
             .processes
-            .of(thread)
+            .process_of(thread)
             .is_some_and(|process| process.makes_visible_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparently() {
@@ -223,7 +223,7 @@ impl Tracing {
         self.tracer.resume(thread, how);
     }
 
-    /// Detaches from a stopped thread. If its loader has not reached the detour yet, the detour will have no effect.
+    /// Detaches from a stopped thread. If its loader has not finished yet, the detour at the program's entry will have no effect.
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
         self.waits.forget(thread);
@@ -236,7 +236,7 @@ impl Tracing {
         let Some(traced) = self.processes.thread(thread) else {
             return;
         };
-        // If it cannot be watched, its end stays unknown.
+        // If this fails, the end of the process stays unknown.
         let _ = self.untraced.add(thread, traced.launch);
         self.release(thread, stop);
     }

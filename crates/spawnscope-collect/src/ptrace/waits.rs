@@ -1,6 +1,7 @@
-//! Waits of launching threads for their children. A parent gets SIGCHLD when a child has ended, and stops for it: its registers then show the
-//! call that it waited in, and the child that this call has reaped. The scheduler's counters (schedstat) show how long it was off its CPU since
-//! it launched, and in how many stretches. Only a single wait is reported: of several, neither the lengths nor the causes are known.
+//! Waits of launching threads for their children. When a child has ended, its parent gets SIGCHLD and stops for it. The parent's registers
+//! then show the call in which it waited, and the child that this call has reaped. The scheduler's counters (schedstat) show how long the
+//! thread was off its CPU since it launched, and how often. A wait is reported only if it was the only one, because the lengths and causes of
+//! several waits are unknown.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +15,7 @@ use spawnscope_system::{clock, memory};
 use super::processes::Thread;
 use super::tracing::Tracing;
 
-/// Shorter waits than this are not distinguished from the stops of the thread.
+/// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each through a file that stays open.
 const MAX_WATCHED: usize = 64;
@@ -32,12 +33,13 @@ const RUNNABLE_DIVISOR: u64 = 20;
 /// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counters {
+    /// When the counters were read.
     at: Nanos,
-    /// Time on CPUs.
+    /// Time on CPUs, in nanoseconds.
     ran: u64,
-    /// Time runnable without a CPU.
+    /// Time in the run queue, in nanoseconds.
     delayed: u64,
-    /// How often it got a CPU.
+    /// How often the thread got a CPU.
     arrivals: u64,
 }
 
@@ -45,20 +47,21 @@ struct Counters {
 #[derive(Debug)]
 struct Watched {
     schedstat: File,
-    /// The counters when it stopped last.
+    /// The counters at the thread's last stop.
     last: Counters,
     /// The vfork children created since then that have not yet executed a program, with the times of their creation.
     vfork_children: HashMap<Pid, Nanos>,
-    /// Its waits for such children since then, and their number.
+    /// Total length of the thread's waits for such children since then.
     vfork_wait_ns: u64,
+    /// Number of these waits.
     vfork_waits: u64,
 }
 
-/// The threads that launch, while they live.
+/// The running threads that launch.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     threads: HashMap<Pid, Watched>,
-    /// The creator of each child by vfork that has not executed a program.
+    /// The creator of each vfork child that has not yet executed a program.
     creators: HashMap<Pid, Pid>,
 }
 
@@ -74,7 +77,7 @@ impl Waits {
         }
     }
 
-    /// A process has executed a program or ended: the parent that is blocked in vfork continues.
+    /// Call when a process has executed a program or ended, so that the parent that is blocked in vfork continues.
     pub(super) fn releases_parent(&mut self, child: Pid, at: Nanos) {
         let Some(creator) = self.creators.remove(&child) else {
             return;
@@ -87,12 +90,12 @@ impl Waits {
         }
     }
 
-    /// A thread has ended, or is not traced any more.
+    /// Call when a thread has ended, or is no longer traced.
     pub(super) fn forget(&mut self, thread: Pid) {
         self.threads.remove(&thread);
     }
 
-    /// Reads the counters of a stopped thread, from which its next wait counts.
+    /// Reads the counters of a stopped thread. The length of its next wait is measured from these.
     fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut Watched> {
         let is_full = self.threads.len() >= MAX_WATCHED;
         match self.threads.entry(thread) {
@@ -140,9 +143,9 @@ impl Watched {
         (self.last, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
     }
 
-    /// Returns the wait between the last stop and this one, if it was the only one besides those for children by vfork.
+    /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
-        // It gets a CPU once when the tracer resumes it, and once after each wait.
+        // The thread gets a CPU once when the tracer resumes it, and once after each wait.
         let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.last.ran)?;
         let delayed = now.delayed.checked_sub(self.last.delayed)?;
@@ -167,7 +170,7 @@ impl Watched {
     }
 }
 
-/// Reads counters: time on CPUs, time in the run queue, number of stretches.
+/// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
 fn read(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
@@ -182,27 +185,28 @@ fn read(schedstat: &File) -> Option<Counters> {
     })
 }
 
-/// Whether the kernel has these counters (CONFIG_SCHED_INFO). Without it they are zero.
+/// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
 pub(super) fn are_counted() -> bool {
     let own = File::open("/proc/thread-self/schedstat").ok();
     own.and_then(|own| read(&own))
         .is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// The first stop of a new process. It has waited for a CPU until then, and does so once more when it is resumed: its creator, which was stopped
-/// too, may have got the only CPU. Untraced, both would be one wait.
+/// The first stop of a new process. The process has waited for a CPU until this stop, and waits again when it is resumed, since its creator,
+/// which was stopped too, may have got the only CPU. Without the tracer, both would be a single wait.
 #[derive(Debug)]
 pub(super) struct FirstStop {
-    /// When it was created: no later than its creator's stop, which follows the creation.
+    /// When the process was created: no later than its creator's stop, which follows the creation.
     created: Nanos,
-    /// Its wait until the stop.
+    /// How long it was in the run queue until the stop.
     waited: Nanos,
-    /// Its counters, if the second stop follows soon. A process that never stops again must not keep a file open.
+    /// The file with its counters, if its second stop follows soon. A process that never stops again must not keep a file open.
     schedstat: Option<File>,
 }
 
 impl FirstStop {
-    /// The stop of a process that is resumed now. `creator_stopped`: when its creator did. `stops_soon`: its next stop is its first system call.
+    /// Describes the first stop of a process that will now be resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its next stop
+    /// will be its first system call.
     pub(super) fn of(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
         let schedstat = counters_of(process)?;
         let counters = read(&schedstat)?;
@@ -213,14 +217,14 @@ impl FirstStop {
         })
     }
 
-    /// When the process was created.
+    /// Returns when the process was created.
     pub(super) fn created(&self) -> Nanos {
         self.created
     }
 
-    /// When the process would have got a CPU without the tracer; it is at its second stop. `at_first_call`: that stop is its first system call.
-    /// Then all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it. Otherwise `None` if it was
-    /// in the run queue more than once.
+    /// Returns when the process would have got a CPU without the tracer. It must be at its second stop. `at_first_call`: this stop is its first
+    /// system call. In that case, all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it.
+    /// Otherwise returns `None` if it was in the run queue more than once.
     pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
         let now = match &self.schedstat {
             Some(schedstat) => read(schedstat),
@@ -247,19 +251,19 @@ fn counters_of(process: Pid) -> Option<File> {
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It was waiting for children in this call, and the wait is over. The child that the call has reaped, if it is known.
+    /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
     Waiting(Syscall, Option<Pid>),
-    /// The signal has interrupted what it was waiting for.
+    /// It was waiting for something else, and the signal has interrupted the wait.
     Interrupted,
     /// It was working, or in a call that is over.
     Working,
 }
 
 impl Tracing {
-    /// A thread is stopped because a child of its process has ended.
-    pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+    /// Handles a thread that is stopped because a child of its process has ended.
+    pub(super) fn handle_child_end(&mut self, tid: Pid, thread: Thread) {
         if self.launchers.is_watched(tid) {
-            // The call that reaps the child is seen.
+            // Its system calls are traced, so the call that reaps the child will be observed.
             return;
         }
         let is_native = self
@@ -300,7 +304,7 @@ fn doing(tid: Pid) -> Doing {
     match number {
         libc::SYS_wait4 if result > 0 => Doing::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
         libc::SYS_waitid if result == 0 => Doing::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument())),
-        // These wait for signals, or are called to be interrupted by them.
+        // Programs use these calls to wait for signals.
         libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
             if INTERRUPTED.contains(&result) =>
         {
@@ -337,17 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn a_single_wait_has_the_time_without_work_and_without_a_cpu() {
+    fn a_single_wait_is_the_time_neither_on_a_cpu_nor_in_the_run_queue() {
         let slice = watched()
             .single_wait(&counters(9_000_000, 800_000, 200_000, 9))
             .unwrap();
-        // 8 ms less 0.3 ms of work and 0.2 ms in the run queue.
+        // 8 ms minus 0.3 ms of work and 0.2 ms in the run queue.
         assert_eq!((slice.off, slice.on), (Nanos(1_300_000), Some(Nanos(1_000_000))));
         assert_eq!(9_000_000 - slice.off.0 - 200_000, 7_500_000);
     }
 
     #[test]
-    fn several_waits_none_and_short_ones_are_unknown() {
+    fn several_waits_no_wait_and_a_short_wait_are_not_reported() {
         let watched = watched();
         for now in [
             counters(9_000_000, 800_000, 0, 10),
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_for_an_exec_is_subtracted() {
+    fn the_wait_for_the_exec_of_a_vfork_child_is_subtracted() {
         let mut waits = Waits::default();
         waits.threads.insert(Pid(1), watched());
         waits.creators.insert(Pid(2), Pid(1));
@@ -376,7 +380,7 @@ mod tests {
     #[test]
     fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
         let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
-        // The creator's stop may be noticed before and after that of the process.
+        // The creator's stop may be noticed before or after that of the process.
         for (creator_stopped, created) in [
             (None, 4_800_000),
             (Some(4_300_000), 4_300_000),

@@ -1,5 +1,4 @@
-//! Limits how much of a file is read: the recorded program may have made the file, and a sparse or compressed file can claim any
-//! size.
+//! Limits how much of a file is read. The recorded program may have made the file, and a sparse or compressed file can claim any size.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,15 +9,16 @@ use object::{ReadCache, ReadRef};
 /// The limit for reading one file, and for decompressing one of its sections: several times the size of the unwind tables of a browser.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
-/// A file of which only a limited number of bytes is read.
+/// A file from which only a limited number of bytes can be read.
 #[derive(Clone, Copy)]
 pub(super) struct Bounded<'c> {
     cache: &'c ReadCache<File>,
+    /// Number of bytes that may still be read.
     left: &'c Cell<u64>,
 }
 
 impl<'c> Bounded<'c> {
-    /// Reads at most `left` bytes, and subtracts what it has read.
+    /// Wraps a file. At most `left` bytes can be read; each read subtracts its size from `left`.
     pub(super) fn new(cache: &'c ReadCache<File>, left: &'c Cell<u64>) -> Bounded<'c> {
         Bounded { cache, left }
     }
@@ -36,7 +36,7 @@ impl<'c> ReadRef<'c> for Bounded<'c> {
         Ok(bytes)
     }
 
-    /// Not limited here: the cache itself stops after a few thousand bytes.
+    /// Reads up to a delimiter. This is not counted, because the cache itself stops after a few thousand bytes.
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'c [u8], ()> {
         self.cache.read_bytes_at_until(range, delimiter)
     }

@@ -1,5 +1,5 @@
-//! Opens the files whose code processes run, as the processes see them, and checks that a file is the one that was mapped: for a
-//! replaced file there are no names rather than wrong ones.
+//! Opens the files whose code processes run, as the processes see them, and checks that a file is the one that was mapped. If a file was
+//! replaced, functions have no names rather than wrong ones.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,13 +12,14 @@ use super::mappings::{FileId, Mapping};
 use crate::inode;
 use spawnscope_data::event::Pid;
 
-/// Opens the file of a mapping for reading, as the process sees it while it is alive.
+/// Opens the file of a mapping for reading. While the process is alive, opens the file as the process sees it.
 pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
     let handle = find(pid, mapping)?;
     File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
-/// Distinguishes a mapping's file from earlier files with the same inode: /proc does not report the modification time.
+/// Adds the modification time to the identity of a mapping's file, to distinguish it from other files with the same inode number.
+/// /proc/PID/maps does not report this time.
 pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
     let modified = find(pid, mapping).and_then(|handle| modified(&handle));
     if let Some(file) = &mut mapping.file {
@@ -39,15 +40,15 @@ fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     paths.iter().find_map(|path| find_at(path, &mapped.id))
 }
 
-/// The file at `path`, if it is the expected one.
+/// Opens the file at `path`, if it is the expected one.
 fn find_at(path: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
         .open(path)
         .ok()?;
-    let is_that_one = || Some(inode::is(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
-    is_that_one()?.then_some(handle)
+    let is_expected = || Some(inode::has_identity(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
+    is_expected()?.then_some(handle)
 }
 
 fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
@@ -60,7 +61,7 @@ fn modified(handle: &File) -> Option<u64> {
     Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
 }
 
-/// The process's pid in its own pid namespace.
+/// Returns the process's pid in its own pid namespace.
 pub(super) fn pid_in_its_namespace(pid: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

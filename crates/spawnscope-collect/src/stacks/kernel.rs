@@ -1,4 +1,4 @@
-//! Names of the kernel's functions, from /proc/kallsyms.
+//! Finds the names of the kernel's functions in /proc/kallsyms.
 
 use std::cell::OnceCell;
 
@@ -8,28 +8,30 @@ use blazesym::symbolize::{Input, Symbolizer};
 
 use spawnscope_data::event::{Frame, Language};
 
-/// The last function that all waits have in common. Inwards of it are the thread switch, and the programs that reported it.
+/// The function in which a thread leaves its CPU. The frames inwards of this function are the thread switch and the BPF programs that
+/// reported it.
 const SWITCH: &[u8] = b"__schedule";
 
 /// Finds the names of kernel functions.
 #[derive(Default)]
 pub(super) struct KernelNames {
-    /// Created for the first name, because the list is long.
+    /// Created when the first name is needed, because reading the list of symbols takes long.
     symbolizer: OnceCell<Symbolizer>,
 }
 
 impl KernelNames {
-    /// The frame at a kernel address, which is a return address if `is_return`. Without a name if the kernel hides its addresses.
+    /// Returns the frame at a kernel address, which is a return address if `is_return`. The frame has no name if the kernel hides its
+    /// addresses.
     pub(super) fn frame(&self, address: u64, is_return: bool) -> Frame {
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
-        // A kernel image on disk would have to be verified as the running one.
+        // Do not use a kernel image on disk, because it may not be the running kernel.
         let source = Source::Kernel(Kernel {
             vmlinux: MaybeDefault::None,
             debug_syms: false,
             ..Kernel::default()
         });
-        let called_from = Input::AbsAddr(address - u64::from(is_return && address > 0));
-        let symbol = symbolizer.symbolize_single(&source, called_from);
+        let input = Input::AbsAddr(address - u64::from(is_return && address > 0));
+        let symbol = symbolizer.symbolize_single(&source, input);
         let symbol = symbol.ok().and_then(|symbolized| symbolized.into_sym());
         Frame {
             function: symbol.map(|symbol| symbol.name.as_bytes().to_vec()),
@@ -60,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_begins_where_the_thread_asked_to_wait() {
+    fn the_stack_of_a_wait_begins_outside_of_the_thread_switch() {
         let mut frames_found = frames(&["bpf_trace_run4", "__schedule", "schedule", "do_wait"]);
         remove_switch(&mut frames_found);
         assert_eq!(frames_found, frames(&["schedule", "do_wait"]));

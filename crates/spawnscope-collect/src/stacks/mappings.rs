@@ -1,4 +1,4 @@
-//! Which file's code is mapped where in a process. Reported by BPF programs, or otherwise read from /proc.
+//! The executable mappings of processes. BPF programs report them, or else they are read from /proc.
 
 use std::fs;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ pub(crate) struct ImageId(pub(crate) u64);
 /// Identifies a file and its version: a new file may soon reuse the inode number, so the modification time is part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
-    /// The device of its file system, encoded as in the kernel: major << 20 | minor.
+    /// The device of the file system, encoded as in the kernel: major << 20 | minor.
     pub(crate) device: u32,
-    /// Its inode there.
+    /// The inode number.
     pub(crate) inode: u64,
-    /// Its modification time in nanoseconds since 1970. `None` if unknown; it may then be any file with this inode.
+    /// The modification time in nanoseconds since 1970. If `None`, it is unknown, and any file with this inode number may be the file.
     pub(crate) modified: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct FileId {
 pub(crate) struct MappedFile {
     /// The file's identity.
     pub(crate) id: FileId,
-    /// Its path from the root of the process.
+    /// The path from the root directory of the process.
     pub(crate) path: Arc<[u8]>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     /// The file offset of `start`, in bytes.
     pub(crate) offset: u64,
-    /// `None` for code that the process or the kernel generated.
+    /// The mapped file; `None` for code that the process or the kernel generated.
     pub(crate) file: Option<MappedFile>,
 }
 
@@ -52,26 +52,26 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// An image with one known mapping.
+    /// Returns an image with one mapping.
     pub(super) fn of(first: Mapping) -> Image {
         Image {
             mappings: vec![Rc::new(first)],
         }
     }
 
-    /// Adds a mapping. BPF programs report them in ascending order.
+    /// Adds a mapping. BPF programs report mappings in ascending order.
     pub(super) fn add(&mut self, mapping: Mapping) {
         self.mappings.push(Rc::new(mapping));
     }
 
-    /// The mapping that contains an address.
+    /// Returns the mapping that contains an address.
     pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
         let end = self.mappings.partition_point(|mapping| mapping.start <= address);
         let mapping = self.mappings.get(end.checked_sub(1)?)?;
         (address < mapping.end).then_some(mapping)
     }
 
-    /// An image of the mappings that `read` found.
+    /// Returns an image of mappings in ascending order, as `read` returns them.
     pub(super) fn of_all(mappings: Vec<Mapping>) -> Image {
         Image {
             mappings: mappings.into_iter().map(Rc::new).collect(),
@@ -79,17 +79,17 @@ impl Image {
     }
 }
 
-/// The executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. Never empty.
+/// Reads the executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. The result is never empty.
 pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
     let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
     mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
-    // Read last, so that an exec in between is noticed.
+    // Check this last, so that an exec in the meantime is noticed.
     let is_same_program = stack_of_program(pid)? == start_stack;
     (is_same_program && !mappings.is_empty()).then_some(mappings)
 }
 
-/// `startstack` of /proc/PID/stat: field 28, counted from 1. The name before it may contain any character.
+/// Returns `startstack` of /proc/PID/stat, which is field 28, counted from 1. The process name, an earlier field, may contain any character.
 pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
@@ -97,7 +97,8 @@ pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     fields.split_ascii_whitespace().nth(25)?.parse().ok()
 }
 
-/// `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`; `None` if it is not executable.
+/// Parses a line such as `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`. Returns `None` if the mapping is not
+/// executable.
 fn mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_maps_is_a_mapping_when_it_is_executable() {
+    fn only_executable_mappings_are_read_from_maps() {
         let line = b"7f00a000-7f00c000 r-xp 00001000 fe:01 1234                       /opt/a b (deleted)";
         let read = mapping(line).unwrap();
         assert_eq!((read.start, read.end, read.offset), (0x7f00_a000, 0x7f00_c000, 0x1000));
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_lies_in_the_mapping_that_holds_it() {
+    fn the_mapping_of_an_address_is_found() {
         let at = |start| Mapping {
             start,
             end: start + 0x1000,

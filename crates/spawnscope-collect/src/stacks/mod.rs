@@ -1,8 +1,8 @@
-//! Turns the stacks that a collector copies into native call chains. `mappings` knows which file's code is where. `files` opens
-//! those files as the process sees them, and `opener` does so without delay. `bounded` limits how much of them is read, and
-//! `modules` keeps them. `tables` holds their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of the
-//! frames, `perf_map` those of code without a file, and `kernel` those of kernel code. This file owns the threads for all that, so
-//! that the reading of events is not delayed.
+//! Turns the stacks that a collector copies into native call chains. `mappings` says which file's code is mapped where. `files` opens the
+//! files as the process sees them, and `opener` does so without delay. `bounded` limits how much of a file is read, and `modules` caches the
+//! open files. `tables` reads their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of functions in files,
+//! `perf_map` those of generated code, and `kernel` those of kernel code. This file owns the threads that do all this, so that the reading of
+//! events is not delayed.
 
 mod bounded;
 mod files;
@@ -36,27 +36,27 @@ pub(super) use self::unwind::Registers;
 use self::worker::Worker;
 use spawnscope_data::event::{Event, LaunchId, Nanos, Pid, TaskId};
 
-/// The input of these threads.
+/// The input of the threads that open files and unwind stacks.
 #[derive(Debug)]
 pub(super) enum StackInput {
-    /// One executable mapping of an image. All of them come before the launch stacks that need them, or before `Image`.
+    /// One executable mapping of an image. All mappings of an image precede the launch stacks that need them, or precede `Image`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
-    /// A stack. That of a sample may come before its image.
+    /// A stack. The stack of a sample may precede its image.
     Stack(Box<CopiedStack>),
-    /// All mappings of an image that earlier samples named have been reported, or some could not be.
+    /// The end of the mappings of an image that earlier samples refer to. `is_whole`: all mappings could be reported.
     Image { image: ImageId, is_whole: bool },
-    /// The mappings of an image must be read now: the process is about to wait, and may end after that.
+    /// The mappings of an image must be read now, because the process is about to wait, and may end after the wait.
     Unread { image: ImageId, pid: Pid, start_stack: u64 },
-    /// Not from the collector: the file of a mapping that follows.
+    /// The file of a mapping that follows. It is added by `opener`.
     File { id: FileId, file: File },
-    /// Not from the collector: the names of the code that a process generated.
+    /// The file with the names of the code that a process generated. It is added by `opener`.
     PerfMap { image: ImageId, file: File },
 }
 
 /// The stack of a thread that requested a launch or was sampled.
 #[derive(Clone, Debug)]
 pub(super) struct CopiedStack {
-    /// When it was copied.
+    /// When the stack was copied.
     pub(super) at: Nanos,
     /// The requested launch; for a sample, the thread's own process.
     pub(super) launch: LaunchId,
@@ -64,7 +64,7 @@ pub(super) struct CopiedStack {
     pub(super) task: TaskId,
     /// The mappings at that time, if they were reported.
     pub(super) image: Option<ImageId>,
-    /// Where exec put the stack of the process's first thread.
+    /// The address where exec put the stack of the process's first thread.
     pub(super) start_stack: u64,
     /// The process that requested the launch, or was sampled.
     pub(super) pid: Pid,
@@ -85,16 +85,17 @@ pub(super) struct Sample {
     pub(super) is_waiting: bool,
     /// The kernel part of the stack: addresses, innermost first.
     pub(super) kernel: Vec<u64>,
-    /// Whether further kernel frames follow.
+    /// Whether the kernel part is truncated.
     pub(super) is_kernel_cut: bool,
     /// Whether the registers are known.
     pub(super) has_user_part: bool,
 }
 
-/// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
+/// Maximum number of copied bytes that wait to be unwound: enough for a few seconds of very many launches, while large debug information is
+/// read.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
-/// Files that may be open before the worker has taken them.
+/// Maximum number of open files that the worker has not taken yet.
 const MAX_WAITING_FILES: usize = 200;
 
 /// Who reads the mappings of processes.
@@ -102,16 +103,18 @@ const MAX_WAITING_FILES: usize = 200;
 pub(super) enum MappingSource {
     /// The BPF programs, when a stack is copied.
     Kernel,
-    /// The recorder, from /proc, soon afterwards. The process may have ended by then.
+    /// The recorder, from /proc, soon after a stack is copied. The process may have ended before that.
     Recorder,
 }
 
 /// Work that has not been done yet.
 #[derive(Default)]
 struct Waiting {
+    /// Copied bytes of stacks.
     bytes: AtomicUsize,
+    /// Open files.
     files: AtomicUsize,
-    /// No longer waiting: stacks of launches whose process had ended before its mappings were read.
+    /// Number of stacks of launches that were dropped because the process had ended before its mappings were read.
     unreadable: AtomicU64,
 }
 
@@ -122,7 +125,9 @@ pub(super) struct Unwinder {
     events: Receiver<Event>,
     threads: Vec<JoinHandle<()>>,
     waiting: Arc<Waiting>,
+    /// Number of stacks that were passed to the threads or lost.
     stacks: u64,
+    /// Number of chains that the threads have returned.
     chains: u64,
 }
 
@@ -137,10 +142,10 @@ impl Unwinder {
         let (events_sender, events) = mpsc::channel();
         let waiting = Arc::new(Waiting::default());
         let named = |name: &str| thread::Builder::new().name(name.into());
-        let (of_opener, of_worker) = (Arc::clone(&waiting), Arc::clone(&waiting));
+        let (opener_waiting, worker_waiting) = (Arc::clone(&waiting), Arc::clone(&waiting));
         let opener =
-            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &of_opener))?;
-        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &of_worker))?;
+            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_waiting))?;
+        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &worker_waiting))?;
         Ok(Unwinder {
             sender: Some(sender),
             events,
@@ -151,7 +156,7 @@ impl Unwinder {
         })
     }
 
-    /// Passes input to the threads; never waits. If too much is waiting already, the stack is lost.
+    /// Passes input to the threads, without blocking. A stack is lost if too many bytes are waiting already.
     pub(super) fn take(&mut self, input: StackInput) {
         let bytes = input.bytes();
         self.stacks += u64::from(matches!(input, StackInput::Stack(_)));
@@ -160,7 +165,7 @@ impl Unwinder {
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
-            // If the thread has ended, there is no chain, which counts as lost.
+            // If the thread has ended, there will be no chain, so the stack counts as lost.
             let _ = sender.send(input);
         }
     }
@@ -176,23 +181,23 @@ impl Unwinder {
     pub(super) fn finish(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
-            // A thread can only fail by a panic. Its chains are then missing, which counts as lost.
+            // A thread can fail only by a panic. Its chains are then missing, so their stacks count as lost.
             let _ = thread.join();
         }
     }
 
-    /// Stacks without a chain, not even a truncated one, although their mappings were known. Correct only after `finish` and
-    /// `drain`.
+    /// Returns the number of stacks that have no chain, not even a truncated one, although their mappings were known. The number is correct
+    /// only after `finish` and `drain`.
     pub(super) fn lost(&self) -> u64 {
         self.stacks - self.chains - self.waiting.unreadable.load(Ordering::Relaxed)
     }
 }
 
 fn open(input: Receiver<StackInput>, opened: &Sender<StackInput>, mut opener: Opener, waiting: &Waiting) {
-    // The receiver is gone if the recording was abandoned.
-    let hand_on = |input| drop(opened.send(input));
+    // Sending fails only if the recording was abandoned and the receiver dropped.
+    let pass_on = |input| drop(opened.send(input));
     for input in input {
-        opener.take(input, waiting, &hand_on);
+        opener.take(input, waiting, &pass_on);
     }
 }
 
@@ -200,7 +205,7 @@ fn unwind(input: Receiver<StackInput>, events: &Sender<Event>, waiting: &Waiting
     let mut worker = Worker::default();
     for input in input {
         let (bytes, files) = (input.bytes(), input.files());
-        // The receiver may be gone, as above.
+        // Sending may fail, as above.
         worker
             .take(input)
             .into_iter()

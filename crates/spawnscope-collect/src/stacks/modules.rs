@@ -1,4 +1,4 @@
-//! The ELF files in use, with the parts of them that a stack walk needs.
+//! Caches the ELF files in use, with the parts of them that a stack walk needs.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -20,26 +20,26 @@ use super::symbols::Names;
 use super::tables::Tables;
 use spawnscope_data::event::Pid;
 
-/// Files kept open: well below the usual limit of 1024 descriptors.
+/// Maximum number of files that are kept open: well below the usual limit of 1024 descriptors.
 const MAX_OPEN: usize = 200;
 
-/// The number of an opened file.
+/// Identifies an open ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ModuleId(u32);
 
 /// An open ELF file.
 pub(super) struct Module {
     pub(super) id: ModuleId,
-    /// The path as seen by the process that used it first.
+    /// The path as seen by the first process that used the file.
     pub(super) path: Arc<[u8]>,
     pub(super) tables: Tables,
     pub(super) names: Names,
     segments: Vec<Segment>,
-    /// `names` opens it, too, through /proc/self/fd.
+    /// The file, which `names` also opens through /proc/self/fd.
     file: File,
 }
 
-/// A loaded part of the file.
+/// A part of the file that is loaded: its file offset, its size, and its virtual address.
 struct Segment {
     offset: u64,
     bytes: u64,
@@ -47,7 +47,7 @@ struct Segment {
 }
 
 impl Module {
-    /// The virtual address of a file offset.
+    /// Returns the virtual address of a file offset.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let within = |segment: &Segment| {
             offset
@@ -62,7 +62,7 @@ impl Module {
     }
 
     /// Whether a call instruction ends at this file offset.
-    pub(super) fn is_behind_call(&self, offset: u64) -> bool {
+    pub(super) fn follows_call(&self, offset: u64) -> bool {
         let mut before = [0; CALL_BYTES];
         let read = offset
             .checked_sub(CALL_BYTES as u64)
@@ -82,7 +82,7 @@ impl Module {
         let page = rustix::param::page_size() as u64;
         let segments = loaded.map(|header| Segment {
             offset: header.p_offset(endian),
-            // Up to the end of its last page, which is mapped too.
+            // The segment is mapped up to the end of its last page.
             bytes: header.p_filesz(endian).checked_next_multiple_of(page).unwrap_or(0),
             address: header.p_vaddr(endian),
         });
@@ -100,12 +100,12 @@ impl Module {
     }
 }
 
-/// The state of a file.
+/// What is known about a file.
 enum Known {
-    /// It is open, but has not been examined.
+    /// The file is open, but has not been examined.
     Opened(File),
     Used(Rc<Module>),
-    /// It could not be opened at the last attempt, or is not an ELF file.
+    /// The file could not be opened at the last attempt, or is not an ELF file.
     Unusable,
 }
 
@@ -134,9 +134,9 @@ impl Modules {
         }
     }
 
-    /// The file of a mapping. Opens it if necessary.
-    pub(super) fn of(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
-        // With the inode alone, the known file may be an earlier one with the same inode.
+    /// Returns the file of a mapping. Opens it if necessary.
+    pub(super) fn get_or_open(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
+        // Without the modification time, the known file may be an earlier one with the same inode number.
         let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
         let file = match self.known.get(&mapped.id) {
             Some(Known::Used(module)) => return Some(Rc::clone(module)),
@@ -157,7 +157,7 @@ impl Modules {
         Some(module)
     }
 
-    /// A module that `of` returned recently.
+    /// Returns a module that `get_or_open` returned recently.
     pub(super) fn numbered(&self, id: ModuleId) -> Option<Rc<Module>> {
         self.numbered.get(&id)?.upgrade()
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::super::mappings::{self, Image, stack_of_program};
     use super::*;
 
-    /// An ELF file with one section of `bytes` bytes that begins with `data`, followed by a hole.
+    /// Creates an ELF file with one section of `bytes` bytes, which begins with `data` and continues with a hole.
     fn elf_file(name: &str, flags: u64, bytes: u64, data: &[u8]) -> File {
         const HEADER: u64 = 64;
         let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_only_its_number_names_may_be_another_one() {
+    fn a_file_without_a_modification_time_is_not_used() {
         let own = Pid(std::process::id().cast_signed());
         let image = Image::of_all(mappings::read(own, stack_of_program(own).unwrap()).unwrap());
         let mut mapping = Mapping::clone(image.find(stack_of_program as *const () as u64).unwrap());
         let mut modules = Modules::default();
-        assert!(modules.of(own, &mapping).is_some());
+        assert!(modules.get_or_open(own, &mapping).is_some());
         mapping.file.as_mut().unwrap().id.modified = None;
-        assert!(modules.of(own, &mapping).is_none());
+        assert!(modules.get_or_open(own, &mapping).is_none());
     }
 
     fn has_debug_frame(file: File) -> bool {
@@ -212,13 +212,13 @@ mod tests {
 
     #[test]
     fn a_section_is_read_unless_it_claims_to_be_huge() {
-        let of_bytes = |bytes| has_debug_frame(elf_file(".debug_frame", 0, bytes, b""));
-        assert!(of_bytes(1 << 20));
-        assert!(!of_bytes(MAX_BYTES + 1));
+        let is_read = |bytes| has_debug_frame(elf_file(".debug_frame", 0, bytes, b""));
+        assert!(is_read(1 << 20));
+        assert!(!is_read(MAX_BYTES + 1));
     }
 
-    /// A zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
-    fn unpacks_to(blocks: u32) -> Vec<u8> {
+    /// Returns a compressed section: a zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
+    fn compressed(blocks: u32) -> Vec<u8> {
         const BLOCK: u32 = 128 << 10;
         let block = |number: u32| {
             let is_last = u32::from(number + 1 == blocks);
@@ -234,9 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_unpacked_unless_it_would_become_huge() {
-        let of_blocks = |blocks| {
-            let data = unpacks_to(blocks);
+    fn a_section_is_decompressed_unless_it_would_become_huge() {
+        let is_read = |blocks| {
+            let data = compressed(blocks);
             has_debug_frame(elf_file(
                 ".debug_frame",
                 elf::SHF_COMPRESSED.0,
@@ -244,7 +244,7 @@ mod tests {
                 &data,
             ))
         };
-        assert!(of_blocks(8));
-        assert!(!of_blocks((MAX_BYTES >> 17) as u32 + 1));
+        assert!(is_read(8));
+        assert!(!is_read((MAX_BYTES >> 17) as u32 + 1));
     }
 }

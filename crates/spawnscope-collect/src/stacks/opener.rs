@@ -1,5 +1,5 @@
-//! Reads what is lost when the process ends: its mappings, if the BPF programs cannot report them, and their files. It does nothing
-//! else, so it lags by one process at most.
+//! Reads what is lost when a process ends: its mappings, if the BPF programs cannot report them, and the mapped files. The thread does
+//! nothing else, so it lags by one process at most.
 
 use std::sync::atomic::Ordering;
 
@@ -8,10 +8,10 @@ use super::recent::Recent;
 use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, StackInput, Waiting, files, perf_map};
 use spawnscope_data::event::Pid;
 
-/// The number of images remembered. A process has a new one each time it maps code.
+/// Number of images that are remembered. A process has a new image each time it maps code.
 const IMAGES: usize = 4096;
 
-/// Keeps track of what it has opened and read.
+/// Remembers what was opened and read recently.
 pub(super) struct Opener {
     mapping_source: MappingSource,
     files: Recent<FileId, ()>,
@@ -29,40 +29,41 @@ impl Opener {
         }
     }
 
-    /// Passes on the input, preceded by what it needs.
-    pub(super) fn take(&mut self, input: StackInput, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
+    /// Passes the input on, preceded by the mappings and files that it needs.
+    pub(super) fn take(&mut self, input: StackInput, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
         match input {
             StackInput::Unread {
                 image,
                 pid,
                 start_stack,
             } => {
-                self.ensure_image(image, pid, start_stack, waiting, hand_on);
+                self.ensure_image(image, pid, start_stack, waiting, pass_on);
             }
-            StackInput::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, hand_on),
+            StackInput::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, pass_on),
             input => {
                 if let StackInput::Mapping { image, .. } = &input {
                     self.images.insert(*image, ());
                 }
-                self.open(&input, waiting, hand_on);
-                hand_on(input);
+                self.open(&input, waiting, pass_on);
+                pass_on(input);
             }
         }
     }
 
-    /// Whether the mappings must be available before the stack: they were reported, or must be read now. Those of a sample may
-    /// follow it.
+    /// Whether the stack's mappings must precede the stack, so that they must be read now if they were not reported. If the kernel reports
+    /// mappings, those of a sample may follow it.
     fn needs_image_now(&self, stack: &CopiedStack) -> bool {
         stack.sample.is_none() || self.mapping_source == MappingSource::Recorder
     }
 
-    /// A launch's stack is useless without mappings; a sample still has its kernel part.
-    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
+    /// Passes a stack on after its mappings. Drops the stack of a launch if its mappings cannot be read. A sample is passed on, because it
+    /// still has its kernel part.
+    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
         if let Some(image) = stack.image
-            && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, hand_on)
+            && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, pass_on)
         {
             if stack.sample.is_none() {
-                // If the kernel can report mappings and did not, the stack counts as lost.
+                // If the kernel can report mappings and did not do so, the stack counts as lost.
                 let is_expected = self.mapping_source == MappingSource::Recorder;
                 waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
                 waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
@@ -70,17 +71,17 @@ impl Opener {
             }
             stack.image = None;
         }
-        hand_on(StackInput::Stack(stack));
+        pass_on(StackInput::Stack(stack));
     }
 
-    /// Reads the mappings of an image unless they are known. False if the process has ended, or runs another program.
+    /// Reads the mappings of an image unless they are known. Returns `false` if the process has ended, or runs another program.
     fn ensure_image(
         &mut self,
         image: ImageId,
         pid: Pid,
         start_stack: u64,
         waiting: &Waiting,
-        hand_on: &impl Fn(StackInput),
+        pass_on: &impl Fn(StackInput),
     ) -> bool {
         if self.images.get(&image).is_some() {
             return true;
@@ -90,23 +91,23 @@ impl Opener {
         };
         for mapping in mappings {
             let input = StackInput::Mapping { image, pid, mapping };
-            self.open(&input, waiting, hand_on);
-            hand_on(input);
+            self.open(&input, waiting, pass_on);
+            pass_on(input);
         }
         self.images.insert(image, ());
         true
     }
 
-    fn open(&mut self, input: &StackInput, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
+    fn open(&mut self, input: &StackInput, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
         if waiting.files.load(Ordering::Relaxed) < MAX_WAITING_FILES
             && let Some(file) = self.file_of(input)
         {
             waiting.files.fetch_add(1, Ordering::Relaxed);
-            hand_on(file);
+            pass_on(file);
         }
     }
 
-    /// The file of a mapping or, for code without a file, the file with the names of such code. `None` if it was opened before.
+    /// Opens the file of a mapping or, for generated code, the file with the names of such code. Returns `None` if it was opened before.
     fn file_of(&mut self, input: &StackInput) -> Option<StackInput> {
         let StackInput::Mapping { image, pid, mapping } = input else {
             return None;

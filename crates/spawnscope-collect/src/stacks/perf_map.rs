@@ -1,4 +1,4 @@
-//! Names of code that a process generates at run time, from the file it writes for profilers: /tmp/perf-PID.map.
+//! Finds the names of code that a process generates at run time, in the file that it writes for profilers: /tmp/perf-PID.map.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,8 +13,9 @@ use super::recent::Recent;
 use spawnscope_data::event::Pid;
 use spawnscope_system::files::{Links, open_regular};
 
+/// Number of processes whose files are remembered.
 const PROCESSES: usize = 16;
-/// A longer text is not a line.
+/// Maximum length of a line. A longer text without a newline is not a line being written.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// A named piece of code.
@@ -29,21 +30,21 @@ type Symbols = BTreeMap<u64, Symbol>;
 /// The file of one process, with its content when it was last read.
 struct PerfMap {
     file: File,
-    /// Its size at that time. A file larger than `MAX_BYTES` is not read.
+    /// The file's size when it was last read. A file larger than `MAX_BYTES` is not read.
     bytes: u64,
-    /// The end of the lines that have been read.
+    /// The offset of the end of the lines that have been read.
     known: u64,
     symbols: Symbols,
 }
 
-/// The state of a process's file.
+/// What is known about a process's file.
 enum Known {
     Found(PerfMap),
-    /// It could not be opened; the number of lookups so far.
+    /// The file could not be opened. The number is that of the lookups so far.
     Missing(u64),
 }
 
-/// The owner: a reported image, or otherwise a process.
+/// Whose file it is: that of a reported image, or otherwise that of a process (its pid and `start_stack`).
 type Owner = Result<ImageId, (Pid, u64)>;
 
 /// The files of the processes that were looked up recently.
@@ -59,11 +60,11 @@ impl Default for PerfMaps {
     }
 }
 
-/// Opens the file of a process that still exists, through its own view of /tmp.
+/// Opens the file of a process that still exists, in the /tmp that the process sees.
 pub(super) fn open(pid: Pid) -> Option<File> {
     let root = PathBuf::from(format!("/proc/{}/root", pid.0));
     let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
-    // Any user can predict its name: a link must not lead elsewhere.
+    // Any user can predict the file's name, so do not follow a link, which may lead to another file.
     open_regular(&path, Links::Refused).ok()
 }
 
@@ -73,28 +74,29 @@ impl PerfMaps {
         self.known.insert(Ok(image), Known::Found(PerfMap::new(file)));
     }
 
-    /// The name of the code at an address in the process of a stack.
+    /// Returns the name of the code at an address in the process of a stack.
     pub(super) fn name(&mut self, stack: &CopiedStack, address: u64) -> Option<Vec<u8>> {
         let owner = stack.image.ok_or((stack.pid, stack.start_stack));
         self.name_of(owner, address, || open(stack.pid))
     }
 
-    /// A missing file is looked up with decreasing frequency: a process may create it late, and most never do.
+    /// Returns the name of the code at an address. A missing file is looked up with decreasing frequency: a process may create it late, and
+    /// most never do.
     fn name_of(&mut self, owner: Owner, address: u64, open: impl FnOnce() -> Option<File>) -> Option<Vec<u8>> {
-        let asked = match self.known.get(&owner) {
+        let lookups = match self.known.get(&owner) {
             Some(Known::Found(map)) => return map.name(address),
-            Some(Known::Missing(asked)) => {
-                *asked += 1;
-                *asked
+            Some(Known::Missing(lookups)) => {
+                *lookups += 1;
+                *lookups
             }
             None => 1,
         };
-        if !asked.is_power_of_two() {
+        if !lookups.is_power_of_two() {
             return None;
         }
         let found = open().map(PerfMap::new);
         self.known
-            .insert(owner, found.map_or(Known::Missing(asked), Known::Found));
+            .insert(owner, found.map_or(Known::Missing(lookups), Known::Found));
         match self.known.get(&owner)? {
             Known::Found(map) => map.name(address),
             Known::Missing(_) => None,
@@ -112,7 +114,7 @@ impl PerfMap {
         }
     }
 
-    /// Reads further if the file has grown and the name is not known yet.
+    /// Returns the name of the code at an address. If it is unknown and the file has grown, reads the rest of the file.
     fn name(&mut self, address: u64) -> Option<Vec<u8>> {
         if let Some(name) = find(&self.symbols, address) {
             return Some(name);
@@ -122,21 +124,21 @@ impl PerfMap {
             return None;
         }
         if bytes < self.bytes {
-            // The file was started anew.
+            // The process has begun the file again.
             (self.known, self.symbols) = (0, Symbols::new());
         }
         self.bytes = bytes;
         let mut text = vec![0; usize::try_from(bytes.checked_sub(self.known)?).ok()?];
         self.file.read_exact_at(&mut text, self.known).ok()?;
-        let whole = whole_lines(&text);
-        self.known += whole.len() as u64;
-        add(&mut self.symbols, whole);
+        let complete = complete_lines(&text);
+        self.known += complete.len() as u64;
+        add(&mut self.symbols, complete);
         find(&self.symbols, address)
     }
 }
 
-/// The text without its last line if that is still being written.
-fn whole_lines(text: &[u8]) -> &[u8] {
+/// Returns the text without its last line, if that line is still being written.
+fn complete_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     if text.len() - end > MAX_LINE_BYTES {
         return text;
@@ -144,7 +146,7 @@ fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// If two pieces have the same address, the later one is valid.
+/// Adds the lines of a text. If two pieces of code have the same address, the later one replaces the earlier one.
 fn add(symbols: &mut Symbols, text: &[u8]) {
     symbols.extend(text.split(|&byte| byte == b'\n').filter_map(symbol));
 }
@@ -154,7 +156,7 @@ fn find(symbols: &Symbols, address: u64) -> Option<Vec<u8>> {
     (address - start < symbol.bytes).then(|| symbol.name.clone())
 }
 
-/// `START SIZE NAME`, both in hexadecimal.
+/// Parses a line: `START SIZE NAME`, with the numbers in hexadecimal.
 fn symbol(line: &[u8]) -> Option<(u64, Symbol)> {
     let mut fields = line.splitn(3, |&byte| byte == b' ');
     let mut number = || {
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_the_name_of_the_piece_that_holds_it() {
+    fn an_address_has_the_name_of_the_piece_of_code_that_contains_it() {
         let mut symbols = Symbols::new();
         add(
             &mut symbols,
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grows_is_read_on_from_where_it_ended() {
+    fn only_the_new_lines_of_a_growing_file_are_read() {
         let mut file = tempfile::tempfile().unwrap();
         let mut maps = maps_of(&file);
         file.write_all(b"1000 20 first\n2000 20 sec").unwrap();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_begun_anew_is_read_anew() {
+    fn a_file_that_is_begun_again_is_read_from_its_start() {
         let file = tempfile::tempfile().unwrap();
         let mut maps = maps_of(&file);
         file.write_all_at(b"1000 20 first\n", 0).unwrap();
@@ -228,17 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_looked_for_ever_more_seldom() {
+    fn a_missing_file_is_looked_up_with_decreasing_frequency() {
         let mut maps = PerfMaps::default();
-        let mut looks = 0;
+        let mut lookups = 0;
         for _ in 0..1000 {
             let open = || {
-                looks += 1;
+                lookups += 1;
                 None
             };
             assert_eq!(maps.name_of(Ok(IMAGE), 0x1000, open), None);
         }
-        assert_eq!(looks, 10);
+        assert_eq!(lookups, 10);
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(b"1000 20 late\n", 0).unwrap();
         let found = (0..1000).find_map(|_| maps.name_of(Ok(IMAGE), 0x1000, || file.try_clone().ok()));

@@ -1,4 +1,4 @@
-//! A map of bounded size that forgets entries that were not used recently.
+//! A map of bounded size, which drops entries that were not used recently.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::hash::Hash;
 pub(super) struct Recent<K, V> {
     capacity: usize,
     used: HashMap<K, V>,
-    /// Entries not used since `used` last began to fill.
+    /// Entries that have not been used since `used` was last emptied.
     older: HashMap<K, V>,
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recently_used_entries_stay_and_others_are_dropped() {
+    fn recently_used_entries_are_kept_and_all_others_dropped() {
         let mut recent = Recent::new(2);
         recent.insert(0, "kept");
         for other in 1..100 {

@@ -1,5 +1,5 @@
-//! Names of code addresses in files: function, source file and line, and the functions inlined there. They come from the file itself, or
-//! from separate debug information with the same build id.
+//! Finds the names of code addresses in files: function, source file and line, and the functions inlined there. They come from the file
+//! itself, or from separate debug information with the same build id.
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
@@ -12,20 +12,20 @@ use blazesym::symbolize::{CodeInfo, Input, Symbolizer};
 
 use spawnscope_data::event::{Frame, Language};
 
-/// Functions in assembly language may have symbols without a size, but they are short. Anything further from such a symbol is a function
-/// whose own symbol was stripped.
+/// Maximum distance, in bytes, from a symbol without a size. Functions in assembly language may have such symbols, but they are short. An
+/// address further away is in a function whose own symbol was stripped.
 const MAX_UNSIZED: usize = 4096;
 
 /// Finds the names in one file.
 pub(super) struct Names {
     /// The separate debug file, if there is one, and the file itself.
     paths: Vec<PathBuf>,
-    /// Created for the first name: few of the mapped files launch anything.
+    /// Created when the first name is needed, because few of the mapped files launch anything.
     symbolizer: OnceCell<Symbolizer>,
 }
 
 impl Names {
-    /// The names in the file at `path`, which must remain there.
+    /// Prepares to find names in the file at `path`, which must remain accessible there.
     pub(super) fn of(path: PathBuf, build_id: Option<&[u8]>) -> Names {
         Names {
             paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
@@ -33,8 +33,8 @@ impl Names {
         }
     }
 
-    /// The frames at a place, from the innermost outwards: inlined functions first. `address` is in the file's numbering; it is a
-    /// return address if `is_return`. `module` is the process's path of the file.
+    /// Returns the frames at an address, from the innermost outwards, so that inlined functions come first. `address` is one in the ELF file;
+    /// it is a return address if `is_return`. `module` is the path of the file as the process sees it.
     pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
         let plain = Frame {
             module: Some(module.to_vec()),
@@ -53,7 +53,7 @@ impl Names {
             let is_within = symbol.code_info.is_some() || symbol.size.is_some_and(|size| size > 0);
             (is_within || symbol.offset < MAX_UNSIZED).then_some(symbol)
         };
-        // If the debug information cannot be understood, the file's own symbols are used.
+        // If the debug information cannot be parsed, use the file's symbol table.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);
         let Some(symbol) = sources.find_map(|(path, debug_syms)| look_up(path, debug_syms)) else {
             return vec![plain];
@@ -74,7 +74,8 @@ impl Names {
     }
 }
 
-/// Where distributions install separate debug files, by build id, without a reference in the file itself.
+/// Returns the path where distributions install the separate debug file for a build id, if the file exists. The ELF file itself contains no
+/// reference to it.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (first, rest) = build_id.split_at_checked(1)?;

@@ -1,4 +1,4 @@
-//! The unwind tables of an ELF file (.eh_frame, .debug_frame): how to get from an address in its code to the caller.
+//! Reads the unwind tables of an ELF file (.eh_frame, .debug_frame), which say how to find the caller of a frame from an address in its code.
 
 use std::cell::OnceCell;
 
@@ -14,21 +14,21 @@ use super::processor::{RETURN_ADDRESS, VENDOR};
 
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 
-/// How to find the caller at one address.
+/// How to find the caller of a frame at one address.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
-    /// Where the frame begins: the stack pointer before the call.
+    /// How to compute the start of the frame (CFA), which is the stack pointer before the call.
     pub(super) frame: CfaRule<usize>,
     /// Where the caller's registers are. Registers without a rule are unchanged.
     pub(super) registers: Vec<(Register, RegisterRule<usize>)>,
     /// How expressions in the rules are encoded.
     pub(super) encoding: Encoding,
-    /// Whether this is a signal frame, built by the kernel: the caller was interrupted, and did not call.
+    /// Whether this is a signal frame, which the kernel has built: the caller was interrupted, and did not call.
     pub(super) is_signal: bool,
     in_debug_frame: bool,
 }
 
-/// A section and its address.
+/// The content of a section and its address.
 struct Data {
     address: u64,
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Tables {
     eh_frame: Option<Data>,
     eh_frame_header: Option<Data>,
     debug_frame: Option<Data>,
-    /// Offsets of the entries by start address. Built if there is no header.
+    /// Start addresses and offsets of the entries, by start address. Built if there is no header, or the header has no entry.
     eh_frame_index: OnceCell<Vec<(u64, usize)>>,
     debug_frame_index: OnceCell<Vec<(u64, usize)>>,
 }
@@ -83,20 +83,21 @@ impl Tables {
         self.debug_frame.is_some()
     }
 
-    /// The rule for an address. `None` if the tables have none, or none that can be understood.
+    /// Returns the rule for an address; `None` if the tables have no rule, or none that can be parsed.
     pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         self.rule_of_eh_frame(address, context)
             .or_else(|| self.rule_of_debug_frame(address, context))
     }
 
-    /// Calls `look` with the section that contains the expressions of a rule.
-    pub(super) fn with_expressions_of<T>(&self, rule: &Rule, look: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
+    /// Calls `evaluate` with the section that contains the expressions of a rule.
+    pub(super) fn with_expressions_of<T>(&self, rule: &Rule, evaluate: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
         let data = if rule.in_debug_frame {
             &self.debug_frame
         } else {
             &self.eh_frame
         };
-        data.as_ref().map(|data| look(Slice::new(&data.bytes, LittleEndian)))
+        data.as_ref()
+            .map(|data| evaluate(Slice::new(&data.bytes, LittleEndian)))
     }
 
     fn rule_of_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
@@ -122,8 +123,9 @@ impl Tables {
         })
     }
 
-    /// The offset of an entry, from the table sorted by the linker: after a header, pairs of 32-bit addresses of code and of its
-    /// entry, relative to the table's own address. No linker uses another encoding, and gimli's lookup trusts the number of pairs.
+    /// Returns the offset of an entry, from the sorted table that the linker makes: after a header, it has pairs of 32-bit addresses of code
+    /// and of its entry, relative to the table's own address. No linker uses another encoding. gimli's lookup is not used, because it trusts
+    /// the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let header = self.eh_frame_header.as_ref()?;
@@ -149,7 +151,7 @@ fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
     index.get(end.checked_sub(1)?).map(|&(_, offset)| offset)
 }
 
-/// All entries up to the first one that cannot be understood.
+/// Returns all entries up to the first one that cannot be parsed.
 fn index<'data, S: UnwindSection<Slice<'data>>>(section: &S, bases: &BaseAddresses) -> Vec<(u64, usize)> {
     let mut found = Vec::new();
     let mut entries = section.entries(bases);
@@ -199,31 +201,31 @@ mod tests {
         Tables::read(&ElfFile64::parse(&cache).unwrap())
     }
 
-    /// The start of one of its functions.
+    /// Returns the start of one of the functions.
     fn some_address(tables: &Tables) -> u64 {
         let index = index(&eh_frame(tables.eh_frame.as_ref().unwrap()), &tables.bases);
         index[index.len() / 2].0
     }
 
     #[test]
-    fn with_and_without_the_sorted_table_the_rule_is_the_same() {
+    fn the_rule_is_the_same_with_and_without_the_sorted_table() {
         let mut tables = own_tables();
         let (address, mut context) = (some_address(&tables), UnwindContext::new());
         let rule = tables.rule(address, &mut context).unwrap();
         tables.eh_frame_header = None;
         let again = tables.rule(address, &mut context).unwrap();
         assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
-        // Not 0: a linker leaves entries there for functions that it has discarded.
+        // Address 0 would not do: a linker leaves entries there for functions that it has discarded.
         assert!(tables.rule(u64::MAX / 2, &mut context).is_none());
     }
 
     #[test]
-    fn noise_in_the_tables_gives_no_rule_or_a_wrong_one_but_never_a_panic() {
+    fn damaged_tables_never_cause_a_panic() {
         let mut tables = own_tables();
         let (address, mut context) = (some_address(&tables), UnwindContext::new());
         let entry = tables.offset_by_header(address).unwrap();
         let mut state = 1u64;
-        let mut unlike = 0;
+        let mut differences = 0;
         let rule = |tables: &Tables, context: &mut _| tables.rule(address, context).map(|rule| rule.frame);
         let right = rule(&tables, &mut context);
         for _ in 0..20_000 {
@@ -236,7 +238,7 @@ mod tests {
             };
             let byte = &mut data.as_mut().unwrap().bytes[index];
             let before = std::mem::replace(byte, noise);
-            unlike += usize::from(rule(&tables, &mut context) != right);
+            differences += usize::from(rule(&tables, &mut context) != right);
             let data = if state >> 63 == 0 {
                 &mut tables.eh_frame
             } else {
@@ -244,7 +246,7 @@ mod tests {
             };
             data.as_mut().unwrap().bytes[index] = before;
         }
-        assert!(unlike > 1000, "only {unlike} changes had an effect");
+        assert!(differences > 1000, "only {differences} changes had an effect");
         assert_eq!(rule(&tables, &mut context), right);
     }
 }

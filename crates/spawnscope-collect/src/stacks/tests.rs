@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::{CopiedStack, ImageId, Sample, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, LaunchId, Nanos, Pid, TaskId};
 
-/// The stack and registers of the calling thread: preserved registers, stack pointer, and current address.
+/// Copies the stack of the calling thread, and the registers that calls preserve, the stack pointer and the current address.
 #[inline(never)]
 fn stack_of_this_thread() -> CopiedStack {
     let registers = registers_here();
@@ -72,15 +72,15 @@ fn the_own_stack_is_walked_to_the_start_of_the_thread() {
 }
 
 #[test]
-fn a_stack_that_was_copied_in_part_is_truncated() {
-    let whole = stack_of_this_thread();
+fn the_chain_of_an_incomplete_copy_is_truncated() {
+    let complete = stack_of_this_thread();
     let mut worker = Worker::default();
-    let frames = chain(&mut worker, whole.clone()).frames.len();
+    let frames = chain(&mut worker, complete.clone()).frames.len();
     let mut before = 0;
     for bytes in [0, 64, 512, 1024] {
         let part = CopiedStack {
-            bytes: whole.bytes[..bytes].to_vec(),
-            ..whole.clone()
+            bytes: complete.bytes[..bytes].to_vec(),
+            ..complete.clone()
         };
         let part = chain(&mut worker, part);
         assert!(part.is_truncated && part.frames.len() < frames && part.frames.len() >= before);
@@ -92,7 +92,7 @@ fn image() -> ImageId {
     ImageId(7)
 }
 
-/// A sample that arrives before its image, in an unknown kernel function.
+/// Returns a sample in an unknown kernel function, whose image has not been reported.
 fn early_sample(stack: CopiedStack) -> StackInput {
     let sample = Sample {
         span: Nanos(5),
@@ -159,18 +159,22 @@ fn a_sample_without_its_image_is_still_emitted() {
 }
 
 #[test]
-fn a_process_that_makes_no_system_call_is_not_waited_for_for_ever() {
+fn samples_do_not_wait_forever_for_a_process_that_makes_no_system_call() {
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
     let reported = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
     let events: Vec<Event> = (0..1100).flat_map(|_| reported(&mut worker)).collect();
     assert!(!events.is_empty());
-    assert!(!languages(&events[0]).1, "mappings were not read: {:#?}", events[0]);
+    assert!(
+        !languages(&events[0]).1,
+        "the mappings were not read from /proc: {:#?}",
+        events[0]
+    );
     assert_eq!(events.len() + worker.finish().len(), 1100);
 }
 
 #[test]
-fn a_stack_full_of_noise_ends_somewhere() {
+fn the_walk_of_a_damaged_stack_ends() {
     let mut worker = Worker::default();
     let mut state = 1u64;
     for _ in 0..200 {
@@ -184,14 +188,14 @@ fn a_stack_full_of_noise_ends_somewhere() {
     }
 }
 
-/// `cargo test --release -p spawnscope --lib -- --ignored --nocapture time_of_unwinding`
+/// Prints the time of unwinding: `cargo test --release -p spawnscope-collect --lib -- --ignored --nocapture time_of_unwinding`
 #[test]
 #[ignore = "a measurement"]
 fn time_of_unwinding() {
     const STACKS: u32 = 100_000;
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
-    // Mappings arrive as from the BPF programs: reading /proc for each stack is not to be measured.
+    // Report the mappings as the BPF programs do, so that reading /proc is not measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
         worker.take(StackInput::Mapping {
             image: super::ImageId(1),
@@ -213,5 +217,8 @@ fn time_of_unwinding() {
             .pop()
             .unwrap();
     }
-    println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
+    println!(
+        "{STACKS} further stacks: {:?} each, with {frames} frames",
+        start.elapsed() / STACKS
+    );
 }

@@ -1,5 +1,5 @@
-//! Walks up a copied stack, frame by frame, with the unwind tables of the files whose code is running. Stops where the tables have
-//! no rule: it never guesses.
+//! Walks up a copied stack, frame by frame, with the unwind tables of the files whose code is running. Stops at a frame for which the tables
+//! have no rule, rather than guess.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use spawnscope_data::event::Pid;
 pub(crate) struct Registers(pub(crate) [Option<u64>; REGISTERS]);
 
 impl Registers {
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub(super) fn stack_pointer(&self) -> u64 {
         self.get(STACK_POINTER).unwrap_or(0)
     }
 
-    /// The next instruction's address.
+    /// Returns the next instruction's address.
     pub(super) fn next_instruction(&self) -> Option<u64> {
         self.get(NEXT_INSTRUCTION)
     }
@@ -48,9 +48,9 @@ impl Registers {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeAddress {
     pub(super) code: Code,
-    /// An address in the file's numbering, a file offset, or a memory address, depending on `code`.
+    /// Depending on `code`, an address in the ELF file, a file offset, or a memory address.
     pub(super) address: u64,
-    /// Whether it is a return address. The call is then the instruction before.
+    /// Whether it is a return address. If so, the call is the preceding instruction.
     pub(super) is_return: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Code {
 pub(super) struct Walked {
     /// From the innermost outwards.
     pub(super) addresses: Vec<CodeAddress>,
-    /// Whether further frames follow outwards.
+    /// Whether there are further frames outwards that were not found.
     pub(super) is_truncated: bool,
 }
 
@@ -84,13 +84,13 @@ pub(super) struct Memory<'a> {
     pub(super) stack: &'a [u8],
     /// The stack pointer.
     pub(super) start: u64,
-    /// Where exec put the stack of the process's first thread.
+    /// The address where exec put the stack of the process's first thread.
     pub(super) start_stack: u64,
 }
 
 impl Memory<'_> {
-    /// Whether a frame here has no caller: a program's first instructions, which often have no tables, leave the stack where exec
-    /// put it, or align it.
+    /// Whether a frame with these registers has no caller. A program's first instructions, which often have no tables, leave the stack
+    /// pointer where exec has set it, or align it.
     fn is_outermost(&self, registers: &Registers) -> bool {
         let used = self.start_stack.checked_sub(registers.stack_pointer());
         used.is_some_and(|used| used < 16)
@@ -103,11 +103,11 @@ impl Memory<'_> {
     }
 }
 
-/// Rules that are kept: there are few functions that launch.
+/// Number of rules in the cache. Few functions launch, so this suffices.
 const RULES: usize = 16_384;
-/// More frames than the largest copied stack has words.
+/// Maximum number of frames: more than the largest copied stack has words.
 const MAX_FRAMES: usize = 4096;
-/// Limits the steps of one expression. Those of compilers and libc have fewer than ten.
+/// Maximum number of steps of one expression. The expressions of compilers and of libc have fewer than ten.
 const MAX_STEPS: u32 = 1000;
 
 /// Walks stacks.
@@ -127,17 +127,16 @@ impl Default for Walker {
 
 /// The result of one step.
 enum Step {
-    /// The registers are now the caller's. `was_calling`: it had called, and was not interrupted.
-    Caller {
-        was_calling: bool,
-    },
+    /// The registers are now those of the caller. `was_calling`: the caller had made a call, and was not interrupted by a signal.
+    Caller { was_calling: bool },
     /// There is no caller.
     Outermost,
+    /// The caller cannot be found.
     Unknown,
 }
 
 impl Walker {
-    /// The frames of a stack, starting at its registers. `modules` has the process's files.
+    /// Returns the frames of a stack, starting at its registers. `modules` contains the process's files.
     pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> Walked {
         let mut walked = Walked::default();
         let mut is_return = false;
@@ -151,12 +150,12 @@ impl Walker {
             let Some(mapping) = memory.image.find(address - u64::from(is_return && address > 0)) else {
                 break;
             };
-            let module = modules.of(memory.pid, mapping);
+            let module = modules.get_or_open(memory.pid, mapping);
             walked
                 .addresses
                 .push(locate(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
-                // A Go program that was stripped of its debug information has no tables, and keeps frame pointers.
+                // A Go program that was stripped of its debug information has no tables, but uses frame pointers.
                 (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
                 (Some(module), _) => self.step(&mut registers, memory, module, walked.addresses.last()),
                 (None, None) => step_by_frame_pointer(&mut registers, memory),
@@ -219,7 +218,8 @@ fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: b
     }
 }
 
-/// `has_called`: this frame has called the previous one, so its own return address is no longer in a register.
+/// Follows a rule from a frame to its caller. `has_called`: this frame has called the previous one, so its own return address is no longer
+/// in a register.
 fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memory, has_called: bool) -> Step {
     let return_rule = rule.registers.iter().find(|(register, _)| *register == RETURN_ADDRESS);
     let return_rule = match return_rule {
@@ -238,7 +238,7 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
     let Some(frame) = evaluator.frame() else {
         return Step::Unknown;
     };
-    // Each frame is above the one it called, unless a signal handler has a stack of its own. The copied bytes end there.
+    // A caller's frame is above this one, unless this is the frame of a signal handler with a separate stack. The other stack is not copied.
     if registers.get(STACK_POINTER).is_none_or(|stack| frame < stack) {
         return Step::Unknown;
     }
@@ -258,8 +258,8 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
     }
 }
 
-/// Code generated at run time has no tables, but keeps frame pointers for its debuggers. A frame pointer is trusted if it leads
-/// upwards to a return address in mapped code.
+/// Finds the caller by the frame pointer. Code generated at run time has no tables, but uses frame pointers, so that debuggers can unwind it.
+/// A frame pointer is trusted if it points upwards, and to a return address in mapped code.
 fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     let (Some(pointer), Some(stack)) = (registers.get(FRAME_POINTER), registers.get(STACK_POINTER)) else {
         return Step::Unknown;
@@ -280,16 +280,16 @@ fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     Step::Caller { was_calling: true }
 }
 
-/// glibc's `clone` ends its table entry before its system call, since the entry would be wrong in the child. Functions this small
-/// have nothing on the stack but their return address, which is trusted if a call precedes it.
+/// Finds the caller of a small function without a table entry. The entry of glibc's `clone` ends before its system call, since the entry would
+/// be wrong in the child. Such a function has nothing on the stack but its return address, which is trusted if a call precedes it.
 fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
-    let mut is_behind_call = |returns_to: u64| {
+    let mut follows_call = |returns_to: u64| {
         let mapping = memory.image.find(returns_to.checked_sub(1)?)?;
-        let module = modules.of(memory.pid, mapping)?;
-        Some(module.is_behind_call(returns_to - mapping.start + mapping.offset))
+        let module = modules.get_or_open(memory.pid, mapping)?;
+        Some(module.follows_call(returns_to - mapping.start + mapping.offset))
     };
     let mut candidates = bare_returns(registers, memory).into_iter().flatten();
-    let Some((returns_to, stack)) = candidates.find(|(address, _)| is_behind_call(*address) == Some(true)) else {
+    let Some((returns_to, stack)) = candidates.find(|(address, _)| follows_call(*address) == Some(true)) else {
         return Step::Unknown;
     };
     registers.set(STACK_POINTER, Some(stack));
@@ -352,7 +352,7 @@ impl Evaluator<'_> {
                     _ => return None,
                 };
             }
-            // The value left on the evaluation's stack, as a "location in memory".
+            // The result is the value left on the evaluation's stack, which gimli calls a location in memory.
             match evaluation.result().first()?.location {
                 gimli::Location::Address { address } => Some(address),
                 _ => None,

@@ -1,4 +1,4 @@
-//! The state of the unwinding thread: the images of processes, their files, and the chains made so far.
+//! Unwinds stacks and finds names, in the unwinding thread. Caches the images of processes, their files, and chains.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,11 +13,13 @@ use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
 use super::{CopiedStack, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
-/// Capacities: images, chains, and named addresses.
+/// Number of images in the cache.
 const IMAGES: usize = 4096;
+/// Number of chains in the cache.
 const CHAINS: usize = 16_384;
+/// Number of named addresses in the cache.
 const ADDRESSES: usize = 16_384;
-/// Samples that wait for their images: about 16 MiB at most.
+/// Maximum number of samples that wait for their images, with up to 16 MiB of copied stacks.
 const MAX_EARLY: usize = 1024;
 
 /// Turns stacks into chains.
@@ -26,7 +28,7 @@ pub(super) struct Worker {
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
-    /// By the walked addresses, and whether the thread was waiting.
+    /// Chains by the walked addresses and by whether the thread was waiting.
     chains: Recent<(Walked, bool), Arc<Chain>>,
     kernel: KernelNames,
     /// Samples whose images have not been reported yet, oldest first.
@@ -50,7 +52,7 @@ impl Default for Worker {
 }
 
 impl Worker {
-    /// Processes input. Returns the events of the stacks that can be walked now, with as much of their chains as is known.
+    /// Processes input. Returns the events of the stacks that can now be walked, with as much of their chains as is known.
     pub(super) fn take(&mut self, input: StackInput) -> Vec<Event> {
         match input {
             StackInput::File { id, file } => self.modules.add(id, file),
@@ -65,7 +67,7 @@ impl Worker {
                 if !is_whole {
                     self.images.remove(&image);
                 }
-                let (ready, early) = self.early.drain(..).partition(|(of, _)| *of == image);
+                let (ready, early) = self.early.drain(..).partition(|(awaited, _)| *awaited == image);
                 self.early = early;
                 return self.walk_early(ready);
             }
@@ -73,7 +75,7 @@ impl Worker {
         Vec::new()
     }
 
-    /// The events of samples whose images were never reported.
+    /// Returns the events of the samples whose images were never reported.
     pub(super) fn finish(&mut self) -> Vec<Event> {
         let early = std::mem::take(&mut self.early);
         self.walk_early(early)
@@ -83,7 +85,8 @@ impl Worker {
         early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
     }
 
-    /// A sample whose image has not been reported waits for it, but not forever: a thread may run on without any system call.
+    /// Walks a stack. A sample whose image has not been reported yet waits for the image, but not forever, because its thread may go on running
+    /// without making a system call.
     fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
         let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
         let Some(image) = stack.image.filter(is_early) else {
@@ -138,14 +141,14 @@ impl Worker {
             frames,
             is_truncated: walked.is_truncated,
         });
-        // Code generated at run time may be different the next time.
+        // Do not cache chains with generated code, because the code at an address may change.
         if walked.addresses.iter().all(|address| address.code != Code::Memory) {
             self.chains.insert(known, Arc::clone(&chain));
         }
         Some(chain)
     }
 
-    /// The addresses of a stack, those in the kernel first.
+    /// Returns the addresses of a stack, those in the kernel first.
     fn walk(&mut self, stack: &CopiedStack) -> Walked {
         let Some(sample) = &stack.sample else {
             return self.walk_user_part(stack);
@@ -156,7 +159,7 @@ impl Worker {
         };
         if sample.has_user_part && !sample.is_kernel_cut {
             walked = self.walk_user_part(stack);
-            // For example in the vDSO, which has no file.
+            // The thread may be in code without a mapping in the image, such as the vDSO.
             if let (true, Some(address)) = (walked.addresses.is_empty(), stack.registers.next_instruction()) {
                 walked.addresses.push(CodeAddress {
                     code: Code::Memory,
@@ -191,7 +194,7 @@ impl Worker {
         self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
     }
 
-    /// The mappings at the time the stack was copied.
+    /// Returns the mappings at the time when the stack was copied.
     fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
         let reported = stack.image.and_then(|image| self.images.get(&image).cloned());
         reported.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
@@ -226,8 +229,8 @@ impl Worker {
                 frames.push(frame);
             }
             Code::Memory => {
-                let called_from = at.address - u64::from(at.is_return);
-                let function = self.perf_maps.name(stack, called_from);
+                let address = at.address - u64::from(at.is_return);
+                let function = self.perf_maps.name(stack, address);
                 frames.push(Frame { function, ..plain });
             }
         }

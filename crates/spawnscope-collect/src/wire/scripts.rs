@@ -5,15 +5,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WireHeader;
 
-/// Maximum number of executables known at a time.
+/// Maximum number of executables whose kind is stored at a time.
 pub const EXECUTABLES: u32 = 8192;
 /// Maximum number of layouts per kind of interpreter.
 pub const LAYOUTS: u32 = 64;
 
 /// Maximum number of frames in a script's chain.
 pub const SCRIPT_FRAMES: u32 = 32;
-/// Maximum lengths of a script's file name and of a function name, including the NUL; a longer name is unknown.
+/// Room for a script's file name, including the NUL. A longer name is reported as unknown.
 pub const SCRIPT_FILE_BYTES: u32 = 256;
+/// Room for a function name, including the NUL. A longer name is reported as unknown.
 pub const SCRIPT_FUNCTION_BYTES: u32 = 128;
 /// Room for all names of a chain.
 pub const SCRIPT_DATA_BYTES: u32 = 12288;
@@ -33,29 +34,31 @@ pub const INTERPRETER_PERL: u32 = 5;
 /// `kind` of an executable: GNU make, see `make.rs`.
 pub const INTERPRETER_MAKE: u32 = 6;
 
-/// An executable, identified as in the kernel. Used as a map key, so it has no padding.
+/// Identifies an executable by its device and inode number. Used as a map key, so it has no padding.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecutable {
     pub inode: u64,
-    /// In the kernel's encoding.
+    /// Device number in the kernel's encoding.
     pub device: u32,
     pub reserved: u32,
 }
 
-/// The kind of an executable (INTERPRETER_*), and its layout among those of that kind.
+/// The kind of an executable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireInterpreter {
+    /// INTERPRETER_*.
     pub kind: u32,
+    /// Index of its layout in the map of layouts of that kind.
     pub layout: u32,
 }
 
-/// Where a bash stores what it executes: addresses of its variables in its ELF file, before relocation.
+/// Where a bash binary stores its current activity: addresses of its variables in its ELF file, before relocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireBash {
-    /// Start of its first executable segment.
+    /// Start of the first executable segment.
     pub code_start: u64,
     pub line_number: u64,
     pub global_variables: u64,
@@ -70,43 +73,49 @@ pub struct WireBash {
     /// The command being executed, and the unwind-protect list.
     pub command: u64,
     pub unwinds: u64,
-    /// Offsets in an array, of its element count and of its list.
+    /// Offset of the element count in an array.
     pub count_offset: u32,
+    /// Offset of the pointer to the element list in an array.
     pub head_offset: u32,
-    /// Hashes of the names BASH_SOURCE, FUNCNAME and BASH_LINENO in its tables.
+    /// Hashes of the names BASH_SOURCE, FUNCNAME and BASH_LINENO, as bash computes them.
     pub hashes: [u32; 3],
-    /// 1: it counts the lines of `-c` from 0.
+    /// 1: this bash counts the lines of `-c` from 0.
     pub counts_from_zero: u32,
 }
 
-/// A value below this is not the address of a variable, but an offset in a block that a variable points to: busybox keeps the state
-/// of its ash in such blocks.
+/// A value in `WireDash` below this is not the address of a variable, but an offset in a block that a variable points to: busybox's
+/// ash keeps its state in such blocks.
 pub const DASH_BLOCK_BYTES: u64 = 1024;
 
-/// Where a dash stores what it executes: addresses of its variables in its ELF file, before relocation, or offsets in its own block.
+/// Where a dash binary stores its current activity: addresses of its variables in its ELF file, before relocation, or offsets in
+/// the block at `state_block`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {
-    /// Start of its first executable segment.
+    /// Start of the first executable segment.
     pub code_start: u64,
-    /// The line, and the line of the function's head (0: not in a function).
+    /// The variable with the current line.
     pub line: u64,
+    /// The variable with the line where the current function begins; it is 0 outside functions.
     pub function_line: u64,
-    /// $0; and the builtin command, or the file being sourced.
-    pub own_name: u64,
+    /// The pointer to $0.
+    pub dollar_zero: u64,
+    /// The pointer to the name of the current builtin command, or of the file being sourced.
     pub command_name: u64,
-    /// The input that commands are read from, and the latest job.
+    /// The pointer to the input that commands are read from.
     pub input: u64,
+    /// The pointer to the latest job.
     pub job: u64,
-    /// $1 and so on, preceded by the name of the function. An offset refers to a separate block.
+    /// The positional parameters, $1 and so on, preceded by the name of the function. If this is an offset, it is one in the block
+    /// at `parameters_block`.
     pub parameters: u64,
-    /// The variables that point to these blocks; 0: there are no blocks.
-    pub own_block: u64,
+    /// The variables that point to the two blocks; 0: there are no blocks.
+    pub state_block: u64,
     pub parameters_block: u64,
 }
 
-/// The call site of a launch in a script. `data_bytes` bytes follow: file and function of each frame, innermost first, each
-/// NUL-terminated; an empty one is unknown. Without SCRIPT_OUTERMOST, bash's $0 comes last.
+/// The call site of a launch in a script. `data_bytes` bytes follow: the file and the function of each frame, innermost first, each
+/// NUL-terminated. An empty string means unknown. Bash's $0 follows the frames, unless SCRIPT_OUTERMOST is set.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScriptCalled {
@@ -119,30 +128,31 @@ pub struct WireScriptCalled {
     /// Lines from this index on are unreliable.
     pub known_lines: u32,
     pub data_bytes: u32,
-    /// The line of each frame, and of the caller of the outermost one; 0: unknown.
+    /// The line of each frame, followed by that of the outermost frame's caller; 0: unknown.
     pub lines: [u32; 33],
 }
 
-/// `flags` of a chain: further frames follow outwards.
+/// `flags` of a chain: there are further frames outwards that were not reported.
 pub const SCRIPT_TRUNCATED: u32 = 1;
 /// `flags` of a chain: the outermost frame has no caller.
 pub const SCRIPT_OUTERMOST: u32 = 2;
-/// `flags` of a chain: a shell with a prompt, whose lines are known only in files that it reads.
+/// `flags` of a chain: the shell is interactive, so lines are known only in the files that it sources.
 pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
 
-/// A file name that begins with this is a call site that `callers/node/hook.js` tells. The kernel looks for no such file.
+/// The start of each file name by which `callers/node/hook.js` reports a call site. The lookup fails at once, because /dev/null is
+/// not a directory.
 pub const NODE_PREFIX: &[u8; 32] = b"/dev/null/spawnscope-node-lines/";
-/// The first eight bytes of it, as a number.
+/// The first eight bytes of NODE_PREFIX, as a number.
 pub const NODE_PREFIX_START: u64 = 0x6c75_6e2f_7665_642f;
-/// Room for such a name, as in a path.
+/// Maximum length of such a file name, including its NUL (the kernel's PATH_MAX).
 pub const NODE_BYTES: u32 = 4096;
 
-/// A thread of Node.js (`header.task`) is about to launch. The file name with its call chain follows, with its NUL.
+/// A thread of Node.js (`header.task`) is about to launch. The file name that contains its call chain follows, NUL-terminated.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WireNodeAsked {
+pub struct WireNodeCallSite {
     pub header: WireHeader,
     pub bytes: u32,
     pub reserved: u32,

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::COMM_BYTES;
 
-/// `kind`: no waker was seen.
+/// `kind`: no waker was observed.
 pub const WAKER_UNKNOWN: u32 = 0;
 /// `kind`: a followed thread.
 pub const WAKER_TASK: u32 = 1;
@@ -12,19 +12,20 @@ pub const WAKER_TASK: u32 = 1;
 pub const WAKER_OTHER: u32 = 2;
 /// `kind`: an interrupt.
 pub const WAKER_INTERRUPT: u32 = 3;
-/// The bits of `kind` that hold the values above.
+/// The bits of `kind` that contain the values above.
 pub const WAKER_KINDS: u32 = 0xff;
-/// Flag of `kind`: the thread was on the CPU that the wake-up came from, but an interrupt may have caused it.
+/// Flag of `kind`: the waker was the thread on the CPU that the wake-up came from, but an interrupt on that CPU may have caused the
+/// wake-up instead.
 pub const WAKER_IN_DOUBT: u32 = 0x100;
-/// Flag of `kind`, only together with the one above, and of WAKER_INTERRUPT: the system call has returned without another wait, and `result` is its
-/// return value.
+/// Flag of `kind`, used only with WAKER_IN_DOUBT or WAKER_INTERRUPT: the woken thread's system call has returned without another
+/// wait, and the slice's `result` is its return value.
 pub const WAKER_CALL_RETURNED: u32 = 0x200;
 
 /// What woke a thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireWaker {
-    /// When; 0: not seen.
+    /// When the thread was woken; 0: not observed.
     pub woken: u64,
     pub task: u64,
     pub pid: u32,
@@ -33,15 +34,15 @@ pub struct WireWaker {
     pub comm: [u8; COMM_BYTES],
 }
 
-/// Places of per-CPU variables, as distances from the CPU's run queue. If the kernel keeps several of them in one structure
-/// (`pcpu_hot`), they are the places of that structure.
+/// Offsets of per-CPU variables from the CPU's run queue. If the kernel keeps the variables in one structure (`pcpu_hot`), all are
+/// the offset of that structure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WirePlaces {
+pub struct WirePerCpuOffsets {
     pub preempt_count: i64,
-    /// The pointer to the running thread.
+    /// Offset of the pointer to the running thread.
     pub current_task: i64,
-    /// 0: unknown.
+    /// 0: the offsets are unknown.
     pub are_known: u32,
     pub reserved: u32,
 }

@@ -71,7 +71,7 @@ fn a_set_user_id_program_keeps_its_privilege() {
     assert_eq!(finished.output(), plain.output());
     if plain.output() == "0\n" {
         assert!(
-            finished.errors().contains("keeps its privilege only untraced"),
+            finished.errors().contains("would lose its privilege"),
             "{}",
             finished.errors()
         );

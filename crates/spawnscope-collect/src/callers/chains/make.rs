@@ -1,12 +1,12 @@
-//! Decodes what GNU make stores about a launch into a call chain of one frame.
+//! Decodes what was read from the memory of GNU make into a call chain of one frame.
 
 use super::join_components;
 use crate::callers::make::makefiles::{Makefiles, Site};
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Pid};
 
-/// The chain of a record and the data that follows it: file, target, text, and the components of the working directory. `None` if it is
-/// not a record of this format.
+/// Returns the chain of a record. `data` follows the record: file, target, text, and the components of the working directory. Returns
+/// `None` if the record does not have this format.
 pub(crate) fn chain(called: &WireScriptCalled, data: &[u8], makefiles: &mut Makefiles) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
     let mut texts = data.splitn(4, |&byte| byte == 0);
@@ -25,7 +25,7 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8], makefiles: &mut Make
         text,
         directory: directory.as_deref(),
         process: process.map(Pid),
-        is_elsewhere: called.flags & MAKE_ELSEWHERE != 0,
+        is_in_other_mounts: called.flags & MAKE_IN_OTHER_MOUNTS != 0,
     }))
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_names_file_target_and_working_directory() {
+    fn a_record_contains_file_target_and_working_directory() {
         let mut called = WireScriptCalled::new_zeroed();
         let data = b"sub.mk\0all\0echo\0b\0a\0";
         (called.flags, called.data_bytes) = (MAKE_READS | MAKE_HAS_DIRECTORY, data.len() as u32);

@@ -1,13 +1,13 @@
-//! Decodes what the hook in Node.js programs tells: a file name that consists of a prefix and of three lines for each frame, the innermost
-//! first: the line (0: unknown), the file, and the function (empty: none).
+//! Decodes a call chain that the hook in a Node.js program has reported. It is a file name that consists of a prefix and of three lines for
+//! each frame, the innermost frame first: the line number (0: unknown), the file, and the function (empty: none).
 
 use crate::wire::NODE_PREFIX;
 use spawnscope_data::event::{Chain, Frame, Language};
 
-/// What a file's address begins with.
+/// The start of a file's URL.
 const FILE: &[u8] = b"file://";
 
-/// The chain in a file name. `None` if it is another name.
+/// Returns the chain in a file name; `None` if the name does not begin with the prefix.
 pub(crate) fn chain(name: &[u8]) -> Option<Chain> {
     let text = name.strip_prefix(NODE_PREFIX)?;
     let text = text.strip_suffix(b"\0").unwrap_or(text);
@@ -28,7 +28,7 @@ pub(crate) fn chain(name: &[u8]) -> Option<Chain> {
     })
 }
 
-/// The path of a file. Modules have the address of theirs, with `%20` for a space.
+/// Returns the path of a file. ECMAScript modules report a URL instead, with `%20` for a space.
 fn path(file: &[u8]) -> Vec<u8> {
     let Some(encoded) = file.strip_prefix(FILE) else {
         return file.to_vec();
@@ -52,13 +52,13 @@ mod tests {
     fn a_name_has_three_lines_for_each_frame() {
         let name = [NODE_PREFIX.as_slice(), b"5\n/a.js\nrun\n9\nfile:///x%20y/b.mjs\n\n\0"].concat();
         let read = chain(&name).unwrap();
-        let places: Vec<_> = read
+        let positions: Vec<_> = read
             .frames
             .iter()
             .map(|frame| (frame.file.as_deref(), frame.line, frame.function.as_deref()))
             .collect();
         assert_eq!(
-            places,
+            positions,
             [
                 (Some(&b"/a.js"[..]), Some(5), Some(&b"run"[..])),
                 (Some(&b"/x y/b.mjs"[..]), Some(9), None)
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_is_no_chain() {
+    fn a_name_without_the_prefix_is_no_chain() {
         assert_eq!(chain(b"/dev/null\0"), None);
         assert_eq!(chain(NODE_PREFIX), None);
         assert_eq!(path(b"file:///100%"), b"/100%");

@@ -9,19 +9,19 @@ use spawnscope_data::event::{Chain, Frame, Language};
 /// CPython's name for module-level code.
 const NO_FUNCTION: &[u8] = b"<module>";
 
-/// The chain of a record and the frames that follow it. `None` if it is not a record of this format.
+/// Returns the chain of a record. `rest` contains the frames, which follow the record. Returns `None` if they do not have this format.
 pub(crate) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
     let mut bytes = rest.get(..called.bytes as usize)?;
     let mut frames = Vec::new();
     while !bytes.is_empty() {
-        let whole = bytes;
+        let start = bytes;
         let (head, rest) = WirePythonFrame::read_from_prefix(bytes).ok()?;
         let (file, rest) = rest.split_at_checked(head.file_bytes as usize)?;
         let (function, rest) = rest.split_at_checked(head.function_bytes as usize)?;
         let (table, rest) = rest.split_at_checked(head.table_bytes as usize)?;
         frames.push(frame(&head, file, function, table));
-        let used = (whole.len() - rest.len()).next_multiple_of(8);
-        bytes = whole.get(used..).unwrap_or_default();
+        let used = (start.len() - rest.len()).next_multiple_of(8);
+        bytes = start.get(used..).unwrap_or_default();
     }
     Some(Chain {
         frames,

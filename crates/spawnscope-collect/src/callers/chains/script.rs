@@ -1,28 +1,28 @@
-//! Decodes what a shell stores about its script's call chain.
+//! Decodes what was read from the memory of a shell or of Perl about the call chain of its script.
 
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language};
 
-/// The shell's data for one frame.
-struct Kept<'a> {
+/// What the interpreter stores about one frame.
+struct RawFrame<'a> {
     file: &'a [u8],
     function: &'a [u8],
 }
 
-/// The chain of a record and the data that follows it; without frames if nothing is known. `None` if it is not a record of this
-/// format.
+/// Returns the chain of a record, which has no frames if nothing is known. `data` follows the record. Returns `None` if it does not have
+/// this format.
 pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
     let mut texts = data.split(|&byte| byte == 0);
-    let mut kept = Vec::new();
+    let mut raw = Vec::new();
     for _ in 0..called.frames {
         let (file, function) = (texts.next()?, texts.next()?);
-        kept.push(Kept { file, function });
+        raw.push(RawFrame { file, function });
     }
     match called.interpreter {
-        INTERPRETER_BASH => Some(bash(called, &kept, texts.next().unwrap_or_default())),
-        INTERPRETER_DASH => Some(dash(called, kept.first()?)),
-        INTERPRETER_PERL => Some(perl(called, &kept)),
+        INTERPRETER_BASH => Some(bash(called, &raw, texts.next().unwrap_or_default())),
+        INTERPRETER_DASH => Some(dash(called, raw.first()?)),
+        INTERPRETER_PERL => Some(perl(called, &raw)),
         _ => None,
     }
 }
@@ -35,33 +35,33 @@ fn line(called: &WireScriptCalled, frame: usize) -> Option<u32> {
 
 /// Bash's name for code outside of functions in a file that another file sources.
 const SOURCE: &[u8] = b"source";
-/// Bash's name for such code in the script itself, whose frame is the outermost.
+/// Bash's name for code outside of functions in the script itself, whose frame is the outermost.
 const MAIN: &[u8] = b"main";
 
-/// `own_name` is $0 if it matters, otherwise empty.
-fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain {
+/// Returns bash's chain. `dollar_zero` is $0, or empty if the record does not contain it.
+fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> Chain {
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
     let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
     let ends = called.flags & SCRIPT_OUTERMOST != 0;
     let is_from_zero = called.flags & SCRIPT_FROM_ZERO != 0;
-    let outermost = kept.last().filter(|_| ends && !is_truncated);
+    let outermost = raw.last().filter(|_| ends && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
-    let frame = |(at, kept): (usize, &Kept<'_>)| {
+    let frame = |(at, raw): (usize, &RawFrame<'_>)| {
         let is_main = is_script && at + 1 == called.frames as usize;
-        let is_function = !is_main && kept.function != SOURCE;
-        // The file names that bash reports for functions that came from no file.
-        let came_in = kept.file == MAIN || kept.file == own_name || own_name.is_empty();
-        // With a prompt, bash counts lines in functions differently, and most functions called by startup files were evaluated by
-        // them.
-        let has_line = !is_interactive || kept.function == SOURCE;
-        let is_placeholder = is_function && (kept.file == b"environment" || (!ends && came_in));
+        let is_function = !is_main && raw.function != SOURCE;
+        // Bash reports these file names for functions that do not come from a file.
+        let is_from_no_file = raw.file == MAIN || raw.file == dollar_zero || dollar_zero.is_empty();
+        // An interactive bash counts lines in functions differently, and most functions that startup files call were defined in a text
+        // that they evaluate.
+        let has_line = !is_interactive || raw.function == SOURCE;
+        let is_placeholder = is_function && (raw.file == b"environment" || (!ends && is_from_no_file));
         let has_line = has_line && !(is_placeholder && is_from_zero);
         Frame {
-            function: Some(kept.function)
+            function: Some(raw.function)
                 .filter(|_| is_function)
                 .filter(known)
                 .map(<[u8]>::to_vec),
-            file: Some(kept.file)
+            file: Some(raw.file)
                 .filter(|_| !is_placeholder)
                 .filter(known)
                 .map(<[u8]>::to_vec),
@@ -69,22 +69,22 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
             ..Frame::unknown(Language::Bash)
         }
     };
-    let mut frames: Vec<Frame> = kept.iter().enumerate().map(frame).collect();
+    let mut frames: Vec<Frame> = raw.iter().enumerate().map(frame).collect();
     // The outermost code came from `-c` or standard input.
     if !ends && !is_truncated && !is_interactive {
         frames.push(Frame {
-            line: line(called, kept.len()).filter(|_| !is_from_zero),
+            line: line(called, raw.len()).filter(|_| !is_from_zero),
             ..Frame::unknown(Language::Bash)
         });
     }
     Chain { frames, is_truncated }
 }
 
-/// Dash keeps only the innermost frame.
-fn dash(called: &WireScriptCalled, kept: &Kept<'_>) -> Chain {
+/// Returns dash's chain. Dash stores only the innermost frame.
+fn dash(called: &WireScriptCalled, raw: &RawFrame<'_>) -> Chain {
     let frame = Frame {
-        function: Some(kept.function).filter(known).map(<[u8]>::to_vec),
-        file: Some(kept.file).filter(known).map(<[u8]>::to_vec),
+        function: Some(raw.function).filter(known).map(<[u8]>::to_vec),
+        file: Some(raw.file).filter(known).map(<[u8]>::to_vec),
         line: line(called, 0),
         ..Frame::unknown(Language::Dash)
     };
@@ -95,16 +95,17 @@ fn dash(called: &WireScriptCalled, kept: &Kept<'_>) -> Chain {
     }
 }
 
-/// What Perl calls the texts that it evaluates, such as `(eval 3)`.
+/// The start of Perl's file names for the texts that it evaluates, such as `(eval 3)`.
 const EVALUATED: &[u8] = b"(eval ";
 
-/// Lines of evaluated texts are in no file, so what they call has the line where they are evaluated.
-fn perl(called: &WireScriptCalled, kept: &[Kept<'_>]) -> Chain {
-    let frames = kept.iter().enumerate();
-    let frames = frames.filter(|(_, kept)| !kept.file.starts_with(EVALUATED));
-    let frames = frames.map(|(at, kept)| Frame {
-        function: Some(kept.function).filter(known).map(<[u8]>::to_vec),
-        file: Some(kept.file).filter(known).map(<[u8]>::to_vec),
+/// Returns Perl's chain. Lines of evaluated texts are not in a file, so their frames are omitted; the next frame outwards has the line of
+/// the eval.
+fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
+    let frames = raw.iter().enumerate();
+    let frames = frames.filter(|(_, raw)| !raw.file.starts_with(EVALUATED));
+    let frames = frames.map(|(at, raw)| Frame {
+        function: Some(raw.function).filter(known).map(<[u8]>::to_vec),
+        file: Some(raw.file).filter(known).map(<[u8]>::to_vec),
         line: line(called, at),
         ..Frame::unknown(Language::Perl)
     });
@@ -136,7 +137,7 @@ mod tests {
         chain(&called, &data)
     }
 
-    fn places(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
+    fn positions(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
         let text = |bytes| std::str::from_utf8(bytes).unwrap();
         let frames = chain.frames.iter();
         frames
@@ -148,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_not_a_function_unless_it_is_called_main() {
+    fn the_top_level_of_a_script_is_not_a_function_but_a_function_named_main_is() {
         let texts = ["a.sh", "main", "lib.sh", "source", "a.sh", "main"];
         let script = decoded(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[7, 5, 9, 0], &texts, 3).unwrap();
         assert_eq!(
-            places(&script),
+            positions(&script),
             [
                 (Some("a.sh"), Some(7), Some("main")),
                 (Some("lib.sh"), Some(5), None),
@@ -162,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_came_from_no_file_are_in_none() {
+    fn functions_that_do_not_come_from_a_file_have_no_file() {
         for placeholder in ["main", "environment", "bash"] {
             let given = decoded(INTERPRETER_BASH, 0, &[2, 4], &[placeholder, "f", "bash"], 1).unwrap();
-            assert_eq!(places(&given), [(None, Some(2), Some("f")), (None, Some(4), None)]);
+            assert_eq!(positions(&given), [(None, Some(2), Some("f")), (None, Some(4), None)]);
         }
         let from_file = decoded(INTERPRETER_BASH, 0, &[2, 4], &["lib.sh", "f", "bash"], 1).unwrap();
-        assert_eq!(places(&from_file)[0].0, Some("lib.sh"));
+        assert_eq!(positions(&from_file)[0].0, Some("lib.sh"));
         let script = decoded(
             INTERPRETER_BASH,
             SCRIPT_OUTERMOST,
@@ -177,15 +178,15 @@ mod tests {
             2,
         )
         .unwrap();
-        assert_eq!(places(&script)[0].0, Some("main"), "a script of that name");
+        assert_eq!(positions(&script)[0].0, Some("main"), "a script named main");
     }
 
     #[test]
-    fn lines_that_may_be_counted_from_zero_are_unknown_but_in_files() {
+    fn lines_that_may_be_counted_from_zero_are_known_only_in_files() {
         let texts = ["lib.sh", "f", "main", "g", "bash"];
         let given = decoded(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
         assert_eq!(
-            places(&given),
+            positions(&given),
             [
                 (Some("lib.sh"), Some(2), Some("f")),
                 (None, None, Some("g")),
@@ -195,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_with_a_prompt_has_lines_in_the_files_that_it_reads_and_nothing_around_its_functions() {
+    fn an_interactive_shell_has_lines_only_in_the_files_that_it_sources() {
         let texts = ["rc", "f", "rc", "source", "rc", "g", "bash"];
         let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4, 7], &texts, 3).unwrap();
         assert_eq!(
-            places(&chain),
+            positions(&chain),
             [
                 (Some("rc"), None, Some("f")),
                 (Some("rc"), Some(4), None),
@@ -207,7 +208,7 @@ mod tests {
             ]
         );
         let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4], &["rc", "f", "bash"], 1).unwrap();
-        assert_eq!(places(&chain), [(Some("rc"), None, Some("f"))]);
+        assert_eq!(positions(&chain), [(Some("rc"), None, Some("f"))]);
         assert!(
             decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2], &["bash"], 0)
                 .unwrap()
@@ -217,10 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn places_unknown_to_dash_give_no_chain() {
+    fn a_position_that_dash_does_not_know_gives_no_chain() {
         let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
         assert_eq!(
-            (places(&known), known.is_truncated),
+            (positions(&known), known.is_truncated),
             (vec![(None, Some(3), Some("f"))], true)
         );
         assert!(
@@ -232,11 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_perl_evaluates_has_the_line_of_its_eval() {
+    fn the_frames_of_a_text_that_perl_evaluates_are_omitted() {
         let texts = ["(eval 3)", "", "lib/A.pm", "f", "-e", ""];
         let chain = decoded(INTERPRETER_PERL, SCRIPT_TRUNCATED, &[7, 5, 1], &texts, 3).unwrap();
         assert_eq!(
-            places(&chain),
+            positions(&chain),
             [(Some("lib/A.pm"), Some(5), Some("f")), (Some("-e"), Some(1), None)]
         );
         assert!(chain.is_truncated);

@@ -1,10 +1,10 @@
-//! aarch64: an instruction loads the page of a variable (or of a neighbour) into a register, others add the offset, then a load
-//! follows.
+//! aarch64: one instruction loads the page address of a variable (or of a neighbouring one) into a register, others add the offset, and a
+//! load follows.
 
 /// The known values of registers.
 struct Known([Option<u64>; 32]);
 
-pub(super) fn reads(code: &[u8], address: u64) -> Vec<u64> {
+pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
     let mut known = Known([None; 32]);
     let instructions = code.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
     let at = (0..).map(|count: u64| address + 4 * count);
@@ -14,13 +14,13 @@ pub(super) fn reads(code: &[u8], address: u64) -> Vec<u64> {
 }
 
 impl Known {
-    /// Follows one instruction. Returns the address if it is a load of eight bytes from a known address. Branches are ignored: a
-    /// register is set shortly before the instructions that use it.
+    /// Follows one instruction. If it is a load of eight bytes from a known address, returns the address. Branches are not followed, because
+    /// a register is set shortly before the instructions that use it.
     fn step(&mut self, at: u64, instruction: u32) -> Option<u64> {
         let (target, base) = (instruction & 31, instruction >> 5 & 31);
         let immediate = u64::from(instruction >> 10 & 0xfff);
         let mut read = None;
-        let held = if instruction & 0x9f00_0000 == 0x9000_0000 {
+        let value = if instruction & 0x9f00_0000 == 0x9000_0000 {
             // adrp
             Some((at & !0xfff).wrapping_add_signed(relative(instruction) << 12))
         } else if instruction & 0x9f00_0000 == 0x1000_0000 {
@@ -43,11 +43,11 @@ impl Known {
         } else {
             None
         };
-        self.0[target as usize] = held;
+        self.0[target as usize] = value;
         read
     }
 
-    /// Register 31 is the stack pointer.
+    /// Returns the known value of a register. Register 31 is the stack pointer.
     fn get(&self, register: u32) -> Option<u64> {
         self.0
             .get(register as usize)
@@ -57,7 +57,7 @@ impl Known {
     }
 }
 
-/// The distance in adr and adrp: 19 high bits and 2 low bits, signed.
+/// Returns the signed distance in an adr or adrp instruction: 19 high bits and 2 low bits.
 fn relative(instruction: u32) -> i64 {
     let high = (instruction.cast_signed() << 8) >> 13;
     i64::from(high << 2) | i64::from(instruction >> 29 & 3)
@@ -69,15 +69,18 @@ mod tests {
 
     /// The beginning of `executing_line_number` in Debian's bash 5.2.15 for arm64.
     #[test]
-    fn a_variable_near_another_ones_name_is_read() {
+    fn a_variable_that_is_addressed_relative_to_its_neighbour_is_found() {
         let code: [u32; 19] = [
             0xb0000820, 0xf945d000, 0xb9400000, 0x34000340, 0xf0000860, 0x912d4001, 0xb9405021, 0x350002c1, 0xb0000821,
             0xf942b021, 0xb9400021, 0x340000a1, 0xb0000821, 0xf943d821, 0xb9400021, 0x350001c1, 0x912d4000, 0xf9402c00,
             0xf9400c00,
         ];
         let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
-        // Three addresses of exported variables, loaded from the loader's table, and the variable itself.
-        assert_eq!(reads(&bytes, 0x4a574), [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]);
+        // The first three are slots of the global offset table with the addresses of exported variables, the last is the variable.
+        assert_eq!(
+            variables_read(&bytes, 0x4a574),
+            [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]
+        );
     }
 
     #[test]
@@ -87,6 +90,6 @@ mod tests {
             .iter()
             .flat_map(|one| one.to_le_bytes())
             .collect();
-        assert_eq!(reads(&code, 0x1000), [0x1004]);
+        assert_eq!(variables_read(&code, 0x1000), [0x1004]);
     }
 }

@@ -1,10 +1,10 @@
-//! Builds of dash whose layout is known without running them: those of distributions, which are common in containers.
+//! The layouts of some builds of dash, which are known without running them: builds of distributions that are common in containers.
 
 use crate::wire::WireDash;
 
 const BUILDS: &str = include_str!("builds.txt");
 
-/// The layout of a known build.
+/// Returns the layout of a build, if it is one of these.
 pub(super) fn find(build: &[u8]) -> Option<WireDash> {
     let lines = BUILDS.lines().filter(|line| !line.starts_with('#'));
     let mut parsed = lines.filter_map(parse);
@@ -22,12 +22,12 @@ fn parse(line: &str) -> Option<(Vec<u8>, WireDash)> {
         code_start: field()?,
         line: field()?,
         function_line: field()?,
-        own_name: field()?,
+        dollar_zero: field()?,
         command_name: field()?,
         input: field()?,
         job: field()?,
         parameters: field()?,
-        own_block: 0,
+        state_block: 0,
         parameters_block: 0,
     };
     Some((id?, layout))

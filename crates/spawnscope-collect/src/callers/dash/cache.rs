@@ -1,5 +1,5 @@
-//! Caches the layouts of dash builds, in the user's cache directory and in this process. If the directory cannot be read or written, the
-//! next start is slower by some milliseconds, which is not an error.
+//! Caches the layouts of dash builds, in the user's cache directory and in this process. It is not an error if the directory cannot be read
+//! or written: it makes the next start some milliseconds slower.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,13 +11,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::WireDash;
 
-/// A build id and the layout found for it.
+/// A build id and the layout found for it; `None`: the layout cannot be determined.
 type Known = (Box<[u8]>, Option<WireDash>);
 
-/// Layouts that this process has found itself.
+/// Layouts that this process itself has found.
 static OWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// The cached result for a build. `Some(None)`: its layout cannot be determined.
+/// Returns the cached result for a build. `Some(None)`: its layout cannot be determined.
 pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
     let own = OWN
         .lock()
@@ -37,13 +37,13 @@ fn read(build: &[u8]) -> Option<Option<WireDash>> {
 }
 
 /// Stores the result for a build.
-pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
+pub(super) fn store(build: &[u8], found: Option<WireDash>) {
     if let Ok(mut own) = OWN.lock() {
         own.push((build.into(), found));
     }
     let Some(file) = file(build) else { return };
     let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);
-    // Another process may be reading the file.
+    // Write another file and rename it, because another process may be reading the cache file.
     let new = file.with_extension(std::process::id().to_string());
     let written = file
         .parent()
@@ -55,7 +55,7 @@ pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
     }
 }
 
-/// The cache file of a build. The number in its name changes with the format.
+/// Returns the path of a build's cache file. The number in the file's name changes with the format.
 fn file(build: &[u8]) -> Option<PathBuf> {
     let mut name = "dash-2-".to_owned();
     for byte in build {
@@ -64,8 +64,8 @@ fn file(build: &[u8]) -> Option<PathBuf> {
     Some(directory()?.join("spawnscope").join(name))
 }
 
-/// The cache directory of the user that this process runs as. The environment may be another user's, for instance under sudo: only a
-/// directory that this user owns is written to and trusted.
+/// Returns the cache directory of the user that this process runs as. The environment may be that of another user, for instance under sudo,
+/// so only a directory that this user owns is trusted and written to.
 fn directory() -> Option<PathBuf> {
     let user = nix::unistd::geteuid();
     let named = |name| {
@@ -73,6 +73,6 @@ fn directory() -> Option<PathBuf> {
         let is_own = fs::metadata(&directory).is_ok_and(|found| found.uid() == user.as_raw());
         (directory.is_absolute() && is_own).then_some(directory)
     };
-    let of_user = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
-    named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(of_user)?.join(".cache")))
+    let home = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
+    named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(home)?.join(".cache")))
 }

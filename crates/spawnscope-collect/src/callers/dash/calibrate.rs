@@ -1,4 +1,4 @@
-//! Finds dash's variables: runs it on a script that stops at known points, and searches its memory at each.
+//! Finds dash's variables: runs it on a script that stops at known lines, and searches its memory at each stop.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -15,7 +15,7 @@ use super::search::{ARGUMENT, CommandSource, NAME, Search, Stop};
 use crate::callers::elf::Elf;
 use crate::wire::WireDash;
 
-/// Lines far from values that other counters may have by chance.
+/// Lines of the script. They are far from values that other variables may have by chance.
 const FUNCTION: usize = 331;
 const IN_FUNCTION: usize = 347;
 const FIRST: usize = 419;
@@ -50,29 +50,29 @@ const STOPS: [Stop; 5] = [
     },
 ];
 
-/// Blocks until it reads a line. The shell itself waits for this subshell, with all its variables set for this command.
+/// A command that blocks until it reads a line. The shell itself waits for this subshell, while its variables describe this command.
 const STOP: &str = "(echo; read -r x)";
 
-/// Longer than any stop takes on a busy machine. A program that does not reach it is not a dash.
+/// Maximum time until the shell reaches a stop, even on a busy machine. A program that takes longer is not a dash.
 const STOP_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// The layout of the dash in `file`. `Some(None)`: not a dash, or an unknown kind of it. `None`: calibration failed.
+/// Finds the layout of the dash in `file`. `Some(None)`: the program is not a dash, or an unknown variant of it. `None`: calibration failed.
 pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>> {
     if !is_trustworthy(file)? {
         return None;
     }
     let sourced = script(&[(SOURCED, STOP)]).ok()?;
-    let own = format!("/proc/self/fd/{}", sourced.as_raw_fd());
+    let sourced_name = format!("/proc/self/fd/{}", sourced.as_raw_fd());
     let (blocked, blocker) = io::pipe().ok()?;
     let text = script(&[
-        // A job that occupies the first slot in the table of jobs.
+        // This job occupies the first slot of the table of jobs.
         (1, &format!("read -r x <&{} &", blocked.as_raw_fd())),
         (FUNCTION, &format!("{NAME}() {{")),
         (IN_FUNCTION, STOP),
         (IN_FUNCTION + 1, "}"),
         (FIRST, STOP),
         (FIRST + 1, &format!("{NAME} {ARGUMENT}")),
-        (FIRST + 2, &format!(". {own}")),
+        (FIRST + 2, &format!(". {sourced_name}")),
         (FIRST + 3, &format!("eval '{STOP}'")),
         (LAST, STOP),
     ]);
@@ -80,7 +80,7 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     let name = format!("/proc/self/fd/{}", text.as_raw_fd());
     let inherited = [sourced.as_raw_fd(), text.as_raw_fd(), blocked.as_raw_fd()];
     let mut shell = Shell::start(file, &name, inherited).ok()?;
-    let mut search = Search::new(&name, &own);
+    let mut search = Search::new(&name, &sourced_name);
     for stop in STOPS {
         shell.reach_stop()?;
         search.narrow(&Memory::of(&shell.child, program)?, stop);
@@ -91,14 +91,14 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     Some(search.found(code_start))
 }
 
-/// Whether no other user may change the file.
+/// Whether only root or this user may change the file.
 fn is_trustworthy(file: &File) -> Option<bool> {
     let found = file.metadata().ok()?;
     let is_ours = found.uid() == 0 || found.uid() == nix::unistd::geteuid().as_raw();
     Some(is_ours && found.mode() & 0o022 == 0)
 }
 
-/// A memory file with these commands at these lines.
+/// Creates a memory file with these commands at these lines.
 fn script(lines: &[(usize, &str)]) -> io::Result<File> {
     let mut text = String::new();
     let mut at = 1;
@@ -130,14 +130,14 @@ impl Shell {
             .stderr(Stdio::null());
         let keep = move || {
             for fd in inherited {
-                // SAFETY: a plain system call on a descriptor that the parent holds open.
+                // SAFETY: a plain system call on a descriptor that the parent keeps open.
                 if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
                     return Err(io::Error::last_os_error());
                 }
             }
             Ok(())
         };
-        // SAFETY: it only makes system calls between fork and exec.
+        // SAFETY: between fork and exec, the closure only makes system calls.
         unsafe { command.pre_exec(keep) };
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());

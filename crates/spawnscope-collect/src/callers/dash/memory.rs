@@ -1,4 +1,4 @@
-//! Reads the variables of a process through /proc while it waits.
+//! Reads the variables of a blocked process through /proc.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,22 +7,24 @@ use std::process::Child;
 
 use crate::callers::elf::Elf;
 
-/// A place in a block that a variable points to: the variable, and the offset in the block.
+/// A location in a block that a variable points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct InBlock {
+    /// The address of the variable that points to the block.
     pub(super) holder: u64,
+    /// The offset in the block.
     pub(super) offset: u64,
 }
 
 /// No mapping is below this address.
 const FIRST_ADDRESS: u64 = 1 << 16;
 
-/// The variables of a process that is blocked.
+/// The variables of a blocked process.
 pub(super) struct Memory {
     file: File,
-    /// Addresses as in the file, with the bytes there.
+    /// The address of each section of variables, as in the ELF file, and its content.
     variables: Vec<(u64, Vec<u8>)>,
-    /// The process that it waits for.
+    /// The pid of the child that the process waits for.
     pub(super) job: u32,
 }
 
@@ -57,12 +59,13 @@ impl Memory {
         Some(u64::from_le_bytes(*self.read(address, 8)?.first_chunk()?))
     }
 
-    pub(super) fn holds(&self, address: u64, text: &str) -> bool {
+    /// Whether the string at an address is this text.
+    pub(super) fn contains(&self, address: u64, text: &str) -> bool {
         let read = self.read(address, text.len() + 1);
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
     }
 
-    /// All aligned variables of `BYTES` bytes, with their values.
+    /// Returns all aligned variables of `BYTES` bytes, with their values.
     fn all<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
         self.variables.iter().flat_map(|(start, bytes)| {
             let skipped = start.next_multiple_of(BYTES as u64) - start;
@@ -76,39 +79,39 @@ impl Memory {
         })
     }
 
-    /// The variables that may point to blocks.
+    /// Returns the addresses of the variables that may point to blocks.
     pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
         let is_block = |(_, value): &(u64, u64)| *value >= FIRST_ADDRESS && value.is_multiple_of(8);
         self.pointers().filter(is_block).map(|(holder, _)| holder)
     }
 
-    /// The words of `BYTES` bytes at the beginning of the block that a variable points to.
+    /// Returns the words of `BYTES` bytes in the first `bytes` bytes of the block that a variable points to.
     fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, [u8; BYTES])> {
         let block = self.value(holder).and_then(|block| self.read(block, bytes as usize));
         let words: Vec<[u8; BYTES]> = block.unwrap_or_default().as_chunks::<BYTES>().0.to_vec();
         words.into_iter().zip((0..).step_by(BYTES)).map(move |(word, offset)| {
-            let place = InBlock { holder, offset };
-            (place, word)
+            let location = InBlock { holder, offset };
+            (location, word)
         })
     }
 
     pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u32)> {
         self.block(holder, bytes)
-            .map(|(place, word)| (place, u32::from_le_bytes(word)))
+            .map(|(location, word)| (location, u32::from_le_bytes(word)))
     }
 
     pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u64)> {
         self.block(holder, bytes)
-            .map(|(place, word)| (place, u64::from_le_bytes(word)))
+            .map(|(location, word)| (location, u64::from_le_bytes(word)))
     }
 
-    /// The value of an eight-byte variable.
+    /// Returns the value of an eight-byte variable.
     fn value(&self, variable: u64) -> Option<u64> {
-        let of = |(start, bytes): &(u64, Vec<u8>)| {
+        let value = |(start, bytes): &(u64, Vec<u8>)| {
             let at = usize::try_from(variable.checked_sub(*start)?).ok()?;
             Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
         };
-        self.variables.iter().find_map(of)
+        self.variables.iter().find_map(value)
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
@@ -120,19 +123,19 @@ impl Memory {
     }
 }
 
-/// The start of a process's code, as reported by the kernel.
+/// Returns the start of a process's code, as reported by the kernel.
 fn code_start(process: u32) -> Option<u64> {
     let mut text = String::new();
     File::open(format!("/proc/{process}/stat"))
         .ok()?
         .read_to_string(&mut text)
         .ok()?;
-    // Splits after the name, which may contain any character; `startcode` is the 26th field.
+    // Split after the name, which may contain any character. `startcode` is the 26th field.
     text.rsplit(')').next()?.split_whitespace().nth(23)?.parse().ok()
 }
 
 fn last_child(process: u32) -> Option<u32> {
     let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
-    // They are in order of creation.
+    // The children are in order of creation.
     children.split_whitespace().next_back()?.parse().ok()
 }

@@ -1,19 +1,20 @@
-//! Finds dash's variables as those that hold the expected values at all stops. A variable is accepted only if it is the only
-//! candidate. Busybox keeps most of them in blocks that variables point to.
+//! Finds dash's variables: they have the expected values at all stops. A variable is accepted only if it is the only candidate. Busybox keeps
+//! most of its variables in blocks that other variables point to.
 
 use super::memory::{InBlock, Memory};
 use crate::wire::{DASH_BLOCK_BYTES, WireDash};
 
-/// A place at which the script stops.
+/// What dash's variables must describe when the calibration script stops.
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
-    /// `None` in a string, which has line numbers of its own.
+    /// The current line; `None` in a string, in which lines are counted separately.
     pub(super) line: Option<u32>,
+    /// The line where the current function begins; 0: none.
     pub(super) function_line: u32,
     pub(super) source: CommandSource,
 }
 
-/// The source of the script's commands.
+/// Where the script's commands come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandSource {
     Script,
@@ -21,31 +22,36 @@ pub(super) enum CommandSource {
     String,
 }
 
-/// The name of the function in the calibration script, and its argument.
+/// The name of the function in the calibration script.
 pub(super) const NAME: &str = "calibrated";
+/// The function's argument.
 pub(super) const ARGUMENT: &str = "argument";
 
-/// The line and the parameters are near the beginning of their blocks. The limit excludes other memory after a block.
+/// Number of bytes of a block that are searched. The line and the parameters are near the beginning of their blocks, and other memory may
+/// follow a block.
 const HEAD_BYTES: u64 = 128;
 
 /// The remaining candidates for a variable.
-struct Candidates<Place>(Option<Vec<Place>>);
+struct Candidates<Location>(Option<Vec<Location>>);
 
-impl<Place: Copy + PartialEq> Candidates<Place> {
-    fn keep(&mut self, fitting: impl Iterator<Item = Place>) {
-        let fitting: Vec<Place> = fitting.collect();
+impl<Location: Copy + PartialEq> Candidates<Location> {
+    fn keep(&mut self, fitting: impl Iterator<Item = Location>) {
+        let fitting: Vec<Location> = fitting.collect();
         self.0 = Some(match self.0.take() {
-            Some(before) => before.into_iter().filter(|place| fitting.contains(place)).collect(),
+            Some(before) => before
+                .into_iter()
+                .filter(|location| fitting.contains(location))
+                .collect(),
             None => fitting,
         });
     }
 
-    fn all(&self) -> &[Place] {
+    fn all(&self) -> &[Location] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    fn only(&self) -> Option<Place> {
-        <[Place; 1]>::try_from(self.all()).ok().map(|[place]| place)
+    fn only(&self) -> Option<Location> {
+        <[Location; 1]>::try_from(self.all()).ok().map(|[location]| location)
     }
 }
 
@@ -63,7 +69,7 @@ impl Variable {
         }
     }
 
-    /// Keeps the pointers that fit, among the variables and in these blocks.
+    /// Keeps the pointers that fit, among the variables and in the first `bytes` bytes of the blocks that `holders` point to.
     fn keep(&mut self, memory: &Memory, holders: &[u64], bytes: u64, fits: impl Fn(u64) -> bool) {
         let direct = memory.pointers().filter(|(_, value)| fits(*value));
         self.direct.keep(direct.map(|(address, _)| address));
@@ -71,14 +77,18 @@ impl Variable {
             .iter()
             .flat_map(|holder| memory.pointers_in_block(*holder, bytes));
         let in_block = words.filter(|(_, value)| fits(*value));
-        self.in_block.keep(in_block.map(|(place, _)| place));
+        self.in_block.keep(in_block.map(|(location, _)| location));
     }
 
-    /// Its address, or otherwise its offset in this block.
-    fn place(&self, block: Option<u64>) -> Option<u64> {
+    /// Returns the variable's address or, if it has none, its offset in this block.
+    fn location(&self, block: Option<u64>) -> Option<u64> {
         self.direct.only().or_else(|| {
-            let within = self.in_block.all().iter().filter(|place| Some(place.holder) == block);
-            let offsets: Vec<u64> = within.map(|place| place.offset).collect();
+            let within = self
+                .in_block
+                .all()
+                .iter()
+                .filter(|location| Some(location.holder) == block);
+            let offsets: Vec<u64> = within.map(|location| location.offset).collect();
             Candidates(Some(offsets)).only()
         })
     }
@@ -90,7 +100,7 @@ pub(super) struct Search<'a> {
     sourced: &'a str,
     line: Variable,
     function_line: Candidates<u64>,
-    own_name: Variable,
+    dollar_zero: Variable,
     command_name: Variable,
     input: Variable,
     job: Candidates<u64>,
@@ -104,7 +114,7 @@ impl<'a> Search<'a> {
             sourced,
             line: Variable::new(),
             function_line: Candidates(None),
-            own_name: Variable::new(),
+            dollar_zero: Variable::new(),
             command_name: Variable::new(),
             input: Variable::new(),
             job: Candidates(None),
@@ -115,14 +125,21 @@ impl<'a> Search<'a> {
     pub(super) fn narrow(&mut self, memory: &Memory, stop: Stop) {
         let holders: Vec<u64> = memory.holders().collect();
         self.narrow_lines(memory, stop, &holders);
-        let own: Vec<u64> = self.line.in_block.all().iter().map(|place| place.holder).collect();
-        self.own_name
-            .keep(memory, &own, DASH_BLOCK_BYTES, |name| memory.holds(name, self.script));
+        let own: Vec<u64> = self
+            .line
+            .in_block
+            .all()
+            .iter()
+            .map(|location| location.holder)
+            .collect();
+        self.dollar_zero.keep(memory, &own, DASH_BLOCK_BYTES, |name| {
+            memory.contains(name, self.script)
+        });
         let is_command = |name: u64| match stop.source {
-            // Busybox stores the script's own name there.
-            CommandSource::Script => name == 0 || memory.holds(name, self.script),
-            CommandSource::File => memory.holds(name, self.sourced),
-            CommandSource::String => memory.holds(name, "eval"),
+            // In busybox, this is the script's name.
+            CommandSource::Script => name == 0 || memory.contains(name, self.script),
+            CommandSource::File => memory.contains(name, self.sourced),
+            CommandSource::String => memory.contains(name, "eval"),
         };
         self.command_name.keep(memory, &own, DASH_BLOCK_BYTES, is_command);
         self.input.keep(memory, &own, DASH_BLOCK_BYTES, |input| {
@@ -147,25 +164,25 @@ impl<'a> Search<'a> {
             .iter()
             .flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));
         let in_block = words.filter(|(_, value)| *value == line);
-        self.line.in_block.keep(in_block.map(|(place, _)| place));
+        self.line.in_block.keep(in_block.map(|(location, _)| location));
     }
 
     pub(super) fn found(self, code_start: u64) -> Option<WireDash> {
         let in_block = |variable: &Variable| match variable.direct.only() {
             Some(_) => None,
-            None => variable.in_block.only().map(|place| place.holder),
+            None => variable.in_block.only().map(|location| location.holder),
         };
         let (own, parameters) = (in_block(&self.line), in_block(&self.parameters));
         Some(WireDash {
             code_start,
-            line: self.line.place(own)?,
+            line: self.line.location(own)?,
             function_line: self.function_line.only()?,
-            own_name: self.own_name.place(own)?,
-            command_name: self.command_name.place(own)?,
-            input: self.input.place(own)?,
+            dollar_zero: self.dollar_zero.location(own)?,
+            command_name: self.command_name.location(own)?,
+            input: self.input.location(own)?,
             job: self.job.only()?,
-            parameters: self.parameters.place(parameters)?,
-            own_block: own.unwrap_or_default(),
+            parameters: self.parameters.location(parameters)?,
+            state_block: own.unwrap_or_default(),
             parameters_block: parameters.unwrap_or_default(),
         })
     }
@@ -185,6 +202,6 @@ fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
 }
 
 fn are_parameters(memory: &Memory, words: u64) -> bool {
-    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.holds(word, text));
+    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.contains(word, text));
     word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, NAME))
 }

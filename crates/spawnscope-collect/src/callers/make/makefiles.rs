@@ -1,4 +1,4 @@
-//! The makefiles that were read to find lines in them.
+//! Reads makefiles, in order to find the lines of call sites in them, and caches them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,34 +14,37 @@ use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language, Pid};
 use spawnscope_system::files::{Links, open_regular};
 
-/// What make says of a call site.
+/// What was read from make's memory about a call site.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
     /// One of the numbers MAKE_RUNS to MAKE_VARIABLE.
     pub(crate) kind: u32,
-    /// The makefile as make names it; empty for a rule that is built into make.
+    /// The makefile's path, possibly relative; empty for a rule that is built into make.
     pub(crate) file: &'a [u8],
-    /// Empty if it is unknown.
+    /// The name of the target; empty if it is unknown.
     pub(crate) target: &'a [u8],
+    /// The line that make stores: that of the call site, or, for a recipe, that of the recipe's first line.
     pub(crate) line: u32,
-    /// The line of the recipe, from 0.
+    /// The index of the recipe's line, from 0.
     pub(crate) index: u32,
-    /// The line of the recipe, or the variable's name.
+    /// The text of the recipe's line, or the name of the variable.
     pub(crate) text: &'a [u8],
+    /// The working directory of make.
     pub(crate) directory: Option<&'a [u8]>,
+    /// The make process.
     pub(crate) process: Option<Pid>,
-    /// Whether only the process itself leads to its files.
-    pub(crate) is_elsewhere: bool,
+    /// Whether the process is in another mount namespace, so that its files are reachable only through /proc/PID/root.
+    pub(crate) is_in_other_mounts: bool,
 }
 
-/// A makefile larger than this is not read.
+/// Maximum size of a makefile that is read.
 const MAX_BYTES: u64 = 16 << 20;
-/// Makefiles that are kept.
+/// Maximum number of makefiles in the cache.
 const MAX_KNOWN: usize = 64;
-/// The first lines of a makefile, which say what generated it.
+/// Number of bytes at the start of a makefile that may say what generated it.
 const HEAD_BYTES: usize = 512;
 
-/// Device, inode and time of modification of a file.
+/// The device, the inode number and the modification time (seconds, nanoseconds) of a file.
 type Stamp = (u64, u64, i64, i64);
 
 #[derive(Debug)]
@@ -55,7 +58,7 @@ struct Makefile {
 pub(crate) struct Makefiles(HashMap<PathBuf, Arc<Makefile>>);
 
 impl Makefiles {
-    /// The chain of a call site, which has one frame.
+    /// Returns the chain of a call site, which has one frame.
     pub(crate) fn chain(&mut self, site: &Site<'_>) -> Chain {
         let path = absolute(site);
         let makefile = path.as_deref().and_then(|path| self.read(path, site));
@@ -74,20 +77,20 @@ impl Makefiles {
         }
     }
 
-    /// The content of a makefile. In another mount namespace, only the process leads to it.
+    /// Reads a makefile. If the process is in another mount namespace, the file is reachable only through the process.
     fn read(&mut self, path: &[u8], site: &Site<'_>) -> Option<Arc<Makefile>> {
         let own = Path::new(OsStr::from_bytes(path));
         let through = site.process.map(|process| {
             let root = PathBuf::from(format!("/proc/{}/root", process.0));
             root.join(own.strip_prefix("/").unwrap_or(own))
         });
-        let (file, place) = match through {
-            Some(through) if site.is_elsewhere => (open(&through)?, through),
-            None if site.is_elsewhere => return None,
+        let (file, path) = match through {
+            Some(through) if site.is_in_other_mounts => (open(&through)?, through),
+            None if site.is_in_other_mounts => return None,
             _ => (open(own)?, own.to_owned()),
         };
         let found = stamp(&file.metadata().ok()?);
-        if let Some(known) = self.0.get(&place).filter(|known| known.stamp == found) {
+        if let Some(known) = self.0.get(&path).filter(|known| known.stamp == found) {
             return Some(Arc::clone(known));
         }
         let mut text = Vec::new();
@@ -96,7 +99,7 @@ impl Makefiles {
             self.0.clear();
         }
         let makefile = Arc::new(Makefile { stamp: found, text });
-        self.0.insert(place, Arc::clone(&makefile));
+        self.0.insert(path, Arc::clone(&makefile));
         Some(makefile)
     }
 }
@@ -110,7 +113,7 @@ fn stamp(found: &Metadata) -> Stamp {
     (found.dev(), found.ino(), found.mtime(), found.mtime_nsec())
 }
 
-/// The path of a site's makefile.
+/// Returns the absolute path of a site's makefile.
 fn absolute(site: &Site<'_>) -> Option<Vec<u8>> {
     if site.file.is_empty() || site.file.starts_with(b"/") {
         return (!site.file.is_empty()).then(|| site.file.to_vec());
@@ -121,7 +124,7 @@ fn absolute(site: &Site<'_>) -> Option<Vec<u8>> {
     Some([directory, separator, file].concat())
 }
 
-/// The line in the file with this text; make alone cannot tell for sure.
+/// Returns the line of a call site, if the makefile confirms it: what make stores is not always the line of the call site.
 fn line(site: &Site<'_>, text: Option<&[u8]>) -> Option<u32> {
     match site.kind {
         MAKE_RUNS => recipe_line(site, text?),
@@ -142,8 +145,8 @@ fn recipe_line(site: &Site<'_>, makefile: &[u8]) -> Option<u32> {
     recipe::line_of(makefile, &wanted)
 }
 
-/// Whether a recipe's line itself contains a $(shell ...). A variable that the line refers to may do so as well, but then the launch may
-/// also belong to another expansion for the same recipe.
+/// Whether a recipe's line itself contains a $(shell ...). A variable in the line may also contain one, but the launch may then belong to
+/// another expansion for the same recipe.
 fn launches(line: &[u8]) -> bool {
     [&b"$(shell"[..], b"${shell"]
         .iter()
@@ -162,7 +165,7 @@ fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
     words.find(|word| !BEFORE.contains(word)) == Some(variable)
 }
 
-/// The template that a makefile was generated from, if its first lines say so.
+/// Returns the template that a makefile was generated from, if its first lines name it.
 fn template(makefile: &[u8]) -> Option<&'static [u8]> {
     let head = makefile.get(..HEAD_BYTES).unwrap_or(makefile);
     let says = |text: &[u8]| head.windows(text.len()).any(|part| part == text);
@@ -178,7 +181,7 @@ mod tests {
 
     const RECIPE: &str = "x:\n\tone\n\ttwo\n";
 
-    /// The frame of a site in a directory with this makefile.
+    /// Returns the frame of a site in a directory with this makefile, and the directory.
     fn frame(makefile: &str, change: impl Fn(&mut Site<'_>)) -> (Frame, String) {
         let temporary = tempfile::tempdir().unwrap();
         std::fs::write(temporary.path().join("Makefile"), makefile).unwrap();
@@ -192,7 +195,7 @@ mod tests {
             text: b"two",
             directory: Some(directory.as_bytes()),
             process: None,
-            is_elsewhere: false,
+            is_in_other_mounts: false,
         };
         change(&mut site);
         let chain = Makefiles::default().chain(&site);
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipes_line_is_found_in_the_makefile_in_its_directory() {
+    fn the_line_of_a_recipe_is_found_in_the_makefile() {
         let (frame, directory) = frame(RECIPE, |_| ());
         assert_eq!(frame.line, Some(3));
         assert_eq!(frame.file, Some(format!("{directory}/Makefile").into_bytes()));
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn without_the_makefile_the_line_is_unknown() {
         assert_eq!(line(RECIPE, |site| site.file = b"other.mk"), None);
-        assert_eq!(line(RECIPE, |site| site.is_elsewhere = true), None);
+        assert_eq!(line(RECIPE, |site| site.is_in_other_mounts = true), None);
         let (frame, _) = frame(RECIPE, |site| site.directory = None);
         assert_eq!((frame.line, frame.file), (None, Some(b"./Makefile".to_vec())));
     }
@@ -224,20 +227,20 @@ mod tests {
     fn a_file_of_another_mount_namespace_is_read_through_the_process() {
         let own = Pid(std::process::id().cast_signed());
         let change = |site: &mut Site<'_>| {
-            (site.is_elsewhere, site.process) = (true, Some(own));
+            (site.is_in_other_mounts, site.process) = (true, Some(own));
         };
         assert_eq!(line(RECIPE, change), Some(3));
     }
 
     #[test]
-    fn a_rule_that_is_built_in_is_in_no_file() {
+    fn a_built_in_rule_has_no_file() {
         let (frame, _) = frame(RECIPE, |site| site.file = b"");
         assert_eq!((frame.file, frame.line), (None, None));
         assert_eq!(frame.function, Some(b"x".to_vec()));
     }
 
     #[test]
-    fn what_make_expands_has_a_line_only_if_that_is_certain() {
+    fn an_expansion_has_a_line_only_if_the_line_is_certain() {
         let shell = "A = 1\nexport V = $(shell date)\nx:\n\techo $(shell date)\n\techo $(V)\n";
         let expands = |index: u32, text: &'static [u8]| {
             move |site: &mut Site<'_>| (site.kind, site.line, site.index, site.text) = (MAKE_EXPANDS, 4, index, text)
@@ -267,7 +270,7 @@ mod tests {
             text: b"one",
             directory: None,
             process: None,
-            is_elsewhere: false,
+            is_in_other_mounts: false,
         };
         let mut makefiles = Makefiles::default();
         std::fs::write(&path, RECIPE).unwrap();

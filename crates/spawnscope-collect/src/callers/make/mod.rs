@@ -1,5 +1,5 @@
-//! GNU make: where it stores what it reads, and the lines of its recipes. The offsets in its structures are those of the sources of 4.3 and
-//! 4.4 (`wire/make.rs`). The reader is `ebpf/make.h`, which documents what is read.
+//! Finds where GNU make stores the position that it reads, and (`makefiles`, `recipe`) the lines of its recipes in makefiles. The offsets in its
+//! structures come from the sources of 4.3 and 4.4 (`wire/make.rs`). `ebpf/make.h` reads the memory of make, and documents what is read.
 
 pub(crate) mod makefiles;
 mod recipe;
@@ -7,19 +7,19 @@ mod recipe;
 use super::elf::Elf;
 use crate::wire::WireMake;
 
-/// The place that make reads or expands. Make exports its symbols for the objects that a makefile loads.
+/// The variable that points to the position that make reads or expands. Make exports its symbols for objects that a makefile loads.
 const READING: &str = "reading_file";
-/// Only with this function does make pass a job's environment down the stack.
+/// The function by which make must start jobs: only then is the pointer to a job's environment on the stack.
 const SPAWNS: &str = "posix_spawn";
-/// What each make says of itself.
+/// The version message, which every GNU make contains.
 const PROGRAM: &[u8] = b"GNU Make %s\n";
 /// The versions whose structures are known.
 const VERSIONS: [&[u8]; 3] = [b"\x004.3\0", b"\x004.4\0", b"\x004.4.1\0"];
 
-/// Upper limit for the read-only data of a make, which has a tenth of it.
+/// Upper limit for the size of make's read-only data, in bytes. Its real size is about a tenth of this.
 const MAX_CONSTANTS: u64 = 1 << 20;
 
-/// The layout of GNU make 4.3 to 4.4.1. `None` if it is another program or version, or was stripped of its exports.
+/// Returns the layout of GNU make 4.3 to 4.4.1; `None` if the program is another one or another version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     let reading = program.exports(&[READING]).get(READING)?.address;
     let is_known = program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.constants(MAX_CONSTANTS)?);
@@ -29,7 +29,7 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     })
 }
 
-/// Looks for a line of a recipe, for `fuzz/`.
+/// Searches for a line of a recipe, for `fuzz/`.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz_recipe(makefile: &[u8], first: u32, index: u32, text: &[u8]) -> Option<u32> {
     let is_cut = text.len() + 1 >= crate::wire::MAKE_TEXT_BYTES as usize;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_were_not_checked_are_refused() {
+    fn unknown_versions_are_refused() {
         let constants = |version: &[u8]| [b"\0", version, b"\0GNU Make %s\n\0"].concat();
         assert!(is_known_version(&constants(b"4.3")));
         assert!(is_known_version(&constants(b"4.4.1")));

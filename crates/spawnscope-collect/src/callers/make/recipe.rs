@@ -1,27 +1,27 @@
-//! Finds a recipe's line in the text of a makefile. Make counts the lines of a recipe, not those of the file: a line may be continued, and
-//! conditionals and comments may be in between. A line is known if only one can be it.
+//! Finds a line of a recipe in the text of a makefile. Make stores the line's index in the recipe, not its line in the file: lines may be
+//! continued, and there may be conditionals and comments between them. The line is known if only one line of the file can be the right one.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-/// What a line of a makefile is to the recipe before it.
+/// What a line of a makefile means for the recipe that began before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// One of its lines.
+    /// It is a line of the recipe.
     Recipe,
-    /// A conditional: lines around it may not be in the recipe.
+    /// It is a conditional, so the lines after it may not be in the recipe.
     Conditional,
-    /// Empty, or a comment.
+    /// It is empty, or a comment.
     Nothing,
-    /// The recipe ends before.
+    /// The recipe ends before it.
     Other,
 }
 
 const CONDITIONALS: [&[u8]; 6] = [b"ifdef", b"ifndef", b"ifeq", b"ifneq", b"else", b"endif"];
 
-/// A line with the lines that continue it.
+/// A line with its continuation lines.
 struct Logical<'a> {
-    /// That of its first line, from 1.
+    /// The number of the first line, from 1.
     number: u32,
     text: &'a [u8],
 }
@@ -41,7 +41,7 @@ impl Logical<'_> {
     }
 }
 
-/// The lines of a makefile from line `first` on.
+/// Returns the lines of a makefile from line `first` on.
 fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = Logical<'_>> {
     let mut physical = makefile.split_inclusive(|byte| *byte == b'\n');
     let skipped = first.saturating_sub(1) as usize;
@@ -49,7 +49,7 @@ fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = Logical<'_>> 
     let mut number = first;
     std::iter::from_fn(move || {
         let (begin, at) = (start, number);
-        // A number is counted only with its line, so one beyond the end cannot overflow.
+        // The number is increased only for existing lines, so it cannot overflow.
         for line in physical.by_ref() {
             start += line.len();
             number += 1;
@@ -68,7 +68,8 @@ fn is_continued(line: &[u8]) -> bool {
     line.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// A text without the differences that make may make: it joins continued lines within a reference to a variable.
+/// Joins continued lines, as make does within a reference to a variable. Texts are compared in this form, since make may or may not have
+/// joined their lines.
 fn joined(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\n') {
         return Cow::Borrowed(text);
@@ -91,20 +92,20 @@ fn joined(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(joined)
 }
 
-/// A line of a recipe, as make keeps it.
+/// The line of a recipe that is searched for, as make stores it.
 pub(super) struct Wanted<'a> {
-    /// The line of the recipe's first line.
+    /// The number, in the makefile, of the recipe's first line.
     pub(super) first: u32,
-    /// Its number in the recipe, from 0.
+    /// The index of the wanted line in the recipe, from 0.
     pub(super) index: u32,
     pub(super) text: &'a [u8],
-    /// Whether the text is only the beginning.
+    /// Whether the text is truncated.
     pub(super) is_cut: bool,
 }
 
 impl Wanted<'_> {
-    /// Whether a text in the makefile is this one.
-    fn is(&self, found: &[u8]) -> bool {
+    /// Whether a text in the makefile is the wanted one.
+    fn matches(&self, found: &[u8]) -> bool {
         let found = joined(found);
         // With .ONESHELL, all lines of the recipe are one text.
         let line = lines_from(self.text, 1).next().map_or(&b""[..], |line| line.text);
@@ -116,22 +117,22 @@ impl Wanted<'_> {
         found.trim_ascii() == wanted.trim_ascii()
     }
 
-    /// Whether a recipe that begins on the line of its rule, behind a semicolon, begins with this text.
-    fn is_behind_rule(&self, rule: &[u8]) -> bool {
+    /// Whether the wanted text follows a semicolon on the line of the rule, where a recipe may begin.
+    fn follows_semicolon(&self, rule: &[u8]) -> bool {
         let semicolons = (0..rule.len()).filter(|at| rule[*at] == b';');
         let mut rests = semicolons.map(|at| &rule[at + 1..]);
-        rests.any(|rest| self.is(rest))
+        rests.any(|rest| self.matches(rest))
     }
 }
 
-/// The line of the makefile that contains a line of a recipe. `None` if none can, or several.
+/// Returns the number, in the makefile, of a line of a recipe; `None` if no line or more than one line can be the wanted one.
 pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
     let mut lines = lines_from(makefile, wanted.first).peekable();
     let mut passed = 0;
     let head = lines.peek()?;
     if head.kind() != Kind::Recipe {
         if wanted.index == 0 {
-            return wanted.is_behind_rule(head.text).then_some(head.number);
+            return wanted.follows_semicolon(head.text).then_some(head.number);
         }
         (passed, _) = (1, lines.next());
     }
@@ -141,7 +142,7 @@ pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
         has_conditional: false,
         found: None,
     };
-    let end = lines.try_for_each(|line| search.pass(&line));
+    let end = lines.try_for_each(|line| search.examine(&line));
     match end {
         ControlFlow::Break(Some(exact)) => Some(exact),
         ControlFlow::Break(None) | ControlFlow::Continue(()) => search.found.flatten(),
@@ -150,26 +151,26 @@ pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
 
 struct Search<'a> {
     wanted: &'a Wanted<'a>,
-    /// Lines of the recipe so far.
+    /// Number of lines of the recipe so far.
     passed: u32,
     has_conditional: bool,
-    /// The line; `Some(None)` if there are several.
+    /// The matching line; `Some(None)` if there is more than one.
     found: Option<Option<u32>>,
 }
 
 impl Search<'_> {
-    /// Looks at a line. Breaks at the recipe's end, or with the line if it is certain.
-    fn pass(&mut self, line: &Logical<'_>) -> ControlFlow<Option<u32>> {
+    /// Examines a line. Breaks at the recipe's end, or with the line if it is certain.
+    fn examine(&mut self, line: &Logical<'_>) -> ControlFlow<Option<u32>> {
         match line.kind() {
             Kind::Nothing => {}
             Kind::Conditional => self.has_conditional = true,
             Kind::Other => return ControlFlow::Break(None),
             Kind::Recipe => {
-                let is_it = self.passed >= self.wanted.index && self.wanted.is(&line.text[1..]);
+                let matches = self.passed >= self.wanted.index && self.wanted.matches(&line.text[1..]);
                 if !self.has_conditional && self.passed == self.wanted.index {
-                    return ControlFlow::Break(is_it.then_some(line.number));
+                    return ControlFlow::Break(matches.then_some(line.number));
                 }
-                if is_it {
+                if matches {
                     self.found = Some(if self.found.is_none() { Some(line.number) } else { None });
                 }
                 self.passed += 1;
@@ -194,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn continued_lines_comments_and_empty_lines_are_counted() {
+    fn continuation_lines_comments_and_empty_lines_are_skipped() {
         let makefile = "all:\n\techo a \\\n\t  b\n\n# note \\\n  more\n\t@echo c\n\t\n\techo d\nend:\n\techo a\n";
         assert_eq!(found(makefile, 2, 0, "echo a \\\n\t  b"), Some(2));
         assert_eq!(found(makefile, 2, 1, "@echo c"), Some(7));
         assert_eq!(found(makefile, 2, 3, "echo d"), Some(9));
-        assert_eq!(found(makefile, 2, 4, "echo a"), None, "of another rule");
+        assert_eq!(found(makefile, 2, 4, "echo a"), None, "a line of another rule");
         assert_eq!(found(makefile, 40, 0, "echo a"), None);
         assert_eq!(found(makefile, u32::MAX, 0, "echo a"), None);
         assert_eq!(found(makefile, 2, u32::MAX, "echo a"), None);
@@ -208,24 +209,24 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_in_that_line_has_no_line() {
-        // As for rules that `eval` made, whose lines make counts from the `eval` on.
+        // This happens for rules that `eval` made, whose lines make counts from the line of the `eval`.
         assert_eq!(found("$(eval $(R))\n\tone\n\ttwo\n", 2, 0, "two"), None);
         assert_eq!(found("all:\n\tone\n\ttwo\n", 2, 0, "on"), None);
     }
 
     #[test]
-    fn the_lines_of_a_conditional_are_known_if_only_one_can_be_it() {
+    fn a_line_in_a_conditional_is_known_if_only_one_line_matches() {
         let makefile = "all:\n\ta\nifdef X\n\tb\n\tsame\nelse\n\tc\n\tsame\nendif\n\td\n";
         assert_eq!(found(makefile, 2, 0, "a"), Some(2));
         assert_eq!(found(makefile, 2, 1, "c"), Some(7));
         assert_eq!(found(makefile, 2, 3, "d"), Some(10));
         assert_eq!(found(makefile, 2, 2, "same"), None);
-        // Without the first branch, it would be an earlier line of the recipe.
+        // The wanted line cannot be one that precedes its index in the recipe.
         assert_eq!(found(makefile, 2, 1, "a"), None);
     }
 
     #[test]
-    fn a_recipe_may_begin_behind_its_rule() {
+    fn a_recipe_may_begin_on_the_line_of_its_rule() {
         let makefile = "all: a;  echo ; x\n\techo y\n";
         assert_eq!(found(makefile, 1, 0, "  echo ; x"), Some(1));
         assert_eq!(found(makefile, 1, 1, "echo y"), Some(2));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_be_joined_or_cut() {
+    fn a_text_may_be_joined_or_truncated() {
         let makefile = "all:\n\tx $(foreach a, \\\n\t\tb, c)\n";
         assert_eq!(found(makefile, 2, 0, "x $(foreach a, b, c)"), Some(2));
         let cut = |text: &str| {

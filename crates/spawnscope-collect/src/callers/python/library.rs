@@ -1,4 +1,4 @@
-//! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader used another one,
+//! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader has chosen another library,
 //! the addresses do not match, and the lines of the program's launches are unknown.
 
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use spawnscope_data::event::Pid;
 use spawnscope_system::arch::LIBRARY_DIRECTORIES;
 
-/// The loaders' default directories: glibc's on Debian and on other distributions, and musl's.
+/// The default directories of loaders: those of glibc on Debian and on other distributions, and those of musl.
 const DIRECTORIES: [&str; 7] = [
     "/usr/local/lib",
     LIBRARY_DIRECTORIES[0],
@@ -21,7 +21,7 @@ const DIRECTORIES: [&str; 7] = [
     "/usr/lib",
 ];
 
-/// Opens the library of this name that a program is linked with; `directories` are those that the program wants searched first.
+/// Opens the library of this name that a program is linked with. `directories`: those that the program itself names (RUNPATH, RPATH).
 pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: Option<Pid>) -> Option<File> {
     let root = process.map_or(PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{}/root", pid.0)));
     let path = match process {
@@ -39,7 +39,7 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
         .find_map(|directory| File::open(within(&root, &directory.join(OsStr::from_bytes(name)))).ok())
 }
 
-/// The LD_LIBRARY_PATH of a process, or of a command that has not been started.
+/// Returns the LD_LIBRARY_PATH of a process, or, without a process, of this one, which the command will inherit.
 fn library_path(process: Option<Pid>) -> Vec<u8> {
     const NAME: &str = "LD_LIBRARY_PATH";
     let Some(pid) = process else {
@@ -55,7 +55,7 @@ fn within(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Replaces `$ORIGIN` with the directory of the program.
+/// Replaces `$ORIGIN` by the directory of the program.
 fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
     let words = [&b"$ORIGIN"[..], b"${ORIGIN}"];
     let rest = words.iter().find_map(|word| directory.strip_prefix(*word));
@@ -65,7 +65,7 @@ fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The directories in the loader's configuration.
+/// Returns the directories in the loader's configuration (/etc/ld.so.conf.d).
 fn configured(root: &Path) -> Vec<PathBuf> {
     let directory = within(root, Path::new("/etc/ld.so.conf.d"));
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -90,11 +90,14 @@ mod tests {
             );
         }
         assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
-        assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "relative: not searched");
+        assert!(
+            !expanded(b"$ORIGIN/lib", None).is_absolute(),
+            "relative directories are not searched"
+        );
     }
 
     #[test]
-    fn a_directory_of_the_program_comes_before_the_systems() {
+    fn a_directory_that_the_program_names_precedes_those_of_the_system() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("libc.so.6"), "ours").unwrap();
         let program = File::open("/bin/true").unwrap();

@@ -1,18 +1,19 @@
 //! Decodes CPython's line tables (`co_linetable`, since 3.11; described in InternalDocs/code_objects.md): the line of each
 //! instruction.
 //!
-//! An entry begins with its only byte whose highest bit is set: 1, then four bits of kind, then three bits with the number of code
-//! units (of two bytes) it covers, minus one. Its line is relative to that of the previous entry.
+//! The first byte of an entry, and no other byte, has its highest bit set. The next four bits are the kind, the last three the number of
+//! code units (of two bytes) that the entry covers, minus one. The line of an entry is relative to that of the previous entry.
 
-/// Kinds 0 to 9 stay on the line; kinds 10 to 12 advance by the kind minus 10 lines.
+/// Kinds of entries on the same line as the previous entry.
 const SAME_LINE: std::ops::RangeInclusive<u8> = 0..=9;
+/// Kinds of entries that advance by the kind minus 10 lines.
 const NEXT_LINES: std::ops::RangeInclusive<u8> = 10..=12;
-/// An entry without columns, and one with all fields: both begin with a signed line difference.
+/// Kinds of entries without columns and with all fields. Both contain a signed line difference after the first byte.
 const DIFFERENCE: std::ops::RangeInclusive<u8> = 13..=14;
 const CODE_UNIT_BYTES: u32 = 2;
 
-/// The line of the instruction at `code_offset`, in bytes. `None` if it has no line, or if the table ends before it. A table may be
-/// truncated anywhere.
+/// Returns the line of the instruction at `code_offset`, in bytes; `None` if it has no line, or if the table ends before it. The table may
+/// be truncated anywhere.
 pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let mut line = i64::from(first_line);
     let mut end: u32 = 0;
@@ -29,7 +30,7 @@ pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u3
     None
 }
 
-/// The number of lines by which an entry advances; `rest` is what follows its first byte.
+/// Returns the number of lines by which an entry advances. `rest` begins after the first byte of the entry.
 fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
     if DIFFERENCE.contains(&kind) {
         return signed(rest);
@@ -38,7 +39,8 @@ fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
     Some(if next_lines { i64::from(kind - 10) } else { 0 })
 }
 
-/// Decodes six bits per byte, the lowest first, with bit 6 set in all but the last; the lowest bit of the value is the sign.
+/// Decodes a signed number: six bits per byte, the lowest first, with bit 6 set in all bytes but the last. The lowest bit of the value is
+/// the sign.
 fn signed(bytes: &[u8]) -> Option<i64> {
     let mut value: i64 = 0;
     for (byte, shift) in bytes.iter().zip((0..32).step_by(6)) {
@@ -56,9 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_gives_no_line() {
+    fn malformed_tables_give_no_line() {
         assert_eq!(line(&[], 1, 0), None);
-        assert_eq!(line(&[0x05, 0x41], 1, 0), None, "no entry starts here");
+        assert_eq!(
+            line(&[0x05, 0x41], 1, 0),
+            None,
+            "the first byte does not begin an entry"
+        );
         assert_eq!(
             line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0),
             None,

@@ -1,6 +1,6 @@
-//! Lines of Python programs. The BPF side (`ebpf/python.h`) reads the frames of a forking thread. This module provides what it must
-//! know about an interpreter (`library`, `versions`), and decodes the tables and strings that it reports (`linetable`, `text`).
-//! CPython 3.9 to 3.14, with a global interpreter lock.
+//! Lines of Python programs, for CPython 3.9 to 3.14 with a global interpreter lock. `ebpf/python.h` reads the frames of a forking thread.
+//! This module determines the layout of an interpreter (`library`, `versions`), and decodes the tables and strings that were read
+//! (`linetable`, `text`).
 
 mod library;
 mod linetable;
@@ -16,15 +16,17 @@ use super::elf::{Elf, Symbol};
 use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
 use spawnscope_data::event::Pid;
 
-/// The function that every version's program calls if its interpreter is in a library, and that few other programs call.
+/// The library function that the Python program of every version calls if its interpreter is in a library. Few other programs call it.
 const MAIN: &str = "Py_BytesMain";
-/// The symbol with the version since 3.11, and functions that were added in 3.10 and 3.9.
+/// The variable with the version; exists since 3.11.
 const VERSION: &str = "Py_Version";
+/// A function that was added in 3.10.
 const SINCE_3_10: &str = "PyIter_Send";
+/// A function that was added in 3.9.
 const SINCE_3_9: &str = "PyInterpreterState_Get";
 
-/// Where the interpreter of a program stores its frames. `file` is the program's, `process` is one that runs it. `None` if it is
-/// not a Python, or not one whose frames can be read.
+/// Returns where the interpreter of a program stores its frames; `None` if the program is not a Python, or not one whose frames can be read.
+/// `file` is the program's file, `process` a process that runs it.
 pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
     let layout = interpreter(program).or_else(|| linked(program, file, process))?;
     Some(WirePython {
@@ -33,8 +35,8 @@ pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Op
     })
 }
 
-/// The line of the instruction at `code_offset`, in bytes, from a line table in the format of its version. `None` if it has no
-/// line, or if the table was truncated before it.
+/// Returns the line of the instruction at `code_offset`, in bytes, from a line table in this format; `None` if it has no line, or if the
+/// table was truncated before it.
 pub(crate) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let line = match u16::try_from(format).ok()? {
         PYTHON_LINES_LOCATIONS => linetable::line,
@@ -45,7 +47,7 @@ pub(crate) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32)
     line(table, first_line, code_offset)
 }
 
-/// The layout of the interpreter in this file.
+/// Returns the layout of the interpreter that this file contains.
 fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
     let symbols = file.exports(&["_PyRuntime", "PyCode_Type", VERSION, SINCE_3_9, SINCE_3_10]);
     let symbol = |name: &str| symbols.get(name).copied();
@@ -67,7 +69,7 @@ fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
     })
 }
 
-/// The layout of a program whose interpreter is in a library.
+/// Returns the layout of the interpreter in the library that a program is linked with.
 fn linked(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
     let slot = program.slot_of(MAIN)?;
     let libraries = program.libraries();

@@ -1,9 +1,9 @@
-//! Decodes CPython's line tables up to 3.10: pairs of a byte with the length of the code, and a signed byte with the line
-//! difference (Objects/lnotab_notes.txt describes both forms).
+//! Decodes CPython's line tables up to 3.10. They consist of pairs: a byte with a length of code, and a signed byte with a line difference
+//! (Objects/lnotab_notes.txt describes both formats).
 
 use crate::wire::PYTHON_TABLE_BYTES;
 
-/// In a table of 3.10: the code has no line.
+/// The line difference that means, in a table of 3.10, that the code has no line.
 const NO_LINE: i8 = i8::MIN;
 
 fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
@@ -13,8 +13,8 @@ fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
         .map(|[code, lines]| (u32::from(*code), lines.cast_signed()))
 }
 
-/// The line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in which each pair says where the next line
-/// begins. Such a table does not show where it ends. `None` if the table may have been truncated before the instruction.
+/// Returns the line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in which each pair says where the next line
+/// begins. Such a table does not show where the code ends. Returns `None` if the table may have been truncated before the instruction.
 pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut begin) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {
@@ -24,12 +24,12 @@ pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> 
         }
         line += i64::from(lines);
     }
-    let is_whole = table.len() < PYTHON_TABLE_BYTES as usize;
-    known(line).filter(|_| is_whole)
+    let is_complete = table.len() < PYTHON_TABLE_BYTES as usize;
+    known(line).filter(|_| is_complete)
 }
 
-/// The line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in which each pair describes a range of
-/// code. `None` if the code has no line, or if the table ends before it.
+/// Returns the line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in which each pair describes a range of
+/// code; `None` if the code has no line, or if the table ends before it.
 pub(super) fn line_by_ranges(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut end) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_fills_its_room_may_have_been_cut() {
+    fn a_table_of_the_maximum_size_may_have_been_truncated() {
         let mut table = [2, 1].repeat(PYTHON_TABLE_BYTES as usize / 2);
         assert_eq!(line_by_steps(&table, 1, 11), Some(6));
         assert_eq!(line_by_steps(&table, 1, u32::MAX), None);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_gives_no_line() {
+    fn malformed_tables_give_no_line() {
         assert_eq!(line_by_steps(&[0, 0xf0, 10, 1], 3, 0), None, "a line below 1");
         assert_eq!(line_by_ranges(&[2, 0xf0], 3, 0), None);
         assert_eq!(line_by_ranges(&[2, 0x80, 2, 1], 3, 1), None, "code without a line");

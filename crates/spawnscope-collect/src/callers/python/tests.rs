@@ -1,4 +1,4 @@
-//! Line tables created by real interpreters, with the lines that the interpreters report: see the head of `linetables.txt`.
+//! Decodes line tables created by real interpreters, and compares with the lines that these report: see the head of `linetables.txt`.
 
 use super::*;
 
@@ -9,7 +9,7 @@ struct Table {
     format: u32,
     first_line: u32,
     bytes: Vec<u8>,
-    /// The line from each of these offsets up to the next; the last offset is the end of the code.
+    /// Offsets, each with the line of the code from there to the next offset. The last offset is the end of the code.
     lines: Vec<(u32, Option<u32>)>,
 }
 
@@ -51,7 +51,7 @@ fn tables() -> Vec<Table> {
 }
 
 #[test]
-fn every_instruction_has_the_line_that_its_interpreter_says() {
+fn every_instruction_has_the_line_that_its_interpreter_reports() {
     let tables = tables();
     for version in ["3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14"] {
         assert!(tables.iter().any(|table| table.name.starts_with(version)), "{version}");
@@ -73,9 +73,9 @@ fn every_instruction_has_the_line_that_its_interpreter_says() {
 }
 
 #[test]
-fn a_table_that_was_cut_gives_the_right_line_or_none() {
-    let says_its_end = |table: &Table| table.format != u32::from(PYTHON_LINES_STEPS);
-    for table in tables().into_iter().filter(says_its_end) {
+fn a_truncated_table_gives_the_right_line_or_none() {
+    let shows_end_of_code = |table: &Table| table.format != u32::from(PYTHON_LINES_STEPS);
+    for table in tables().into_iter().filter(shows_end_of_code) {
         for length in 0..table.bytes.len() {
             for &(offset, expected) in &table.lines {
                 let found = table.line(&table.bytes[..length], offset);
@@ -90,7 +90,7 @@ fn a_table_that_was_cut_gives_the_right_line_or_none() {
 }
 
 #[test]
-fn a_format_that_is_not_known_gives_no_line() {
+fn an_unknown_format_gives_no_line() {
     assert_eq!(line(3, &[2, 1, 2, 1], 1, 0), None);
     assert_eq!(line(u32::MAX, &[2, 1, 2, 1], 1, 0), None);
 }

@@ -1,7 +1,7 @@
 //! Converts CPython's internal strings, which are unencoded characters of one, two or four bytes each.
 
-/// Converts a string of `width`-byte characters to UTF-8. A surrogate that represents an undecodable byte of a file name (PEP 383)
-/// becomes that byte again. `None` if it is not a valid string, or is empty.
+/// Converts a string of `width`-byte characters to UTF-8. A surrogate that represents an undecodable byte of a file name (PEP 383) becomes
+/// that byte again. Returns `None` if the string is invalid or empty.
 pub(crate) fn decode(bytes: &[u8], width: u32) -> Option<Vec<u8>> {
     const ESCAPED_BYTES: std::ops::RangeInclusive<u32> = 0xdc80..=0xdcff;
     let width = usize::try_from(width).ok().filter(|width| [1, 2, 4].contains(width))?;
@@ -35,12 +35,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_that_is_not_text_keeps_its_bytes() {
+    fn undecodable_bytes_of_a_file_name_are_preserved() {
         assert_eq!(decode(b"\xff\xdca\0", 2).as_deref(), Some(&b"\xffa"[..]));
     }
 
     #[test]
-    fn an_object_that_is_no_string_is_unknown() {
+    fn an_invalid_string_is_unknown() {
         assert_eq!(decode(b"", 1), None);
         assert_eq!(decode(b"abc", 2), None, "half a character");
         assert_eq!(decode(b"abc", 3), None, "no such width");

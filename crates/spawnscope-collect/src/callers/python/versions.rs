@@ -1,15 +1,15 @@
-//! Where each version of CPython stores its frames. Since 3.13 the interpreter publishes the offsets itself, in `_Py_DebugOffsets`
-//! at the start of `_PyRuntime`; for 3.9 to 3.12 they are taken from the headers. Patch releases do not change them.
+//! Where each version of CPython stores its frames. Since 3.13 the interpreter itself publishes the offsets, in `_Py_DebugOffsets` at the
+//! start of `_PyRuntime`. For 3.9 to 3.12 they come from the headers; patch releases do not change them.
 
 use zerocopy::FromZeros;
 
 use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython};
 
-/// Bytes of `_PyRuntime` to read: enough for the offsets of all versions that publish them.
+/// Number of bytes of `_PyRuntime` that are read: enough for the offsets of all versions that publish them.
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 
-/// The offsets of the interpreter with this `Py_Version`; `runtime` is the beginning of `_PyRuntime` in its file. `None` for an
-/// unknown version, a free-threaded build, or offsets that do not fit.
+/// Returns the offsets of the interpreter with this `Py_Version`; `None` for an unknown version, a free-threaded build, or offsets that are
+/// too large. `runtime` is the beginning of `_PyRuntime` in the file.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
         0x309 => python_3_9(),
@@ -23,7 +23,7 @@ pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     fits(&layout).then_some(layout)
 }
 
-/// Whether the parts of a frame and of a code object that are copied contain all fields that are read.
+/// Whether the copied pieces of a frame and of a code object contain all fields that are read.
 fn fits(layout: &WirePython) -> bool {
     const WORD: u16 = 8;
     let within =
@@ -43,7 +43,7 @@ fn fits(layout: &WirePython) -> bool {
     within(frame_end, &frame) && within(layout.code_instructions, &code)
 }
 
-/// Versions in which frames are objects. The last fields read are `f_lasti` and the line table.
+/// Returns the offsets of the versions in which frames are objects. `frame_instruction` is the offset of `f_lasti`.
 fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
     WirePython {
         runtime_interpreters: 32,
@@ -124,7 +124,7 @@ fn python_3_12() -> WirePython {
     }
 }
 
-/// The index of each offset in `_Py_DebugOffsets`, in words of 8 bytes.
+/// For each offset, the index of the word (of 8 bytes) in `_Py_DebugOffsets` that contains it.
 struct WordIndices {
     runtime_interpreters: usize,
     interpreter_next: usize,
@@ -179,7 +179,8 @@ const INDICES_3_14: WordIndices = WordIndices {
     code_instructions: 48,
 };
 
-/// Returns the word at an index: a cookie, the version, whether it is a free-threaded build, then offsets.
+/// Returns the word at an index of `_Py_DebugOffsets`. Word 0 is a cookie, word 1 the version, word 2 whether the build is free-threaded.
+/// Offsets follow.
 fn word(runtime: &[u8], index: usize) -> Option<u64> {
     let bytes = runtime.get(index * 8..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))
@@ -219,11 +220,12 @@ fn published(version: u32, runtime: &[u8], indices: &WordIndices) -> Option<Wire
 mod tests {
     use super::*;
 
-    /// The first words of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, after the cookie.
+    /// The first words of `_PyRuntime`, after the cookie, in Debian's Python 3.13.5.
     const DEBIAN_3_13: [u64; 43] = [
         0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
         304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
     ];
+    /// The same words in Debian's Python 3.14.10.
     const DEBIAN_3_14: [u64; 48] = [
         0x30e_0af0, 0, 316_616, 784, 808, 225_864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784, 0, 7800,
         7792, 7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68,
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interpreter_publishes_is_what_its_headers_say() {
+    fn published_offsets_are_those_of_the_headers() {
         let layout = offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)).unwrap();
         let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
         assert_eq!(
@@ -266,15 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_not_known_has_no_layout() {
+    fn unknown_versions_have_no_layout() {
         assert!(offsets(0x30b_02f0, &[]).is_some(), "3.11 publishes no offsets");
-        assert!(offsets(0x309_00f0, &[]).is_some(), "3.9 does not either");
+        assert!(offsets(0x309_00f0, &[]).is_some(), "3.9 publishes no offsets");
         assert_eq!(offsets(0x308_05f0, &[]), None);
         assert_eq!(offsets(0x30f_00f0, &runtime(&DEBIAN_3_14)), None);
     }
 
     #[test]
-    fn a_table_that_is_not_what_it_seems_is_not_used() {
+    fn an_implausible_table_of_offsets_is_not_used() {
         let with = |index: usize, word: u64| {
             let mut words = DEBIAN_3_13;
             words[index - 1] = word;

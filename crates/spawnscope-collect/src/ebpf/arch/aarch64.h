@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * aarch64: registers, where the kernel stores a thread's other state, and system call numbers. All files in this directory define
- * the same items. */
+ * aarch64: registers, the fields of other processor-dependent state of a thread, and system call numbers. All files in this
+ * directory define the same items. */
 #pragma once
 
 struct pt_regs {
 	unsigned long long regs[31], sp, pc, pstate, orig_x0;
 } CORE;
 
-/* The user's arguments of a system call, at its entry and at its exit, when x0 holds the result. */
-static __always_inline __u64 argument(struct pt_regs *regs, const int place)
+/* Returns an argument of a system call, at the call's entry or exit. At the exit, x0 contains the result. */
+static __always_inline __u64 argument(struct pt_regs *regs, const int index)
 {
-	return place ? regs->regs[place] : regs->orig_x0;
+	return index ? regs->regs[index] : regs->orig_x0;
 }
 
-/* The same for a call of a 32-bit program. */
-#define argument_of_32_bit_call(regs, place) ((__u32)argument(regs, place))
+/* Returns an argument of a system call of a 32-bit program. */
+#define argument_of_32_bit_call(regs, index) ((__u32)argument(regs, index))
 
 /* arch/arm64/include/uapi/asm/ptrace.h: the mode of 64-bit code in user space is 0 */
 #define PSTATE_MODE 0x1f
-/* Whether copied registers are those of 64-bit user code. */
+/* Whether these registers are those of 64-bit user code. */
 #define ARE_USERS(registers) (((registers)->pstate & PSTATE_MODE) == 0)
 
 struct thread_info {
@@ -31,9 +31,10 @@ struct thread_state {
 struct thread_struct {
 	struct thread_state uw;
 } CORE;
-/* The base of libc's thread-local data, as of when the thread last left its CPU. */
+/* The thread pointer, the base of libc's thread-local data, as of when the thread last left its CPU. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.uw.tp_value)
-/* Whether this is the thread pointer of the thread with this pthread_t, which is slightly lower: by 1856 bytes in glibc 2.36. */
+/* Whether `pointer` is the thread pointer of the thread with this pthread_t. The pthread_t is slightly lower: by 1856 bytes in
+ * glibc 2.36. */
 #define IS_PTHREAD(pthread, pointer) ((pointer) - (pthread) - 1 < 4096)
 
 /* arch/arm64/include/asm/thread_info.h: TIF_32BIT */
@@ -42,7 +43,7 @@ struct thread_struct {
 /* arch/arm64/include/asm/memory.h, with pages of 4 KiB and without KASAN */
 #define THREAD_SIZE (4 * 4096)
 
-/* The preempt count is per thread. The word has a flag above it. */
+/* Reads the preempt count, which is per thread. The upper half of the 64-bit word is a flag. */
 #define read_preempt_count(count) (*(count) = TASK_READ(current_task(), thread_info.preempt_count), true)
 
 /* include/uapi/asm-generic/unistd.h */
@@ -60,15 +61,15 @@ enum {
 	NR_pwritev2 = 287, NR_pkey_mprotect = 288, NR_statx = 291, NR_rseq = 293, NR_clone3 = 435,
 	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
 };
-/* Calls that do not exist on this architecture: no call number is negative, apart from -1. */
+/* Calls that do not exist on this architecture. No call has such a number: the only negative one in use is -1. */
 enum {
 	NR_open = -1001, NR_stat = -1002, NR_lstat = -1003, NR_poll = -1004, NR_access = -1005, NR_pipe = -1006,
 	NR_dup2 = -1007, NR_select = -1008, NR_fork = -1009, NR_vfork = -1010, NR_creat = -1011, NR_readlink = -1012,
 	NR_arch_prctl = -1013, NR_epoll_wait = -1014,
 };
 
-/* arch/arm/tools/syscall.tbl: the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for
- * others. fork and vfork have no 64-bit number; libraries use clone. */
+/* Returns the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for all other calls. fork
+ * and vfork have no 64-bit number; libraries use clone. (arch/arm/tools/syscall.tbl) */
 static __always_inline long number_of_32_bit_call(long number)
 {
 	switch (number) {

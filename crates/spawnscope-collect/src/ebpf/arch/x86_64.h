@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * x86-64: registers, where the kernel stores a thread's other state, and system call numbers. All files in this directory define
- * the same items. */
+ * x86-64: registers, the fields of other processor-dependent state of a thread, and system call numbers. All files in this
+ * directory define the same items. */
 #pragma once
 
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } CORE;
 
-/* The user's arguments of a system call, at its entry and at its exit. */
-static __always_inline __u64 argument(struct pt_regs *regs, const int place)
+/* Returns an argument of a system call, at the call's entry or exit. */
+static __always_inline __u64 argument(struct pt_regs *regs, const int index)
 {
-	return place == 0 ? regs->di : place == 1 ? regs->si : place == 2 ? regs->dx : place == 3 ? regs->r10 : regs->r8;
+	return index == 0 ? regs->di : index == 1 ? regs->si : index == 2 ? regs->dx : index == 3 ? regs->r10 : regs->r8;
 }
 
-/* The same for a call through the 32-bit entry. */
-static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const int place)
+/* Returns an argument of a system call through the 32-bit entry. */
+static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const int index)
 {
-	return (__u32)(place == 0 ? regs->bx : place == 1 ? regs->cx : place == 2 ? regs->dx : place == 3 ? regs->si : regs->di);
+	return (__u32)(index == 0 ? regs->bx : index == 1 ? regs->cx : index == 2 ? regs->dx : index == 3 ? regs->si : regs->di);
 }
 
 /* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
 #define USER_CS 0x33
-/* Whether copied registers are those of 64-bit user code. */
+/* Whether these registers are those of 64-bit user code. */
 #define ARE_USERS(registers) ((registers)->cs == USER_CS)
 
 struct thread_info {
@@ -30,9 +30,9 @@ struct thread_info {
 struct thread_struct {
 	unsigned long fsbase;
 } CORE;
-/* The base of libc's thread-local data. */
+/* The thread pointer, the base of libc's thread-local data. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.fsbase)
-/* Whether this is the thread pointer of the thread with this pthread_t. */
+/* Whether `pointer` is the thread pointer of the thread with this pthread_t. */
 #define IS_PTHREAD(pthread, pointer) ((pthread) == (pointer))
 
 /* arch/x86/include/asm/thread_info.h: the current system call came through the 32-bit entry */
@@ -42,15 +42,15 @@ struct thread_struct {
 /* arch/x86/include/asm/page_64_types.h, without KASAN */
 #define THREAD_SIZE (4 * 4096)
 
-/* A CPU's preempt count is a variable of its own; from Linux 6.2 to 6.14 it is in this structure. */
+/* A CPU's preempt count is a separate variable, except in Linux 6.2 to 6.14, where it is a field of this structure. */
 struct pcpu_hot {
 	int preempt_count;
 } CORE;
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot pcpu_hot __ksym __weak;
 
-/* Reads the count by its name; false if there is no such name. A kernel that hides the name refuses a program with this
- * function. */
+/* Reads the preempt count by its symbol; returns false if the kernel has no such symbol. A kernel that hides the symbol refuses a
+ * program that contains this function. */
 static __always_inline bool read_preempt_count(__u32 *count)
 {
 	if (&pcpu_hot)
@@ -78,8 +78,8 @@ enum {
 	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
 };
 
-/* arch/x86/entry/syscalls/syscall_32.tbl: the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or
- * writes; -1 for others. */
+/* Returns the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for all other calls.
+ * (arch/x86/entry/syscalls/syscall_32.tbl) */
 static __always_inline long number_of_32_bit_call(long number)
 {
 	switch (number) {

@@ -36,12 +36,16 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
     let [EventKind::Launched(launched)] = events.as_slice() else {
         panic!("{events:?}")
     };
-    assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 is unknown");
+    assert_eq!(
+        (launched.entered, launched.parent_memory),
+        (None, None),
+        "0 means unknown"
+    );
     launched.mechanism
 }
 
 #[test]
-fn the_mechanism_follows_from_call_and_flags() {
+fn the_system_call_and_its_flags_determine_the_mechanism() {
     let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
     let clone = libc::SYS_clone as i32;
     let as_vfork = launch(clone, CLONE_VM | CLONE_VFORK | CLONE_ON_OWN_STACK | 17);
@@ -77,7 +81,7 @@ fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
 }
 
 #[test]
-fn an_exec_carries_its_strings_byte_for_byte() {
+fn the_strings_of_an_exec_are_decoded_byte_for_byte() {
     let bytes = executed([b"/bin/x\0", b"", b"a\0\xff\x1b[m\0", b"c d\0b\0"], true);
     let events = decoded(&bytes).unwrap();
     let [EventKind::Executed(executed)] = events.as_slice() else {
@@ -91,7 +95,7 @@ fn an_exec_carries_its_strings_byte_for_byte() {
 }
 
 #[test]
-fn of_an_environment_only_the_allowed_variables_are_decoded() {
+fn only_the_allowed_variables_of_an_environment_are_decoded() {
     let mut bytes = executed([b"/bin/x\0", b"", b"a\0", b"b\0"], true);
     let mut record = WireExecuted::read_from_prefix(&bytes).unwrap().0;
     let beginning = b"TOKEN=s3cret\0CARGO_PKG_NAME=serde\0npm_package_";
@@ -111,7 +115,7 @@ fn of_an_environment_only_the_allowed_variables_are_decoded() {
 }
 
 #[test]
-fn a_working_directory_is_the_root_or_unknown_when_the_walk_ended_early() {
+fn a_working_directory_without_components_is_the_root_and_an_incomplete_one_is_unknown() {
     let cwd = |bytes: &[u8]| match &decoded(bytes).unwrap()[0] {
         EventKind::Executed(executed) => executed.cwd.clone(),
         other => panic!("{other:?}"),
@@ -124,7 +128,7 @@ fn a_working_directory_is_the_root_or_unknown_when_the_walk_ended_early() {
 }
 
 #[test]
-fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
+fn zero_closes_differ_from_an_unknown_number_of_closes() {
     let closing = |closes: u32, span: u64| {
         let mut record = WireExecuted::new_zeroed();
         (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
@@ -139,7 +143,7 @@ fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
 }
 
 #[test]
-fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
+fn a_cache_that_the_loader_did_not_open_is_neither_present_nor_missing() {
     let cache = |cache: u32| {
         let mut record = WireLoaded::new_zeroed();
         (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
@@ -157,12 +161,12 @@ fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
             other => panic!("{other:?}"),
         }
     };
-    let of = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_ASKED_FOR].map(cache);
-    assert_eq!(of, [Some(true), Some(false), None]);
+    let caches = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_TRIED].map(cache);
+    assert_eq!(caches, [Some(true), Some(false), None]);
 }
 
 #[test]
-fn a_record_cut_short_or_of_no_kind_is_refused() {
+fn a_truncated_record_or_one_of_an_unknown_kind_is_refused() {
     let bytes = executed([b"/bin/x\0", b"", b"a\0", b"b\0"], true);
     for length in 0..bytes.len() {
         assert_eq!(decoded(&bytes[..length]), None, "{length}");
@@ -172,7 +176,7 @@ fn a_record_cut_short_or_of_no_kind_is_refused() {
 }
 
 #[test]
-fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
+fn the_record_of_a_threads_end_becomes_its_last_slice_and_an_event() {
     let mut record = WireGone::new_zeroed();
     (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
     record.calls = 5;
@@ -194,7 +198,7 @@ fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
 }
 
 #[test]
-fn a_last_state_is_a_slice_that_is_not_over() {
+fn what_a_thread_does_at_the_end_of_the_recording_is_an_unfinished_slice() {
     let mut record = WireSlice::new_zeroed();
     (record.header, record.left) = (header(KIND_LAST_SEEN), LEFT_INTERRUPTIBLE);
     (record.on, record.off, record.syscall) = (900, 950, 230);
@@ -218,7 +222,7 @@ fn waited_for(kind: u32, inode: u64) -> Option<Object> {
 }
 
 #[test]
-fn wait_objects_have_a_number_or_a_name() {
+fn wait_objects_are_identified_by_inode_or_by_name() {
     let of_kind = |kind, inode| Some(Object { kind, device: 5, inode });
     assert_eq!(waited_for(OBJECT_UNKNOWN, 7), None);
     for (number, kind) in [
@@ -237,7 +241,7 @@ fn wait_objects_have_a_number_or_a_name() {
 }
 
 #[test]
-fn a_file_that_is_waited_for_is_named_by_its_path() {
+fn a_file_that_a_thread_waits_for_gets_its_path() {
     let named = |components: &[u8], complete: u32| {
         let mut record = WireFileNamed::new_zeroed();
         (record.header, record.inode, record.device) = (header(KIND_FILE_NAMED), 9, 5);
@@ -254,7 +258,7 @@ fn a_file_that_is_waited_for_is_named_by_its_path() {
 }
 
 #[test]
-fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
+fn a_waker_is_a_followed_thread_another_thread_or_an_interrupt() {
     let wake = |kind: u32, woken: u64| {
         let mut record = WireSlice::new_zeroed();
         (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
@@ -283,7 +287,7 @@ fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
     assert_eq!(wake(WAKER_TASK, 0), None);
 }
 
-/// A frame as the programs write it. Its table advances one line per code unit, starting at the second line of the function.
+/// Returns a frame as the BPF programs write it. Its table advances one line per code unit, starting at the second line of the function.
 fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> Vec<u8> {
     let table = [0xd8, 0x00, 0x00, 0xd8, 0x00, 0x00];
     let head = WirePythonFrame {
@@ -315,7 +319,7 @@ fn python_chain(frames: &[Vec<u8>], is_truncated: u32) -> Option<Arc<Chain>> {
 }
 
 #[test]
-fn a_python_programs_frames_become_a_chain() {
+fn the_frames_of_a_python_program_become_a_chain() {
     let frames = [
         python_frame(b"/opt/run.py", 1, b"Build.run", 2),
         python_frame(b"r\0\x16\x04", 2, b"<module>", 0),
@@ -323,7 +327,7 @@ fn a_python_programs_frames_become_a_chain() {
     ];
     let chain = python_chain(&frames, 1).unwrap();
     assert!(chain.is_truncated);
-    let places: Vec<_> = chain
+    let positions: Vec<_> = chain
         .frames
         .iter()
         .map(|frame| (frame.function.as_deref(), frame.file.as_deref(), frame.line))
@@ -333,12 +337,12 @@ fn a_python_programs_frames_become_a_chain() {
         (None, Some("rЖ".as_bytes()), Some(41)),
         (None, None, None),
     ];
-    assert_eq!(places, expected);
+    assert_eq!(positions, expected);
     assert!(chain.frames.iter().all(|frame| frame.language == Language::Python));
 }
 
 #[test]
-fn a_python_chain_that_was_cut_is_malformed() {
+fn a_truncated_python_chain_is_malformed() {
     let frame = python_frame(b"/opt/run.py", 1, b"run", 2);
     for length in [1, 31, 40, 50] {
         assert_eq!(python_chain(&[frame[..length].to_vec()], 0), None, "{length}");
@@ -346,10 +350,10 @@ fn a_python_chain_that_was_cut_is_malformed() {
 }
 
 #[test]
-fn what_a_node_program_announces_is_the_call_site_of_the_next_launch_of_its_thread() {
-    let mut asked = WireNodeAsked::new_zeroed();
+fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
+    let mut asked = WireNodeCallSite::new_zeroed();
     let name = [NODE_PREFIX.as_slice(), b"5\n/a.js\nrun\n\0"].concat();
-    (asked.header, asked.bytes) = (header(KIND_NODE_ASKED), name.len() as u32);
+    (asked.header, asked.bytes) = (header(KIND_NODE_CALL_SITE), name.len() as u32);
     let asked = [asked.as_bytes(), &name].concat();
     let mut chains = Chains::default();
     let mut events_of = |record: &[u8]| {
@@ -363,7 +367,7 @@ fn what_a_node_program_announces_is_the_call_site_of_the_next_launch_of_its_thre
         launch
     };
     assert!(events_of(&asked).is_empty());
-    assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "of another thread");
+    assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "a launch of another thread");
     let [_, called] = &events_of(launch(8).as_bytes())[..] else {
         panic!("no call site")
     };
@@ -374,6 +378,6 @@ fn what_a_node_program_announces_is_the_call_site_of_the_next_launch_of_its_thre
     assert_eq!(
         events_of(launch(8).as_bytes()).len(),
         1,
-        "it was announced for one launch"
+        "the call site was announced for one launch"
     );
 }

@@ -1,17 +1,18 @@
-//! Determines what ended a wait. If the kernel does not let programs see whether a wake-up came from an interrupt, the waiting
-//! system call may show it: by its number, by the object it waited for, and by its return value.
+//! Determines what ended a wait. If the kernel does not let BPF programs see whether a wake-up came from an interrupt, the waiting
+//! system call may show it: by its number, by the object that it waited for, and by its return value.
 
 use crate::wire::*;
 use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};
 
 use super::{pid, seen, until_nul};
 
-/// The return values of a call that timed out and has no result for that.
-const TIME_IS_OVER: [i32; 2] = [-libc::ETIMEDOUT, -libc::EAGAIN];
+/// The errors by which calls report a timeout.
+const TIMEOUT_ERRORS: [i32; 2] = [-libc::ETIMEDOUT, -libc::EAGAIN];
 
+/// Calls that end when a timer expires.
 const SLEEPS: &[i64] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
-/// Calls that only a signal ends, possibly that of a timer.
+/// Calls that only a signal ends, possibly the signal of a timer.
 const SUSPENSIONS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_pause,
@@ -19,7 +20,7 @@ const SUSPENSIONS: &[i64] = &[
 ];
 
 /// Calls with a time limit that return 0 when it expires.
-const COUNTING: &[i64] = &[
+const RETURNING_ZERO: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
@@ -33,8 +34,8 @@ const COUNTING: &[i64] = &[
     libc::SYS_io_getevents,
 ];
 
-/// Calls with a time limit that fail when it expires. For sockets, it is the socket's time limit.
-const FAILING: &[i64] = &[
+/// Calls with a time limit that fail when it expires. For socket calls, it is the socket's time limit (SO_RCVTIMEO, SO_SNDTIMEO).
+const RETURNING_ERRORS: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_futex_waitv,
     FUTEX_WAIT,
@@ -56,7 +57,7 @@ const FAILING: &[i64] = &[
 const FUTEX_WAIT: i64 = 455;
 
 /// Calls in which a thread waits, uninterruptibly, for a process that it created.
-const CREATIONS: &[i64] = &[
+const CREATING_CALLS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
@@ -65,11 +66,11 @@ const CREATIONS: &[i64] = &[
     libc::SYS_clone3,
 ];
 
-/// The wake-up that ended a wait; `None` if it was not seen.
+/// Returns the wake-up that ended a wait; `None` if it was not observed.
 pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake> {
     let at = seen(slice.waker.woken)?;
     let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
-    if is_in_doubt && is_over_in_time(slice) {
+    if is_in_doubt && has_timed_out(slice) {
         return Some(Wake {
             at,
             by: Waker::Interrupt,
@@ -83,10 +84,10 @@ pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake
     })
 }
 
-/// Whether a thread waited for the object that it watched. A call that watches an internet socket has a time limit as well, and both end it by
-/// interrupts: only its return value says which of them did.
+/// Whether the slice's object is what the thread waited for. A call that watches an internet socket may also have a time limit. Both the
+/// socket and the timer end the wait by an interrupt, and only the call's return value shows which of them did.
 pub(super) fn may_be_for(slice: &WireSlice, object: ObjectKind) -> bool {
-    if object != ObjectKind::Socket || !is_in(slice, COUNTING) {
+    if object != ObjectKind::Socket || !is_in(slice, RETURNING_ZERO) {
         return true;
     }
     let is_only_one = slice.object_kind & OBJECT_UNLESS_THREAD == 0;
@@ -115,24 +116,25 @@ fn is_in(slice: &WireSlice, calls: &[i64]) -> bool {
     calls.contains(&i64::from(slice.syscall))
 }
 
-/// The return value of the system call, if this was its last wait.
+/// Returns the return value of the system call, if this was the call's last wait.
 fn result(slice: &WireSlice) -> Option<i32> {
     (slice.waker.kind & WAKER_CALL_RETURNED != 0).then_some(slice.result)
 }
 
-/// Whether the return value shows a timeout: a timer interrupt ended the wait.
-fn is_over_in_time(slice: &WireSlice) -> bool {
+/// Whether the return value shows a timeout, so that a timer interrupt ended the wait.
+fn has_timed_out(slice: &WireSlice) -> bool {
     result(slice).is_some_and(|result| {
-        is_in(slice, SLEEPS) || TIME_IS_OVER.contains(&result) || (result == 0 && is_in(slice, COUNTING))
+        is_in(slice, SLEEPS) || TIMEOUT_ERRORS.contains(&result) || (result == 0 && is_in(slice, RETURNING_ZERO))
     })
 }
 
-/// Whether only a thread can have ended the wait. A call with another failure was ended by a signal, which may be a timer's.
+/// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which may be that of a timer, unless it
+/// timed out.
 fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
     if slice.left != LEFT_INTERRUPTIBLE {
-        return is_in(slice, CREATIONS) || object == Some(ObjectKind::Permission);
+        return is_in(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);
     }
-    let may_be_interrupts = matches!(
+    let may_be_interrupt = matches!(
         object,
         Some(
             ObjectKind::Socket
@@ -142,11 +144,11 @@ fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
                 | ObjectKind::Signalfd
         )
     );
-    let has_limit = [SLEEPS, SUSPENSIONS, COUNTING, FAILING]
+    let has_limit = [SLEEPS, SUSPENSIONS, RETURNING_ZERO, RETURNING_ERRORS]
         .iter()
         .any(|calls| is_in(slice, calls));
     let succeeded = result(slice).map(|result| result >= 0);
-    slice.syscall >= 0 && !may_be_interrupts && succeeded.unwrap_or(!has_limit)
+    slice.syscall >= 0 && !may_be_interrupt && succeeded.unwrap_or(!has_limit)
 }
 
 #[cfg(test)]
@@ -158,7 +160,7 @@ mod tests {
     const SEEN: u32 = WAKER_TASK;
     const DOUBT: u32 = WAKER_TASK | WAKER_IN_DOUBT;
     const RETURNED: u32 = DOUBT | WAKER_CALL_RETURNED;
-    const ENTRY_RESTARTS: i32 = -512;
+    const ERESTARTSYS: i32 = -512;
 
     fn decoded(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> (Waker, bool) {
         let mut slice = WireSlice::new_zeroed();
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_let_programs_see_is_certain() {
+    fn a_waker_that_the_kernel_shows_is_certain() {
         assert!(by_thread(libc::SYS_ppoll, SEEN, 0, None));
         assert!(by_thread(-1, SEEN, 0, None));
         assert_eq!(
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_whose_time_is_over_was_ended_by_a_timer() {
+    fn a_call_that_timed_out_was_ended_by_a_timer() {
         for (call, result) in [
             (libc::SYS_ppoll, 0),
             (libc::SYS_epoll_pwait, 0),
@@ -217,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_limit_need_not_return() {
+    fn the_waker_of_a_call_without_time_limit_is_certain_before_the_call_returns() {
         assert!(by_thread(libc::SYS_wait4, DOUBT, 0, None));
         assert!(by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Pipe)));
     }
 
     #[test]
-    fn of_waits_that_no_signal_ends_those_for_a_child_and_a_scanner_are_certain() {
+    fn the_waker_of_an_uninterruptible_wait_is_certain_if_it_was_for_a_child_or_a_scanner() {
         let mut slice = WireSlice::new_zeroed();
         (slice.waker.woken, slice.waker.kind, slice.left) = (9, DOUBT, LEFT_UNINTERRUPTIBLE);
         let mut is_certain = |call: i64, object| {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_a_call_watched_counts_if_it_ended_the_wait() {
+    fn a_watched_socket_is_the_object_of_a_wait_if_it_ended_the_wait() {
         let mut slice = WireSlice::new_zeroed();
         let mut is_for = |call: i64, kind, result, object| {
             (slice.waker.kind, slice.result, slice.object_kind) = (kind, result, object);
@@ -249,34 +251,40 @@ mod tests {
         let interrupted = WAKER_INTERRUPT | WAKER_CALL_RETURNED;
         for call in [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait] {
             assert!(is_for(call, interrupted, 1, alone) && is_for(call, interrupted, 1, beside));
-            assert!(!is_for(call, interrupted, 0, alone), "its time was over");
+            assert!(!is_for(call, interrupted, 0, alone), "the call timed out");
             assert!(
                 !is_for(call, interrupted, -libc::EINTR, alone),
-                "a signal, perhaps of a timer"
+                "a signal ended it, perhaps that of a timer"
             );
-            assert!(!is_for(call, WAKER_INTERRUPT, 0, alone), "it has not returned");
+            assert!(!is_for(call, WAKER_INTERRUPT, 0, alone), "the call has not returned");
             assert!(is_for(call, WAKER_TASK, 0, alone) && is_for(call, WAKER_OTHER, 0, alone));
             assert!(!is_for(call, WAKER_TASK, 0, beside), "perhaps another socket");
             assert!(is_for(call, RETURNED, 1, alone) && !is_for(call, RETURNED, 1, beside));
             assert!(!is_for(call, RETURNED, 0, alone) && !is_for(call, DOUBT, 0, alone));
             assert!(!is_for(call, WAKER_UNKNOWN, 0, alone));
         }
-        assert!(is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone), "it has one file");
+        assert!(
+            is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone),
+            "the call has one file only"
+        );
         slice.header.kind = KIND_LAST_SEEN;
         (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
         slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
-        assert!(may_be_for(&slice, ObjectKind::Socket), "it still waits");
+        assert!(may_be_for(&slice, ObjectKind::Socket), "the thread still waits");
         slice.object_kind = beside;
         assert!(!may_be_for(&slice, ObjectKind::Socket));
-        assert!(may_be_for(&slice, ObjectKind::UnixSocket), "a thread makes it ready");
+        assert!(
+            may_be_for(&slice, ObjectKind::UnixSocket),
+            "only a thread makes it ready"
+        );
     }
 
     #[test]
     fn uncertain_wakers_stay_uncertain_without_evidence() {
-        assert!(!by_thread(libc::SYS_ppoll, DOUBT, 0, None), "it has not returned");
+        assert!(!by_thread(libc::SYS_ppoll, DOUBT, 0, None), "the call has not returned");
         assert!(!by_thread(libc::SYS_nanosleep, DOUBT, 0, None));
-        assert!(!by_thread(libc::SYS_rt_sigsuspend, RETURNED, ENTRY_RESTARTS, None));
-        assert!(!by_thread(libc::SYS_wait4, RETURNED, ENTRY_RESTARTS, None), "a signal");
+        assert!(!by_thread(libc::SYS_rt_sigsuspend, RETURNED, ERESTARTSYS, None));
+        assert!(!by_thread(libc::SYS_wait4, RETURNED, ERESTARTSYS, None), "a signal");
         assert!(
             !by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Socket)),
             "the network"

@@ -1,4 +1,4 @@
-//! Reads what a bash executes when it forks. `ebpf/bash.h` documents what is read and why; both must report the same.
+//! Reads which command a bash executes when it forks. `ebpf/bash.h` documents what is read and why; the results of both must be equal.
 
 use super::memory::Memory;
 use super::script::Script;
@@ -46,7 +46,7 @@ struct Element {
 
 impl Element {
     fn read(memory: &mut Memory, at: u64) -> Option<Element> {
-        let mut field = |place| memory.pointer(at.wrapping_add(place));
+        let mut field = |offset| memory.pointer(at.wrapping_add(offset));
         Some(Element {
             index: field(0)?,
             value: field(8)?,
@@ -59,13 +59,13 @@ impl Element {
 /// The arrays BASH_SOURCE, FUNCNAME and BASH_LINENO.
 struct Arrays {
     count: u32,
-    /// Their next elements.
+    /// The addresses of the next element of each.
     elements: [u64; 3],
-    /// The last element of BASH_LINENO.
+    /// The address of the last element of BASH_LINENO.
     last: u64,
 }
 
-/// Reads the whole chain; `None` if it cannot be read or is inconsistent.
+/// Reads the complete chain; returns `None` if it cannot be read or is inconsistent.
 pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
     let mut arrays = arrays(script, layout)?;
     let line = line(script, layout).filter(|line| line.cast_signed() > 0);
@@ -79,7 +79,7 @@ pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
     if is_outermost(script, &arrays) {
         script.called.flags |= SCRIPT_OUTERMOST;
     } else {
-        // Since bash 5.3, functions from `-c` or standard input report a file of this name.
+        // Since bash 5.3, BASH_SOURCE contains $0 for functions that were read from `-c` or from standard input.
         let name = script.pointer(layout.dollar_variables)?;
         script.add_text(name, SCRIPT_FILE_BYTES)?;
     }
@@ -99,7 +99,7 @@ pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
     super::bash_texts::correct(script, layout, arrays.count)
 }
 
-/// The line being executed.
+/// Returns the line being executed.
 fn line(script: &mut Script, layout: &WireBash) -> Option<u32> {
     let line = script.number(layout.line_number)?;
     let address = script.pointer(layout.command)?;
@@ -118,7 +118,7 @@ fn line(script: &mut Script, layout: &WireBash) -> Option<u32> {
     compound_line(&mut script.memory, command)
 }
 
-/// The line of a compound command.
+/// Returns the line of a compound command.
 fn compound_line(memory: &mut Memory, mut command: Command) -> Option<u32> {
     for _ in 0..COMMAND_DEPTH {
         let inner = match command.kind {
@@ -154,7 +154,8 @@ fn arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
     })
 }
 
-/// The number of elements of an array, its first and its last one. The list of elements is a ring, closed by one without a value.
+/// Finds an array in a hash table's bucket. Returns the number of its elements, and the addresses of the first and of the last. The list
+/// of elements is a ring, closed by an element without a value.
 fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Option<(u32, u64, u64)> {
     let mut next = memory.pointer(bucket)?;
     // hashlib.h: BUCKET_CONTENTS
@@ -193,7 +194,7 @@ fn frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
     Some(())
 }
 
-/// A decimal number; 0 if the text is not one.
+/// Parses a decimal number; returns 0 if the text is not a number.
 fn decimal(memory: &mut Memory, address: u64) -> u32 {
     let text = memory.text(address, 12).unwrap_or_default();
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -201,7 +202,7 @@ fn decimal(memory: &mut Memory, address: u64) -> u32 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Whether the last frame has no caller: it is the script's own text, or a file read at startup.
+/// Whether the last frame has no caller. Such a frame is the script's top level, or a file read at startup.
 fn is_outermost(script: &mut Script, arrays: &Arrays) -> bool {
     let last = Element::read(&mut script.memory, arrays.last).filter(|_| arrays.count != 0);
     last.is_some_and(|line| decimal(&mut script.memory, line.value) == 0)

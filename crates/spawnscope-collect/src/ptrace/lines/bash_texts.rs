@@ -1,14 +1,16 @@
-//! Lines of text that bash executes from no file. `ebpf/bash_texts.h` documents what is read and why; both must report the same.
+//! Lines in text that bash executes but does not read from a file. `ebpf/bash_texts.h` documents what is read and why; the results of both
+//! must be equal.
 
 use super::memory::Memory;
 use super::script::Script;
 use crate::wire::*;
 
 const UNWINDS: usize = 512;
-/// Traps below this number are signals and EXIT. From here on they are DEBUG, ERR and RETURN, whose commands keep the line they run for.
+/// Traps below this number are signals and EXIT. From this number on they are DEBUG, ERR and RETURN, whose commands keep the line that
+/// triggered them.
 const FIRST_KEEPING_TRAP: u32 = 66;
 
-/// unwind_prot.c: UNWIND_ELT, if it holds the value of a variable
+/// unwind_prot.c: UNWIND_ELT, of the variant that contains the value of a variable
 struct Unwind {
     next: u64,
     cleanup: u64,
@@ -32,14 +34,17 @@ impl Unwind {
 struct Walk {
     running_trap: u32,
     frame: u32,
-    overridden: u32,
+    /// The number of lines that were replaced so far.
+    replaced_lines: u32,
+    /// The line that the latest element saved.
     saved_line: u32,
-    saved_interactive: bool,
-    /// The line where the text began that is being walked out of, and whether it was executed aside from the script.
-    entered: Option<(u32, bool)>,
+    /// Whether the latest elements saved whether bash is interactive.
+    interactive_is_saved: bool,
+    /// If the walk is in a text without a file: the line where the text began, and whether it is that of a trap or $( ).
+    text: Option<(u32, bool)>,
 }
 
-/// Corrects the lines that were counted within texts that came from no file.
+/// Corrects the lines that bash counted within texts that did not come from a file.
 pub(super) fn correct(script: &mut Script, layout: &WireBash, mut frames: u32) -> Option<()> {
     let mut walk = Walk {
         running_trap: script.number(layout.running_trap)?,
@@ -60,55 +65,57 @@ pub(super) fn correct(script: &mut Script, layout: &WireBash, mut frames: u32) -
         frames = frames.wrapping_sub(1);
     }
     if next != 0 {
-        script.called.known_lines = if walk.overridden == 0 { walk.frame } else { 0 };
+        script.called.known_lines = if walk.replaced_lines == 0 { walk.frame } else { 0 };
         return Some(());
     }
-    walk.settle(script);
+    walk.end_text(script);
     // A function that runs in a subshell saves nothing, so it is unknown which frames the lines belong to.
-    if walk.overridden != 0 && walk.frame != frames {
+    if walk.replaced_lines != 0 && walk.frame != frames {
         script.called.known_lines = 0;
     }
     Some(())
 }
 
 impl Walk {
-    /// One step outwards. Executing a text saves the line it began at, then whether bash is interactive (except for eval), then the number of
-    /// texts being executed. A function saves its nesting depth, and the reading of a file saves the source level.
+    /// Takes one step outwards. When bash executes a text, it saves the line where the text begins, then whether bash is interactive (except
+    /// for eval), then the number of texts being executed. When it calls a function, it saves the function nesting depth; when it sources a
+    /// file, the source level.
     fn step(&mut self, script: &mut Script, layout: &WireBash, unwind: &Unwind) {
         let variable = unwind.variable.wrapping_sub(script.bias);
         if unwind.cleanup == 0 {
-            self.saved_interactive = false;
+            self.interactive_is_saved = false;
         } else if variable == layout.line_number {
             self.saved_line = unwind.value;
         } else if variable == layout.interactive {
-            self.saved_interactive = true;
+            self.interactive_is_saved = true;
         } else if variable == layout.parse_level {
-            self.settle(script);
-            self.entered = Some((self.saved_line, self.saved_interactive));
+            self.end_text(script);
+            self.text = Some((self.saved_line, self.interactive_is_saved));
         } else if variable == layout.function_nesting {
-            self.settle(script);
+            self.end_text(script);
             self.frame += 1;
         } else if variable == layout.source_level {
-            // The file's own text.
-            self.entered = None;
+            // This text is that of the file.
+            self.text = None;
             self.frame += 1;
         }
     }
 
-    /// The text being executed began within the current frame, and did not come from a file.
-    fn settle(&mut self, script: &mut Script) {
-        // The command line's own text has no line: nothing surrounds it.
-        let Some((mut line, aside)) = self.entered.take().filter(|(line, _)| *line != 0) else {
+    /// Ends a text that did not come from a file, which is now known to have begun within the current frame: gives that frame the line where
+    /// the text began.
+    fn end_text(&mut self, script: &mut Script) {
+        // The text of the command line (-c) has no such line, because no other text surrounds it.
+        let Some((mut line, is_not_eval)) = self.text.take().filter(|(line, _)| *line != 0) else {
             return;
         };
         // The command of a trap was written elsewhere.
-        let is_of_trap = (1..FIRST_KEEPING_TRAP).contains(&self.running_trap);
-        if aside && (script.doubt || is_of_trap) {
+        let is_trap = (1..FIRST_KEEPING_TRAP).contains(&self.running_trap);
+        if is_not_eval && (script.doubt || is_trap) {
             line = 0;
         }
-        self.overridden += 1;
-        if let Some(place) = script.called.lines.get_mut(self.frame as usize) {
-            *place = line;
+        self.replaced_lines += 1;
+        if let Some(frame_line) = script.called.lines.get_mut(self.frame as usize) {
+            *frame_line = line;
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Reads what a dash executes when it forks, or in a forked shell before its first own system call. `ebpf/dash.h` documents what is read and
-//! why; both must report the same. One thing differs: that program counts the files that a dash reads, and so knows that a function may be
-//! from another one. Here, a function is of the script if the script defines it at that line.
+//! Reads which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
+//! documents what is read and why. The results of both must be equal, with one exception: the BPF program counts the files that a dash reads,
+//! in order to know whether a function may come from another file than the script. Here, a function belongs to the script if the script
+//! defines it at that line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,12 +10,12 @@ use spawnscope_data::event::Pid;
 
 use super::memory::Memory;
 use super::script::Script;
-use super::shell::{Reads, Shell};
+use super::shell::{InputKind, Shell};
 use crate::scripts::seen_by;
 use crate::wire::*;
 
 const INPUT_DEPTH: usize = 8;
-/// Bytes of a script that are searched for a function.
+/// Maximum number of bytes of a script that are searched for a function.
 const SEARCHED: u64 = 1 << 20;
 
 /// input.h: struct parsefile
@@ -35,47 +36,47 @@ impl Input {
     }
 }
 
-/// The position of a dash.
+/// What a dash is executing.
 pub(super) struct Position {
     pub(super) line: u32,
     pub(super) function_line: u32,
-    pub(super) reads: Reads,
+    pub(super) input_kind: InputKind,
     /// The largest line count of the strings being evaluated; 0 if there are none.
-    pub(super) counted: u32,
-    /// Lines read from the input.
+    pub(super) string_lines: u32,
+    /// The number of lines that were read from the input.
     pub(super) read_lines: u32,
-    /// Whether it reads the input of the shell that forked it.
-    pub(super) inherits: bool,
-    /// Whether it is forking for a pipeline.
+    /// Whether the shell reads the input of the shell that forked it.
+    pub(super) inherits_input: bool,
+    /// Whether the shell is forking for a pipeline.
     pub(super) is_pipeline: bool,
 }
 
-/// Where the variables of a dash are in a process.
-pub(super) struct Place<'a> {
+/// The addresses of the variables of a dash process.
+pub(super) struct Variables<'a> {
     pub(super) process: Pid,
     layout: &'a WireDash,
-    /// The addresses of its blocks.
-    own: u64,
-    words: u64,
+    /// The addresses of busybox's blocks: that of the shell's variables, and that of the parameters; 0: none.
+    block: u64,
+    parameters_block: u64,
 }
 
-impl<'a> Place<'a> {
-    /// `None` for a busybox that runs another applet: it has no such blocks.
-    pub(super) fn find(script: &mut Script, process: Pid, layout: &'a WireDash) -> Option<Place<'a>> {
-        let (mut own, mut words) = (0, 0);
-        if layout.own_block != 0 {
-            own = script.pointer(layout.own_block).filter(|block| *block != 0)?;
-            words = script.pointer(layout.parameters_block)?;
+impl<'a> Variables<'a> {
+    /// Finds the variables. Returns `None` for a busybox that runs another applet than ash, because it has no such blocks.
+    pub(super) fn find(script: &mut Script, process: Pid, layout: &'a WireDash) -> Option<Variables<'a>> {
+        let (mut block, mut parameters_block) = (0, 0);
+        if layout.state_block != 0 {
+            block = script.pointer(layout.state_block).filter(|block| *block != 0)?;
+            parameters_block = script.pointer(layout.parameters_block)?;
         }
-        Some(Place {
+        Some(Variables {
             process,
             layout,
-            own,
-            words,
+            block,
+            parameters_block,
         })
     }
 
-    fn of(script: &Script, block: u64, variable: u64) -> u64 {
+    fn address(script: &Script, block: u64, variable: u64) -> u64 {
         let base = if variable < DASH_BLOCK_BYTES {
             block
         } else {
@@ -85,22 +86,22 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Reads the only frame of a shell; `None` if it cannot be read.
-pub(super) fn read(script: &mut Script, place: &Place<'_>, shell: &Shell) -> Option<Position> {
-    let layout = place.layout;
-    let own_line = Place::of(script, place.own, layout.line);
+/// Reads the only frame of a shell; returns `None` if it cannot be read.
+pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell) -> Option<Position> {
+    let layout = variables.layout;
+    let line_address = Variables::address(script, variables.block, layout.line);
     let mut position = Position {
-        line: script.memory.number(own_line)?,
+        line: script.memory.number(line_address)?,
         function_line: script.number(layout.function_line)?,
-        reads: Reads::Nothing,
-        counted: 0,
+        input_kind: InputKind::NoFile,
+        string_lines: 0,
         read_lines: 0,
-        inherits: false,
+        inherits_input: false,
         is_pipeline: false,
     };
     let job = script.pointer(layout.job)?;
-    find_input(script, place, shell, &mut position)?;
-    // jobs.h: struct job, which holds the process itself if there is only one
+    find_input(script, variables, shell, &mut position)?;
+    // jobs.h: struct job, whose list of processes is the structure itself if there is only one process
     let processes = (job != 0)
         .then(|| script.memory.pointer(job.wrapping_add(16)))
         .flatten();
@@ -109,20 +110,20 @@ pub(super) fn read(script: &mut Script, place: &Place<'_>, shell: &Shell) -> Opt
     if shell.is_pending {
         line = return_to_creator(&mut position, shell, line)?;
     }
-    add_names(script, place, &position);
+    add_names(script, variables, &position);
     script.called.frames = 1;
     script.called.lines[0] = line;
-    if position.function_line != 0 || position.reads == Reads::File {
+    if position.function_line != 0 || position.input_kind == InputKind::File {
         script.called.flags |= SCRIPT_TRUNCATED;
     }
     Some(position)
 }
 
-/// Finds the input being read, below strings that are being evaluated. A subshell has lost the inputs it was forked in.
-fn find_input(script: &mut Script, place: &Place<'_>, shell: &Shell, position: &mut Position) -> Option<()> {
-    let at = Place::of(script, place.own, place.layout.input);
+/// Finds the input being read, outside of the strings being evaluated. A subshell no longer has the inputs of the shell that forked it.
+fn find_input(script: &mut Script, variables: &Variables<'_>, shell: &Shell, position: &mut Position) -> Option<()> {
+    let pointer = Variables::address(script, variables.block, variables.layout.input);
     let memory = &mut script.memory;
-    let address = memory.pointer(at)?;
+    let address = memory.pointer(pointer)?;
     let mut input = Input::read(memory, address)?;
     for _ in 0..INPUT_DEPTH {
         if input.fd >= 0 || input.outer == 0 {
@@ -134,44 +135,44 @@ fn find_input(script: &mut Script, place: &Place<'_>, shell: &Shell, position: &
         if !shell.is_subshell && input.outer == 0 && input.fd == 0 && input.line.cast_signed() <= 1 {
             break;
         }
-        position.counted = position.counted.max(lines);
+        position.string_lines = position.string_lines.max(lines);
     }
     position.read_lines = input.line;
-    position.inherits = shell.is_subshell && input.outer == 0 && input.fd <= 0;
-    position.reads = match (input.fd, input.outer) {
-        (..=0, _) => Reads::Nothing,
-        (_, 0) => Reads::Script,
-        _ => Reads::File,
+    position.inherits_input = shell.is_subshell && input.outer == 0 && input.fd <= 0;
+    position.input_kind = match (input.fd, input.outer) {
+        (..=0, _) => InputKind::NoFile,
+        (_, 0) => InputKind::Script,
+        _ => InputKind::File,
     };
-    if position.inherits {
-        position.reads = shell.reads;
-        position.counted = position.counted.max(shell.counted);
+    if position.inherits_input {
+        position.input_kind = shell.input_kind;
+        position.string_lines = position.string_lines.max(shell.string_lines);
     }
     Some(())
 }
 
-/// The line in the file; 0 if unknown. It is unknown if it belongs to a string, or to a file that a function has read.
+/// Returns the line in the file; 0 if it is unknown. It is unknown if it is a line of a string, or if a function sources a file.
 fn line(position: &Position, layout: &WireDash, shell: &Shell) -> u32 {
     let (line, function_line) = (position.line, position.function_line);
     // Busybox counts the lines of the -c string from 0.
-    if layout.own_block != 0 && position.reads == Reads::Nothing {
+    if layout.state_block != 0 && position.input_kind == InputKind::NoFile {
         return 0;
     }
-    let is_of_string = match function_line {
-        0 => position.counted != 0,
-        _ => position.reads == Reads::File || line <= position.counted,
+    let is_unknown = match function_line {
+        0 => position.string_lines != 0,
+        _ => position.input_kind == InputKind::File || line <= position.string_lines,
     };
-    if is_of_string {
+    if is_unknown {
         return 0;
     }
-    if position.inherits && function_line == shell.function_line && (shell.line == 0 || line < shell.line) {
+    if position.inherits_input && function_line == shell.function_line && (shell.line == 0 || line < shell.line) {
         return shell.line;
     }
     if line < function_line { 0 } else { line }
 }
 
-/// Restores the position of the shell that forked this one, and returns its line. This shell may have called a function since; the call
-/// site of that function is then unknown.
+/// Restores the position of the shell that forked this one, and returns its line. Returns `None` if the position is unknown, because this
+/// shell has entered or left a function since.
 fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Option<u32> {
     if position.function_line != shell.function_line {
         if shell.has_own_line || shell.function_line != 0 {
@@ -182,30 +183,32 @@ fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Optio
     Some(if shell.has_own_line { line } else { shell.line })
 }
 
-fn add_names(script: &mut Script, place: &Place<'_>, position: &Position) {
-    let function = function(script, place, position);
-    let own_name = Place::of(script, place.own, place.layout.own_name);
-    let command_name = Place::of(script, place.own, place.layout.command_name);
-    let file = match position.reads {
-        Reads::Script => script.memory.pointer(own_name).filter(|name| {
+fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position) {
+    let function = function(script, variables, position);
+    let dollar_zero = Variables::address(script, variables.block, variables.layout.dollar_zero);
+    let command_name = Variables::address(script, variables.block, variables.layout.command_name);
+    let file = match position.input_kind {
+        InputKind::Script => script.memory.pointer(dollar_zero).filter(|name| {
             position.function_line == 0
                 || (position.function_line > 1
-                    && defines(script, place.process, *name, function, position.function_line))
+                    && defines(script, variables.process, *name, function, position.function_line))
         }),
-        Reads::File if position.function_line == 0 && position.counted == 0 => script.memory.pointer(command_name),
+        InputKind::File if position.function_line == 0 && position.string_lines == 0 => {
+            script.memory.pointer(command_name)
+        }
         _ => None,
     };
     script.add_text_if_known(file, SCRIPT_FILE_BYTES);
     script.add_text_if_known(function, SCRIPT_FUNCTION_BYTES);
 }
 
-/// The name of the function. It precedes the parameters, unless `set` replaced them.
-fn function(script: &mut Script, place: &Place<'_>, position: &Position) -> Option<u64> {
+/// Returns the address of the function's name. The name precedes the positional parameters, unless `set` replaced these.
+fn function(script: &mut Script, variables: &Variables<'_>, position: &Position) -> Option<u64> {
     if position.function_line == 0 {
         return None;
     }
     // options.h: struct shparam, from `malloc` on
-    let parameters = Place::of(script, place.words, place.layout.parameters);
+    let parameters = Variables::address(script, variables.parameters_block, variables.layout.parameters);
     let allocated = script.memory.byte(parameters.wrapping_sub(4))?;
     let words = script.memory.pointer(parameters)?;
     (allocated == 0).then(|| script.memory.pointer(words.wrapping_sub(8)))?
@@ -229,7 +232,7 @@ fn defines(script: &mut Script, process: Pid, path: u64, name: Option<u64>, line
     text.is_some_and(|text| is_definition(&text, name.as_deref().unwrap_or_default()))
 }
 
-/// Whether a line has the head of a function, such as `name ()`.
+/// Whether a line contains the head of a function, such as `name ()`.
 fn is_definition(line: &[u8], name: &[u8]) -> bool {
     let opening = (0..line.len()).filter(|at| line[*at] == b'(');
     opening.into_iter().any(|at| {

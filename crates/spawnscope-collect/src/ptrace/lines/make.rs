@@ -1,5 +1,5 @@
-//! Reads which line of a makefile GNU make executes when it forks. `ebpf/make.h` documents what is read and why; both must report the
-//! same.
+//! Reads which line of a makefile GNU make executes when it forks. `ebpf/make.h` documents what is read and why; the results of both must
+//! be equal.
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
@@ -9,22 +9,24 @@ use super::memory::Memory;
 use crate::callers::make::makefiles::{Makefiles, Site};
 use crate::wire::*;
 
-/// The job that starts.
+/// The job being started.
 struct Job {
     /// The index, among the words of the stack, of the pointer to its environment.
     environment_index: usize,
     target: u64,
+    /// The index of the line in the target's recipe.
     index: u32,
 }
 
-/// A stopped make.
+/// A stopped make process.
 struct Make {
     memory: Memory,
+    /// The words from the stack pointer upwards.
     stack: Vec<u64>,
     stack_pointer: u64,
 }
 
-/// A position in a makefile, as make stores it.
+/// A position in a makefile.
 #[derive(Default)]
 struct Position {
     kind: u32,
@@ -35,7 +37,7 @@ struct Position {
     text: Vec<u8>,
 }
 
-/// The call chain of a stopped thread; `None` if it cannot be read.
+/// Returns the call chain of a stopped thread; `None` if it cannot be read.
 pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut Makefiles) -> Option<Chain> {
     let stack_pointer = CallInfo::of(thread).ok()?.stack_pointer;
     let mut make = Make {
@@ -61,19 +63,19 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
         text: &position.text,
         directory: directory.as_deref(),
         process: Some(thread),
-        is_elsewhere: sees_other_files(thread),
+        is_in_other_mounts: sees_other_files(thread),
     }))
 }
 
-/// Whether a process is in another mount namespace.
+/// Whether a process is in another mount namespace than this one.
 fn sees_other_files(process: Pid) -> bool {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     namespace(&process.0.to_string()) != namespace("self")
 }
 
-/// Whether a value can be what an allocation returns.
+/// Whether an allocator may have returned this value.
 fn is_allocated(address: u64) -> bool {
-    address > MAKE_LINES && address.is_multiple_of(16)
+    address > MAKE_LINE_LIMIT && address.is_multiple_of(16)
 }
 
 impl Make {
@@ -99,7 +101,7 @@ impl Make {
             .collect();
     }
 
-    /// The job that is being started: the one whose environment was passed last.
+    /// Finds the job that is being started: the job whose environment make has passed last.
     fn job(&mut self) -> Option<Job> {
         let words: Vec<u64> = self.stack.iter().copied().filter(|word| is_allocated(*word)).collect();
         let jobs = words.into_iter().filter_map(|word| self.job_at(word));
@@ -124,14 +126,14 @@ impl Make {
         })
     }
 
-    /// A string; empty if it is unknown.
+    /// Reads a string; returns an empty one if it is unknown.
     fn text(&mut self, address: Option<u64>) -> Vec<u8> {
         let text = address.and_then(|address| self.memory.text(address, SCRIPT_FILE_BYTES as usize));
         text.unwrap_or_default()
     }
 
-    /// The beginning of a string.
-    fn beginning(&mut self, address: Option<u64>) -> Option<Vec<u8>> {
+    /// Reads a string, truncated to MAKE_TEXT_BYTES.
+    fn truncated_text(&mut self, address: Option<u64>) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         let mut at = address.filter(|address| *address != 0)?;
         while text.len() + 1 < MAKE_TEXT_BYTES as usize {
@@ -144,7 +146,7 @@ impl Make {
         Some(text)
     }
 
-    /// The file and line of the position at an address, and the name of a target.
+    /// Reads the file and line of the position at an address, and the name of a target.
     fn position(&mut self, position_address: u64, target: Option<u64>) -> Option<Position> {
         let line = self.pointer(position_address, MAKE_POSITION_LINE)?;
         let file = self.pointer(position_address, 0)?;
@@ -152,20 +154,20 @@ impl Make {
         Some(Position {
             file: self.text(Some(file)),
             target: self.text(name),
-            line: if line < MAKE_LINES { line as u32 } else { 0 },
+            line: if line < MAKE_LINE_LIMIT { line as u32 } else { 0 },
             ..Position::default()
         })
     }
 
-    /// Adds the text of a recipe's line.
+    /// Adds the text of a line of a recipe.
     fn add_recipe_line(&mut self, position: &mut Position, recipe: u64, index: u64) {
         let texts = self.pointer(recipe, MAKE_RECIPE_TEXTS).filter(|texts| *texts != 0);
-        let Some(texts) = texts.filter(|_| index < MAKE_LINES) else {
+        let Some(texts) = texts.filter(|_| index < MAKE_LINE_LIMIT) else {
             return;
         };
         position.index = index as u32;
         let text = self.pointer(texts, index * 8);
-        position.text = self.beginning(text).unwrap_or_default();
+        position.text = self.truncated_text(text).unwrap_or_default();
     }
 
     fn running_recipe(&mut self, job: &Job) -> Option<Position> {
@@ -176,17 +178,17 @@ impl Make {
         Some(position)
     }
 
-    /// The name of the variable whose position is at this address.
+    /// Reads the name of the variable whose position is at this address; returns `None` if the position is not that of a variable.
     fn variable(&mut self, position_address: u64) -> Option<Vec<u8>> {
         let length = self.number(position_address, MAKE_POSITION_BYTES)?;
         let name = self
             .memory
             .pointer(position_address.wrapping_sub(MAKE_BEFORE_POSITION_NAME));
-        self.beginning(name).filter(|name| name.len() == length as usize)
+        self.truncated_text(name).filter(|name| name.len() == length as usize)
     }
 
-    /// Returns the position that make reads or expands. A position on its stack belongs to text that it reads; any other to a variable or a
-    /// recipe.
+    /// Returns the position that make reads or expands. A position on make's stack belongs to text that make reads; any other position
+    /// belongs to a variable or a recipe.
     fn read_position(&mut self, address: u64) -> Option<Position> {
         let mut position = self.position(Some(address).filter(|address| *address != 0)?, None)?;
         if address.wrapping_sub(self.stack_pointer) < MAKE_MAX_STACK_BYTES {

@@ -1,15 +1,16 @@
-//! The memory of a stopped process, read page by page: what an interpreter stores is spread over few pages, and each page is read once
+//! Reads the memory of a stopped process page by page. The data of an interpreter is spread over few pages, and each page is read only once
 //! per stop.
 
 use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
-/// The unit of reading, not the machine's page size, which may be larger.
+/// Number of bytes read at a time. The machine's page size may be larger.
 const PAGE: usize = 4096;
 
-/// Pages read so far.
+/// The pages read so far.
 pub(super) struct Memory {
     process: Pid,
+    /// Address and readable bytes of each page.
     pages: Vec<(u64, Vec<u8>)>,
 }
 
@@ -21,7 +22,7 @@ impl Memory {
         }
     }
 
-    /// The readable bytes from `address` to the end of its page.
+    /// Returns the readable bytes from `address` to the end of its page.
     fn rest_of_page(&mut self, address: u64) -> &[u8] {
         let within = address as usize % PAGE;
         let start = address - within as u64;
@@ -33,7 +34,7 @@ impl Memory {
         self.pages[at].1.get(within..).unwrap_or_default()
     }
 
-    /// `length` bytes from `address`; `None` if they cannot all be read.
+    /// Reads `length` bytes from `address`; returns `None` if they cannot all be read.
     pub(super) fn bytes(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
@@ -48,8 +49,8 @@ impl Memory {
     }
 
     fn array<const LENGTH: usize>(&mut self, address: u64) -> Option<[u8; LENGTH]> {
-        if let Some(whole) = self.rest_of_page(address).first_chunk() {
-            return Some(*whole);
+        if let Some(bytes) = self.rest_of_page(address).first_chunk() {
+            return Some(*bytes);
         }
         self.bytes(address, LENGTH)?.first_chunk().copied()
     }
@@ -66,7 +67,7 @@ impl Memory {
         self.array(address).map(u64::from_ne_bytes)
     }
 
-    /// The string at `address`, without its NUL. One that does not end within `room` bytes is empty, which means unknown.
+    /// Reads the string at `address`, without its NUL. A string that does not end within `room` bytes becomes empty, which means unknown.
     pub(super) fn text(&mut self, address: u64, room: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < room {
@@ -78,7 +79,7 @@ impl Memory {
             }
             if let Some(end) = part.iter().position(|byte| *byte == 0) {
                 text.extend_from_slice(&part[..end]);
-                // As the BPF programs do: a string that fills its room may be truncated.
+                // The BPF programs treat a string that fills its room as truncated, so do the same.
                 return Some(if text.len() + 1 == room { Vec::new() } else { text });
             }
             text.extend_from_slice(part);

@@ -1,5 +1,5 @@
-//! The call sites of launches in scripts: reads the interpreter of the creator while it is stopped in its fork. The layouts of interpreters
-//! and the decoding of what is read are those of the eBPF collector (`callers`).
+//! Finds the call sites of launches in scripts: reads the memory of the creator's interpreter while the creator is stopped in its fork. The
+//! layouts of interpreters, and the decoding of what is read, are shared with the eBPF collector (`callers`).
 
 mod bash;
 mod bash_texts;
@@ -32,28 +32,29 @@ use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
 #[derive(Debug)]
 pub(super) struct Interpreter {
     layout: Layout,
-    /// The entry point as in its file.
+    /// The entry point in the ELF file.
     entry: u64,
 }
 
-/// A process's interpreter, and where it is in memory.
+/// The interpreter that a process runs, and where it is in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     interpreter: Arc<Interpreter>,
+    /// An address in the process minus the same address in the ELF file.
     bias: u64,
-    /// Whether the process is in a pid namespace of its own. Only looked for where it matters (Python).
+    /// Whether the process is in a nested pid namespace. Determined only for Python, where it matters.
     is_nested: bool,
 }
 
-/// The program of a process, as far as it matters here.
+/// Whether the program of a process is an interpreter.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Program {
     /// Not an interpreter, or unknown.
     #[default]
     Other,
-    /// Not examined: most programs never launch anything.
+    /// Not examined yet. The program is examined at its first launch, because most programs never launch anything.
     Unexamined {
-        /// The address of its entry point.
+        /// The address of the program's entry point.
         entry: u64,
     },
     Interpreter(Running),
@@ -68,7 +69,7 @@ pub(super) struct Interpreters {
 }
 
 impl Interpreters {
-    /// Examines those that are likely to run.
+    /// Examines the interpreters that are likely to run.
     pub(super) fn usual(settings: &Settings) -> Interpreters {
         let mut interpreters = Interpreters {
             is_wanted: settings.script_lines,
@@ -85,7 +86,7 @@ impl Interpreters {
             if interpreters.known.contains_key(&key) {
                 continue;
             }
-            // Of another file, a process that runs it may tell more.
+            // Do not store that a file is not an interpreter: a process that runs the file may reveal more.
             if let Some(found) = examine(&file, None) {
                 interpreters.known.insert(key, Some(found));
             }
@@ -93,7 +94,7 @@ impl Interpreters {
         interpreters
     }
 
-    /// What a process runs.
+    /// Returns the interpreter that a process runs, given the address of its program's entry point. Examines the executable if it is new.
     fn running(&mut self, process: Pid, entry: u64) -> Option<Running> {
         if !self.is_wanted {
             return None;
@@ -111,8 +112,8 @@ impl Interpreters {
         })
     }
 
-    /// The interpreter that a process runs.
-    fn of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a Running> {
+    /// Returns the interpreter that a process runs, if any.
+    fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a Running> {
         if let Program::Unexamined { entry } = *program {
             *program = self
                 .running(process, entry)
@@ -125,7 +126,7 @@ impl Interpreters {
     }
 }
 
-/// The identity of a regular file.
+/// Returns the device and inode number of a regular file.
 fn key(file: &File) -> Option<(u64, u64)> {
     let found = file.metadata().ok()?;
     found.is_file().then(|| (found.dev(), found.ino()))
@@ -144,11 +145,12 @@ pub(super) struct Creator<'a> {
     pub(super) thread: Pid,
     pub(super) program: &'a mut Program,
     pub(super) shell: Shell,
-    /// Whether the child shares its memory until its exec: it launches a program.
+    /// Whether the child shares the creator's memory until its exec (vfork), so that it will execute a program at once.
     pub(super) is_spawn: bool,
 }
 
-/// The call site of a launch, if it is known now, and the state of the new process's shell. The creator is stopped in its fork.
+/// Returns the call site of a launch, if it is already known, and the state of the new process's shell. The creator must be stopped in its
+/// fork.
 pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -> (Option<Chain>, Shell) {
     let Creator {
         process,
@@ -157,7 +159,7 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
         shell,
         is_spawn,
     } = creator;
-    let Some(running) = interpreters.of(process, program) else {
+    let Some(running) = interpreters.interpreter_of(process, program) else {
         return (None, Shell::default());
     };
     let bias = running.bias;
@@ -187,19 +189,19 @@ fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Opti
     (chain, child)
 }
 
-/// Of a forked dash, the call site is known only before its first own command (`own_call_site`).
+/// Like `call_site`, for a dash. The call site of a forked dash is known only when it begins its first command (`own_call_site`).
 fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn: bool) -> (Option<Chain>, Shell) {
     let mut script = Script::new(Memory::of(process), bias, INTERPRETER_DASH);
-    let place = dash::Place::find(&mut script, process, layout);
-    let Some(position) = place.and_then(|place| dash::read(&mut script, &place, shell)) else {
+    let variables = dash::Variables::find(&mut script, process, layout);
+    let Some(position) = variables.and_then(|variables| dash::read(&mut script, &variables, shell)) else {
         return (None, Shell::default());
     };
     if is_spawn {
         return (script.chain(), Shell::default());
     }
     let line = script.called.lines[0];
-    let is_within = position.inherits && shell.function_line == position.function_line;
-    let is_not_read_yet = !position.inherits && position.function_line == 0 && line > position.read_lines;
+    let is_within = position.inherits_input && shell.function_line == position.function_line;
+    let is_not_read_yet = !position.inherits_input && position.function_line == 0 && line > position.read_lines;
     let child = Shell {
         has_doubt: false,
         is_subshell: true,
@@ -207,21 +209,21 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
         has_own_line: position.is_pipeline || is_not_read_yet,
         line,
         function_line: position.function_line,
-        reads: position.reads,
-        counted: position.counted,
+        input_kind: position.input_kind,
+        string_lines: position.string_lines,
         bound: if is_within { shell.line } else { 1 },
     };
     (None, child)
 }
 
 impl Shell {
-    /// Whether its system calls must be seen, because its call site is still to be reported.
+    /// Whether the shell's system calls must be observed, because its call site has not been reported yet.
     pub(super) fn is_pending(&self) -> bool {
         self.is_pending
     }
 
-    /// A forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still belongs to
-    /// its setup.
+    /// Call when a forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still
+    /// belongs to the shell's setup.
     pub(super) fn enters(
         &mut self,
         process: Pid,
@@ -256,8 +258,8 @@ impl Shell {
             self.line = self.bound;
         }
         let mut script = Script::new(Memory::of(process), running.bias, INTERPRETER_DASH);
-        let place = dash::Place::find(&mut script, process, layout)?;
-        dash::read(&mut script, &place, self)?;
+        let variables = dash::Variables::find(&mut script, process, layout)?;
+        dash::read(&mut script, &variables, self)?;
         self.line = script.called.lines[0];
         script.chain()
     }

@@ -1,5 +1,5 @@
-//! Reads the statement that a Perl interpreter executes when it forks, and its callers. `ebpf/perl.h` documents what is read and why; both must
-//! report the same.
+//! Reads the statement that a Perl interpreter executes when it forks, and its callers. `ebpf/perl.h` documents what is read and why; the
+//! results of both must be equal.
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::ptrace::Registers;
@@ -20,10 +20,10 @@ struct Walk {
     index: i32,
 }
 
-/// The call chain of a stopped thread; `None` if it cannot be read.
+/// Returns the call chain of a stopped thread; `None` if it cannot be read.
 pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> {
     let mut script = Script::new(Memory::of(thread), bias, INTERPRETER_PERL);
-    let perl = of_thread(&mut script, layout, thread)?;
+    let perl = interpreter_of_thread(&mut script, layout, thread)?;
     let mut field = |offset: u32| script.memory.pointer(perl.wrapping_add(offset.into()));
     let (statement, stack) = (field(layout.statement)?, field(layout.stack)?);
     script.called.flags = SCRIPT_TRUNCATED;
@@ -36,7 +36,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
         index: 0,
     };
     walk.enter(stack)?;
-    for _ in 0..PERL_CONTEXTS {
+    for _ in 0..PERL_MAX_CONTEXTS {
         if walk.leave_context().is_none() {
             break;
         }
@@ -44,8 +44,8 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
     walk.script.chain()
 }
 
-/// The interpreter of a thread. glibc gives a pthread key that is in use an odd sequence number.
-fn of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) -> Option<u64> {
+/// Returns the address of a thread's interpreter. glibc gives a pthread key that is in use an odd sequence number.
+fn interpreter_of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) -> Option<u64> {
     /// Bytes of a sequence number and a pointer.
     const VALUE: u64 = 16;
     let key = script.number(layout.key).filter(|key| *key < PERL_KEYS)?;
@@ -68,7 +68,7 @@ impl Walk {
         self.script.memory.number(object.wrapping_add(offset))
     }
 
-    /// Goes to the innermost context of a stack.
+    /// Moves to the innermost context of a context stack.
     fn enter(&mut self, stack: u64) -> Option<()> {
         self.stack = stack;
         self.contexts = self.pointer(stack, PERL_STACK_CONTEXTS).filter(|first| *first != 0)?;
@@ -76,7 +76,7 @@ impl Walk {
         Some(())
     }
 
-    /// One context outwards; `None` at the end, where the last frame is added. Code that the interpreter calls itself, such as a
+    /// Moves one context outwards. Returns `None` at the end, after adding the last frame. Code that the interpreter calls itself, such as a
     /// signal handler, runs on its own context stack.
     fn leave_context(&mut self) -> Option<()> {
         let Ok(index) = u64::try_from(self.index) else {
@@ -102,14 +102,14 @@ impl Walk {
         Some(())
     }
 
-    /// Adds the frame of the current statement, in the function with this code (0: in none).
+    /// Adds the frame of the current statement, which is in the function with this code (0: in no function).
     fn add_frame(&mut self, code: u64) -> Option<()> {
         let frame = self.script.called.frames;
         if frame > 0 && self.statement.wrapping_sub(self.interpreter) < PERL_BYTES {
             return None;
         }
         let line = self.number(self.statement, PERL_STATEMENT_LINE)?;
-        if frame >= SCRIPT_FRAMES || !(1..PERL_LINES).contains(&line) {
+        if frame >= SCRIPT_FRAMES || !(1..PERL_LINE_LIMIT).contains(&line) {
             return None;
         }
         let file = self.pointer(self.statement, PERL_STATEMENT_FILE)?;

@@ -1,4 +1,4 @@
-//! Reads the frames of a Python program when it forks. `ebpf/python.h` documents what is read and why; both must report the same.
+//! Reads the frames of a Python program when it forks. `ebpf/python.h` documents what is read and why; the results of both must be equal.
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
@@ -9,10 +9,11 @@ use super::memory::Memory;
 use crate::callers::chains;
 use crate::wire::*;
 
-/// Bits of PyASCIIObject.state: two for interning, three for the character width, then these.
+/// Bits of PyASCIIObject.state. The two lowest bits are for interning, the next three are the character width.
 const TEXT_COMPACT: u32 = 0x20;
 const TEXT_ASCII: u32 = 0x40;
-/// enum _frameowner: from here on the entry is not a program's frame, but marks where C code entered the interpreter.
+/// enum _frameowner. With an owner from OWNED_BY_INTERPRETER on, the entry is not a frame of the program, but marks where C code entered
+/// the interpreter.
 const OWNED_BY_INTERPRETER: u8 = 3;
 const OWNED_BY_C_STACK: u8 = 4;
 /// Lengths, character width and type address have the same offsets in all versions with a global interpreter lock.
@@ -26,12 +27,13 @@ struct Reader<'a> {
     layout: &'a WirePython,
     /// The address of `PyCode_Type`.
     code_type: u64,
+    /// The address of the next frame outwards.
     next: u64,
     frames: u32,
     data: Vec<u8>,
 }
 
-/// The call chain of a stopped thread; `None` if it cannot be read. `is_nested`: the thread is in a pid namespace of its own.
+/// Returns the call chain of a stopped thread; `None` if it cannot be read. `is_nested`: the thread is in a nested pid namespace.
 pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool) -> Option<Chain> {
     let mut memory = Memory::of(thread);
     let bias = interpreter_bias(&mut memory, layout, bias)?;
@@ -51,7 +53,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool
         frames: 0,
         data: Vec::new(),
     };
-    // There may be an entry of C code between any two frames.
+    // There may be an entry for C code between any two frames.
     for _ in 0..2 * PYTHON_FRAMES {
         if reader.next == 0 || reader.add_frame().is_none() {
             break;
@@ -69,8 +71,8 @@ fn at(object: u64, offset: u16) -> u64 {
     object.wrapping_add(offset.into())
 }
 
-/// The bias to add to addresses in the file that contains the interpreter. A program linked with libpython has the address of one of its
-/// functions in a GOT slot, at the latest after the first call of that function.
+/// Returns the bias that must be added to addresses in the file that contains the interpreter. A program linked with libpython has the
+/// address of one of the library's functions in a GOT slot, at the latest after the first call of that function.
 fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64) -> Option<u64> {
     if layout.slot == 0 {
         return Some(program_bias);
@@ -80,7 +82,8 @@ fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64)
     (function != 0 && bias & 0xfff == 0).then_some(bias)
 }
 
-/// The PyThreadState of a thread. `None` if the process has several interpreters, because a thread may then be in several lists.
+/// Returns the address of a thread's PyThreadState; `None` if it is not found, or if the process has several interpreters, because a
+/// thread may then be in several lists.
 fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid, is_nested: bool) -> Option<u64> {
     let by_tid = u32::from(PYTHON_LINES_LOCATIONS) == u32::from(layout.line_format);
     let wanted = if !by_tid {
@@ -117,7 +120,7 @@ fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid
 }
 
 impl Reader<'_> {
-    /// Adds one frame and moves to its caller; `None` if the frame cannot or should not be added.
+    /// Adds one frame and moves to its caller. Returns `None` if the frame cannot be read, or if there are PYTHON_FRAMES already.
     fn add_frame(&mut self) -> Option<()> {
         let layout = self.layout;
         let owner = match layout.frame_owner {
@@ -128,7 +131,7 @@ impl Reader<'_> {
             return None;
         }
         if owner < OWNED_BY_INTERPRETER {
-            // The lowest bits hold the kind of reference counting (3.14).
+            // The lowest bits are flags for reference counting (3.14).
             let code = self.memory.pointer(at(self.next, layout.frame_code))? & !7;
             if self.frames == PYTHON_FRAMES {
                 return None;
@@ -172,8 +175,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The current offset of the frame in its code; `None` if it is outside. Until 3.10, the frame stores it as a number: in bytes, and in
-    /// 3.10 in instructions.
+    /// Returns the offset of the frame's current instruction in its code, in bytes; `None` if it is not within the code. Up to 3.10, the
+    /// frame stores the offset itself: in 3.9 in bytes, in 3.10 in instructions.
     fn code_offset(&mut self, code: u64) -> Option<u32> {
         let layout = self.layout;
         let instruction = at(self.next, layout.frame_instruction);
@@ -199,7 +202,7 @@ impl Reader<'_> {
         u32::try_from(offset).ok().filter(|_| offset < bytes)
     }
 
-    /// The characters of a string, and the size of a character in bytes. `None` if it is inconsistent or too long.
+    /// Returns the characters of a string, and the size of a character in bytes; `None` if the string is inconsistent or too long.
     fn text(&mut self, object: u64, max_bytes: u32) -> Option<(Vec<u8>, u32)> {
         let length = self.memory.pointer(object.wrapping_add(OBJECT_SIZE))?;
         let state = self.memory.number(object.wrapping_add(32))?;
@@ -219,7 +222,7 @@ impl Reader<'_> {
         Some((self.memory.bytes(at(object, start), bytes as usize)?, width))
     }
 
-    /// The line table, truncated to PYTHON_TABLE_BYTES.
+    /// Returns the line table, truncated to PYTHON_TABLE_BYTES.
     fn table(&mut self, code: u64) -> Option<Vec<u8>> {
         let table = self.memory.pointer(at(code, self.layout.code_lines))?;
         let bytes = self.memory.pointer(table.wrapping_add(OBJECT_SIZE))?;

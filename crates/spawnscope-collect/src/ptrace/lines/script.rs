@@ -1,4 +1,4 @@
-//! Builds the call chain of a shell script from its interpreter's memory, as the record that the BPF programs send (`ebpf/script.h`).
+//! Builds the call chain of a script from its interpreter's memory, as the same record that the BPF programs send (`ebpf/script.h`).
 
 use spawnscope_data::event::Chain;
 use zerocopy::FromZeros;
@@ -9,7 +9,7 @@ use crate::wire::*;
 
 pub(super) struct Script {
     pub(super) memory: Memory,
-    /// The difference between addresses in the process and in the file.
+    /// An address in the process minus the same address in the ELF file.
     pub(super) bias: u64,
     /// Whether the line at which the process was created cannot be determined.
     pub(super) doubt: bool,
@@ -33,7 +33,7 @@ impl Script {
         }
     }
 
-    /// A variable of the interpreter. The address is that in the file.
+    /// Reads a variable of the interpreter. Its address is that in the ELF file.
     pub(super) fn number(&mut self, variable: u64) -> Option<u32> {
         self.memory.number(self.bias.wrapping_add(variable))
     }
@@ -49,7 +49,7 @@ impl Script {
         Some(())
     }
 
-    /// Appends the string at an address, or an empty one, which means unknown.
+    /// Appends the string at an address, or an empty string, which means unknown.
     pub(super) fn add_text_if_known(&mut self, address: Option<u64>, room: u32) {
         let text = address.and_then(|address| self.memory.text(address, room as usize));
         self.append(&text.unwrap_or_default());
@@ -61,7 +61,7 @@ impl Script {
         self.called.data_bytes = self.data.len() as u32;
     }
 
-    /// The chain; `None` if nothing is known.
+    /// Returns the chain; `None` if no frame is known.
     pub(super) fn chain(&self) -> Option<Chain> {
         let chain = chains::script::chain(&self.called, &self.data)?;
         (!chain.frames.is_empty()).then_some(chain)

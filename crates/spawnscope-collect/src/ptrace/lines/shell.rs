@@ -1,50 +1,51 @@
-//! What is known about a process that runs a script, besides its memory.
+//! The state of a shell process that is not in its memory: where it was forked, and whether its call site has been reported.
 
 /// Where a dash reads its commands from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(super) enum InputKind {
     /// A string, or standard input.
     #[default]
-    Nothing,
+    NoFile,
     Script,
-    /// A file that the script reads.
+    /// A file that the script sources.
     File,
 }
 
 /// The state of a shell since its creation by another shell, or since its exec (`WireTask` has the same fields).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::ptrace) struct Shell {
-    /// Whether it, or one of its ancestors, was created at an unknown line.
+    /// Whether the shell, or one of its ancestors, was forked at an unknown line.
     pub(super) has_doubt: bool,
-    /// Whether it was forked by another dash; what it executes is at `line` or later.
+    /// Whether another dash forked the shell; its commands are at `line` or later.
     pub(super) is_subshell: bool,
-    /// Whether its call site is still to be reported.
+    /// Whether the shell's call site has not been reported yet.
     pub(super) is_pending: bool,
-    /// Whether its own position is the call site, not that of the shell that forked it.
+    /// Whether the call site is the shell's own line, not that of the shell that forked it.
     pub(super) has_own_line: bool,
-    /// The line that it was forked for (0: unknown), and the line of the head of the enclosing function.
+    /// The line that the shell was forked for; 0: unknown.
     pub(super) line: u32,
+    /// The line where the enclosing function begins; 0: none.
     pub(super) function_line: u32,
-    pub(super) reads: Reads,
-    /// The largest line count of the strings being evaluated.
-    pub(super) counted: u32,
-    /// The smallest line that its own position can have, until it is reported.
+    pub(super) input_kind: InputKind,
+    /// The largest line count of the strings being evaluated when the shell was forked.
+    pub(super) string_lines: u32,
+    /// The smallest line that the shell can be at, until its call site is reported.
     pub(super) bound: u32,
 }
 
-/// What a new dash does before its first own command.
+/// Whether a system call belongs to the setup of a forked dash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preparation {
-    /// A call that belongs to its setup.
+    /// The call belongs to the setup.
     Continues,
-    /// It closes its standard input: it is a shell in the background, whose own position counts.
+    /// The shell closes its standard input, so it is in the background, and its own line is the call site.
     IsInBackground,
     /// The setup is over.
     Ends,
 }
 
 impl Preparation {
-    /// By the system call that is entered, and its first argument.
+    /// Classifies the system call that the shell enters, by its number and first argument.
     pub(super) fn of(number: libc::c_long, first: u64) -> Preparation {
         #[cfg(target_arch = "x86_64")]
         if matches!(number, libc::SYS_open | libc::SYS_pipe | libc::SYS_dup2) {
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_prepares_until_a_call_of_its_own() {
+    fn the_setup_of_a_shell_ends_with_the_first_call_that_does_not_belong_to_it() {
         assert_eq!(Preparation::of(libc::SYS_close, 3), Preparation::Continues);
         assert_eq!(Preparation::of(libc::SYS_close, 0), Preparation::IsInBackground);
         for number in [libc::SYS_execve, libc::SYS_clone, libc::SYS_exit_group, libc::SYS_write] {

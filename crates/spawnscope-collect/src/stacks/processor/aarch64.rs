@@ -8,33 +8,32 @@ use gimli::{AArch64, Register, Vendor};
 
 use crate::stacks::unwind::{Memory, Registers};
 
-/// x0 to x30 and the stack pointer in DWARF order, followed by the next instruction's address.
+/// Number of registers: x0 to x30 and the stack pointer in DWARF order, and the next instruction's address.
 pub(crate) const REGISTERS: usize = 33;
 pub(in crate::stacks) const STACK_POINTER: Register = AArch64::SP;
 pub(in crate::stacks) const FRAME_POINTER: Register = AArch64::X29;
 /// The next instruction's address.
 pub(in crate::stacks) const NEXT_INSTRUCTION: Register = Register(32);
-/// The register for which the tables describe where the return address is.
+/// The register for which the unwind tables describe where the return address is.
 pub(in crate::stacks) const RETURN_ADDRESS: Register = AArch64::X30;
-/// Whether a leaf function may keep the return address in that register, without a rule.
+/// Whether a leaf function may keep the return address in that register, so that the tables have no rule for it.
 pub(in crate::stacks) const RETURNS_BY_REGISTER: bool = true;
-/// The vendor whose own instructions may occur in tables.
+/// The vendor whose DWARF extensions may occur in tables.
 pub(in crate::stacks) const VENDOR: Vendor = Vendor::AArch64;
-/// Length of a call instruction.
+/// Length of a call instruction, in bytes.
 pub(in crate::stacks) const CALL_BYTES: usize = 4;
 
-/// struct rt_sigframe (arch/arm64/kernel/signal.c): the offset from the stack pointer at which the kernel stores x0 to x30, the
-/// stack pointer and the next instruction of the interrupted code. siginfo_t takes 128 bytes, what precedes uc_mcontext 176, the
-/// fault address 8.
+/// The offset from the stack pointer at which the kernel stores x0 to x30, the stack pointer and the next instruction of the interrupted
+/// code (struct rt_sigframe in arch/arm64/kernel/signal.c): siginfo_t has 128 bytes, the part of ucontext before uc_mcontext 176, the fault
+/// address 8.
 const SAVED_REGISTERS: u64 = 128 + 176 + 8;
 
-/// A code address from a register or the stack, without the signature that pointer authentication stores in the bits above those of
-/// an address.
+/// Returns a code address from a register or the stack, without the signature that pointer authentication stores in the unused upper bits.
 pub(in crate::stacks) fn code_address(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
 
-/// Whether this is a call: BL, BLR, or BLR with authentication.
+/// Whether the instruction is a call: BL, BLR, or BLR with authentication.
 pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
     let instruction = u32::from_le_bytes(*code);
     instruction & 0xfc00_0000 == 0x9400_0000
@@ -42,14 +41,15 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
         || instruction & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// The return address of a function that has put nothing on the stack, and the stack pointer after the return.
+/// Returns the return address of a function that has put nothing on the stack, and the stack pointer after the return.
 pub(in crate::stacks) fn bare_returns(registers: &Registers, _: &Memory<'_>) -> [Option<(u64, u64)>; 1] {
     let returns_to = registers.get(RETURN_ADDRESS).map(code_address);
     [returns_to.map(|address| (address, registers.stack_pointer()))]
 }
 
-/// The registers of the interrupted code, if the return address of a signal handler is in the vDSO. Its mapping is not reported,
-/// and no tables describe it. Accepted if its offset in the page is that of the trampoline, which is the same in every process.
+/// Returns the registers of the interrupted code, if this is the frame that the kernel builds for a signal handler. The handler's return
+/// address is then that of the trampoline in the vDSO, whose mapping is not reported and which no tables describe. An address is accepted
+/// if its offset in the page is that of the trampoline, which is the same in every process.
 pub(in crate::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>) -> Option<Registers> {
     const PAGE: u64 = 4096;
     let next = registers.get(NEXT_INSTRUCTION)?;
@@ -64,7 +64,7 @@ pub(in crate::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>)
     (interrupted.stack_pointer() > registers.stack_pointer()).then_some(interrupted)
 }
 
-/// The address in this process of the vDSO function that handlers return to: `mov x8, #139; svc #0`.
+/// Returns the address, in this process, of the vDSO function that signal handlers return to: `mov x8, #139; svc #0`.
 fn trampoline() -> Option<u64> {
     const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
     static FOUND: OnceLock<Option<u64>> = OnceLock::new();
@@ -81,7 +81,7 @@ fn trampoline() -> Option<u64> {
     })
 }
 
-/// The registers that calls preserve, the stack pointer, and the current address.
+/// Returns the registers that calls preserve, the stack pointer, and the current address.
 #[cfg(test)]
 #[inline(always)]
 pub(in crate::stacks) fn registers_here() -> Registers {

@@ -4,22 +4,22 @@ use gimli::{Register, Vendor, X86_64};
 
 use crate::stacks::unwind::{Memory, Registers};
 
-/// The registers that DWARF numbers, up to the one for the return address.
+/// Number of registers: those with DWARF numbers up to that of the return address.
 pub(crate) const REGISTERS: usize = 17;
 pub(in crate::stacks) const STACK_POINTER: Register = X86_64::RSP;
 pub(in crate::stacks) const FRAME_POINTER: Register = X86_64::RBP;
 /// The next instruction's address.
 pub(in crate::stacks) const NEXT_INSTRUCTION: Register = X86_64::RA;
-/// The register for which the tables describe where the return address is.
+/// The register for which the unwind tables describe where the return address is.
 pub(in crate::stacks) const RETURN_ADDRESS: Register = X86_64::RA;
-/// Whether a leaf function may keep the return address in that register, without a rule.
+/// Whether a leaf function may keep the return address in that register, so that the tables have no rule for it.
 pub(in crate::stacks) const RETURNS_BY_REGISTER: bool = false;
-/// The vendor whose own instructions may occur in tables.
+/// The vendor whose DWARF extensions may occur in tables.
 pub(in crate::stacks) const VENDOR: Vendor = Vendor::Default;
-/// Length of the longest call instruction.
+/// Length of the longest call instruction, in bytes.
 pub(in crate::stacks) const CALL_BYTES: usize = 7;
 
-/// A code address from a register or the stack.
+/// Returns a code address from a register or the stack.
 pub(in crate::stacks) fn code_address(value: u64) -> u64 {
     value
 }
@@ -33,8 +33,9 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
     code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect)
 }
 
-/// Where the return address of a function may be that has put nothing on the stack, with the stack pointer after the return: on the stack, or
-/// in R12, where Go's `syscall.rawVforkSyscall` keeps it because the child returns first (src/syscall/asm_linux_amd64.s).
+/// Returns the possible return addresses of a function that has put nothing on the stack, each with the stack pointer after the return. The
+/// address may be on the stack, or in R12, where Go's `syscall.rawVforkSyscall` keeps it because the child returns first
+/// (src/syscall/asm_linux_amd64.s).
 pub(in crate::stacks) fn bare_returns(registers: &Registers, memory: &Memory<'_>) -> [Option<(u64, u64)>; 2] {
     let stack = registers.stack_pointer();
     [
@@ -43,12 +44,13 @@ pub(in crate::stacks) fn bare_returns(registers: &Registers, memory: &Memory<'_>
     ]
 }
 
-/// The registers of the code that a signal interrupted: always `None`, since here libc builds the frame and its tables describe it.
+/// Returns the registers of the code that a signal interrupted: always `None`, since on x86-64 signal handlers return to a function of
+/// libc, whose tables describe the frame.
 pub(in crate::stacks) fn interrupted(_: &Registers, _: &Memory<'_>) -> Option<Registers> {
     None
 }
 
-/// The registers that calls preserve, the stack pointer, and the current address.
+/// Returns the registers that calls preserve, the stack pointer, and the current address.
 #[cfg(test)]
 #[inline(always)]
 pub(in crate::stacks) fn registers_here() -> Registers {

@@ -30,7 +30,7 @@ pub struct WireRegisters {
 }
 
 impl WireRegisters {
-    /// In DWARF order, ending with the instruction pointer.
+    /// Returns the registers in DWARF order, ending with the instruction pointer.
     pub fn in_dwarf_order(&self) -> [u64; 17] {
         [
             self.ax, self.dx, self.cx, self.bx, self.si, self.di, self.bp, self.sp, self.r8, self.r9, self.r10,

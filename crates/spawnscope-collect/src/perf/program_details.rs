@@ -1,5 +1,6 @@
-//! What is known of a program: arguments, directory, and the file as it was named. /proc has it, but the process may have ended or executed
-//! another program when the reader looks. A copy of its stack has it too, except for the directory.
+//! Reads details of a program: arguments, working directory, and the path that was passed to `execve`. They are in /proc, but the process may
+//! have ended or executed another program by the time they are read. A copy of the process's stack contains them, too, except for the
+//! working directory.
 
 use std::fs;
 
@@ -10,30 +11,30 @@ use spawnscope_system::{clock, procfs};
 use crate::initial_stack::{self, Layout, MAX_ARGUMENTS, until_nul};
 use crate::scripts;
 
-/// What was read.
+/// The details of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// When it had been read. It belongs to an exec if the process had neither ended nor executed anything else by then.
-    pub(super) by: Nanos,
+pub(super) struct ProgramDetails {
+    /// When reading was finished. The details belong to an exec if the process had neither ended nor executed another program before this.
+    pub(super) read_at: Nanos,
     /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS`.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments.
     pub(super) argv_bytes: u64,
-    /// The file passed to `execve`; `None` without the right to read the process's memory.
+    /// The path passed to `execve`; `None` if this process may not read the memory of the other.
     pub(super) path: Option<Vec<u8>>,
     /// The interpreter of a `#!` script.
     pub(super) interpreter: Option<Vec<u8>>,
     /// The working directory.
     pub(super) cwd: Option<Vec<u8>>,
-    /// The variables of its environment that may be recorded, if a copy of its stack has them.
+    /// The variables of the environment that may be recorded; empty if they were not read in a copy of the stack.
     pub(super) variables: Vec<u8>,
-    /// Whether a copy of its stack has it. Then it is not known whether a file that its arguments name is a script.
+    /// Whether the details come from a copy of the stack. If so, it is unknown whether the executed file is a script.
     pub(super) is_copied: bool,
 }
 
-impl Seen {
-    /// Looks at a process. `None` if it has ended, or its exec has not set its arguments up yet.
-    pub(super) fn of(process: Pid) -> Option<Seen> {
+impl ProgramDetails {
+    /// Reads details in /proc. Returns `None` if the process has ended, or its exec has not set up the arguments yet.
+    pub(super) fn of(process: Pid) -> Option<ProgramDetails> {
         let mut argv = fs::read(format!("/proc/{}/cmdline", process.0)).ok()?;
         if argv.is_empty() {
             return None;
@@ -44,20 +45,20 @@ impl Seen {
         let interpreter = path
             .as_ref()
             .and_then(|path| scripts::interpreter(process, &argv, path));
-        Some(Seen {
+        Some(ProgramDetails {
             path,
             interpreter,
             cwd: procfs::working_directory(process),
             argv,
             argv_bytes,
-            by: clock::now(),
+            read_at: clock::now(),
             variables: Vec::new(),
             is_copied: false,
         })
     }
 
-    /// Reads a copied stack. `None` if it does not have the arguments and the file's name.
-    pub(super) fn copied(stack: &Stack<'_>) -> Option<Seen> {
+    /// Reads details in a copied stack. Returns `None` if the copy does not contain the arguments and the path.
+    pub(super) fn copied(stack: &Stack<'_>) -> Option<ProgramDetails> {
         let start = initial_stack::find(stack.content)?;
         let layout = Layout::parse(stack.content.get(start..)?)?;
         let from = |address: u64| {
@@ -75,8 +76,8 @@ impl Seen {
             let bytes = usize::try_from(path_at.checked_sub(first)?).ok()?;
             from(first)?.get(..bytes)
         });
-        Some(Seen {
-            by: stack.at,
+        Some(ProgramDetails {
+            read_at: stack.at,
             argv,
             argv_bytes,
             path: Some(path),
@@ -88,7 +89,7 @@ impl Seen {
     }
 }
 
-/// This many strings, which follow one another, each with its NUL.
+/// Returns the first `count` strings, each with its NUL.
 fn strings(bytes: &[u8], count: usize) -> Option<Vec<u8>> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == 0);
     let end = ends.map(|(at, _)| at + 1).nth(count.checked_sub(1)?)?;
@@ -99,7 +100,7 @@ fn strings(bytes: &[u8], count: usize) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A stack with a frame of the program, the layout, a gap and the strings.
+    /// Returns a stack with a frame of the program, the layout, a gap and the strings.
     fn content(pointer: u64) -> Vec<u8> {
         let strings_at = pointer + 400;
         let words = [
@@ -126,9 +127,9 @@ mod tests {
         content
     }
 
-    fn seen(content: &[u8], pointer: u64) -> Option<Seen> {
+    fn details(content: &[u8], pointer: u64) -> Option<ProgramDetails> {
         let (at, pid) = (Nanos(5), Pid(1));
-        Seen::copied(&Stack {
+        ProgramDetails::copied(&Stack {
             at,
             pid,
             pointer,
@@ -137,24 +138,24 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_stack_has_arguments_path_and_variables() {
+    fn a_copied_stack_contains_arguments_path_and_variables() {
         let pointer = 0x7ffc_0000_0000;
         let mut content = content(pointer);
         // The name of the file follows the variables.
         let path_at = 400 + 8 + b"CARGO_PKG_NAME=some_one\0".len();
         content[13 * 8..14 * 8].copy_from_slice(&(pointer + path_at as u64).to_ne_bytes());
-        let read = seen(&content, pointer).expect("all is there");
+        let read = details(&content, pointer).expect("the copy is complete");
         assert_eq!((read.argv.as_slice(), read.argv_bytes), (&b"true\0-x\0"[..], 8));
         assert_eq!(read.path.as_deref(), Some(&b"/bin/true"[..]));
         assert_eq!(read.variables, b"CARGO_PKG_NAME=some_one\0");
-        assert_eq!((read.by, read.cwd), (Nanos(5), None));
+        assert_eq!((read.read_at, read.cwd), (Nanos(5), None));
         for cut in 0..content.len() {
-            assert_eq!(seen(&content[..cut], pointer), None, "{cut} bytes");
+            assert_eq!(details(&content[..cut], pointer), None, "{cut} bytes");
         }
     }
 
     #[test]
-    fn this_many_strings_are_taken() {
+    fn the_requested_number_of_strings_is_returned() {
         assert_eq!(strings(b"a\0b\0c\0", 2), Some(b"a\0b\0".to_vec()));
         assert_eq!(strings(b"a\0b", 2), None);
         assert_eq!(strings(b"a\0", 0), None);
