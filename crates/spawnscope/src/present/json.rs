@@ -84,8 +84,8 @@ fn value(report: &Report) -> Value {
         "depends_on": report.dependence.iter().map(dependence).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": advice::values(&episodes::explained(report).advices.worth),
-        "window": report.window.as_ref().map(episodes::window),
+        "advice": advice::values(&episodes::report_to_explain(report).advices.worth),
+        "window": report.window.as_ref().map(episodes::window_value),
         "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),
     });

@@ -164,7 +164,7 @@ fn legend(page: &mut Page, report: &Report) {
 
 /// Prints warnings in full, and how many notes the full report has.
 pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
-    let notes = findings::warnings(page, report);
+    let notes = findings::print_warnings(page, report);
     if notes > 0 {
         let notes = units::counted(notes as u64, "note", "notes");
         let sentence = format!("{notes} about these figures: see --full");
@@ -196,7 +196,7 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
 
 fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let advices = &episodes::explained(report).advices.worth;
+    let advices = &episodes::report_to_explain(report).advices.worth;
     if !advices.is_empty() {
         page.line([]);
         page.sentence(2, PLAIN, "What to change, and the saving:");

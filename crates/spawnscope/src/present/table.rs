@@ -100,8 +100,8 @@ const PHASE_FIGURES: [Column; 4] = [
     column("cpu", 12, 1),
 ];
 
-const fn column(title: &'static str, width: usize, worth: u8) -> Column {
-    Column { title, width, worth }
+const fn column(title: &'static str, width: usize, priority: u8) -> Column {
+    Column { title, width, priority }
 }
 
 /// Renders only the table and its totals.
@@ -125,17 +125,17 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     if report.all.count > 0 {
         phases(&mut page, report);
         groups(&mut page, report, options);
-        critical::where_the_wall_went(&mut page, report);
+        critical::print_critical_path(&mut page, report);
         waited::what_was_waited_for(&mut page, report);
-        advice::first_ones(&mut page, episodes::explained(report), options.file);
-        episodes::busiest(&mut page, report, options.file);
+        advice::print_first(&mut page, episodes::report_to_explain(report), options.file);
+        episodes::print_busiest(&mut page, report, options.file);
     }
-    findings::repeats(&mut page, report);
-    findings::path_searches(&mut page, report);
-    findings::failures(&mut page, report);
-    findings::drifts(&mut page, report);
-    findings::labels(&mut page, report);
-    findings::limits(&mut page, report);
+    findings::print_repeats(&mut page, report);
+    findings::print_path_searches(&mut page, report);
+    findings::print_failures(&mut page, report);
+    findings::print_drifts(&mut page, report);
+    findings::print_labels(&mut page, report);
+    findings::print_limits(&mut page, report);
     page.finish()
 }
 
@@ -201,7 +201,7 @@ pub(super) fn title(report: &Report, width: usize) -> String {
         return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
     }
     if let Some(window) = &report.window {
-        return text::truncate(&episodes::title(window), width);
+        return text::truncate(&episodes::window_title(window), width);
     }
     match &report.followed {
         Some((pid, name)) => format!("launches by process {} ({}) and below", pid.0, text::escape(name)),
@@ -332,7 +332,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
     let (shown, rest) = report.groups.split_at(count);
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
-        callers::rows(page, report, shown);
+        callers::print_rows(page, report, shown);
         left_out(page, rest, report.group_by, options.file);
         return;
     }
@@ -392,7 +392,7 @@ fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
     }
-    for meaning in words::of_parentheses(shown.iter().map(|group| group.label.as_slice())) {
+    for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
         page.sentence(2, QUIET, &meaning);
     }
 }

@@ -30,7 +30,7 @@ const POLLING: &str = "sleep-loop";
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     if let Some(busiest) = &report.busiest {
-        let title = busiest.window.as_ref().map(episodes::title).unwrap_or_default();
+        let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
         return Some(format!("Busiest episode, {title}: {}", verdict(busiest)?));
     }
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
@@ -100,8 +100,8 @@ fn principal(report: &Report) -> Option<String> {
 fn spent(what: &Spent) -> String {
     match what {
         Spent::RunQueue => "spent waiting for a CPU".to_owned(),
-        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::words(what),
-        _ => format!("spent {}", critical::words(what)),
+        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::description(what),
+        _ => format!("spent {}", critical::description(what)),
     }
 }
 

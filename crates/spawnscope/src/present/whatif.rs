@@ -26,12 +26,12 @@ const FIGURES: [Column; 2] = [
     Column {
         title: "critical",
         width: 13,
-        worth: 2,
+        priority: 2,
     },
     Column {
         title: "tax",
         width: 13,
-        worth: 1,
+        priority: 1,
     },
 ];
 
@@ -69,7 +69,7 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     );
     page.sentence(2, QUIET, &error);
     if prediction.unknown.is_some() {
-        page.sentence(2, QUIET, &critical::reconstructed(&whatif_report.collector));
+        page.sentence(2, QUIET, &critical::reconstruction_note(&whatif_report.collector));
     }
     if !whatif_report.critical_after.is_empty() {
         critical_after(&mut page, whatif_report);
@@ -143,7 +143,7 @@ fn difference(page: &mut Page, prediction: &Prediction) {
 
 fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     page.heading("The critical path with these changes");
-    critical::parts(
+    critical::print_parts(
         page,
         &whatif_report.where_the_wall_went,
         whatif_report.prediction.predicted,

@@ -63,7 +63,7 @@ pub(super) fn errno_meaning(errno: i32) -> String {
 }
 
 /// Describes the usual reasons for a long phase.
-pub(super) fn what_makes_long(phase: Phase) -> &'static str {
+pub(super) fn phase_causes(phase: Phase) -> &'static str {
     match phase {
         Phase::Create => "the parent's call itself",
         Phase::Queue => "too few CPUs",
@@ -107,7 +107,7 @@ fn is_descriptor(path: &[u8]) -> bool {
 }
 
 /// Explains the names in parentheses that a table shows: forks (by their first example) and the recorder.
-pub(super) fn of_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+pub(super) fn explain_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let (mut fork, mut recorder) = (None, None);
     for label in labels {
         if label == THE_RECORDER {

@@ -84,7 +84,7 @@ fn summarize(found: &Check) -> Result<()> {
         return Ok(());
     };
     let path = Path::new(&path);
-    let summary = present::within(present::markdown(found), MAX_SUMMARY_BYTES);
+    let summary = present::truncate_markdown(present::markdown(found), MAX_SUMMARY_BYTES);
     let written = OpenOptions::new()
         .append(true)
         .create(true)

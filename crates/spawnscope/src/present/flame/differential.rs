@@ -1,19 +1,19 @@
-//! A red and blue flame graph of two versions: a box is as wide as its larger weight, so that what was removed is still seen; red has more
-//! weight after, blue less. inferno draws it from lines with two numbers, of which the second is the width, and their difference is the
-//! colour.
+//! A red and blue flame graph of two versions. A box is as wide as the larger of its two weights, so that removed launches remain visible. Red
+//! boxes have more weight after, blue boxes less. inferno draws the graph from lines with two numbers: the second is the width, and their
+//! difference determines the colour.
 
 use std::io;
 
 use inferno::flamegraph::color::{BackgroundColor, Color};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::svg::{MICROSECONDS, with_the_whole_named};
+use super::svg::{MICROSECONDS, name_root_box};
 use super::weights::weights_of;
 use super::{legend, titles, without_noncharacters};
 use crate::analyze::flame::Weight;
 use crate::present::text;
 
-/// Darker than that of other flame graphs: boxes that are the same are white.
+/// The background. It is darker than in other flame graphs, because boxes without a change are white.
 const BACKGROUND: Color = Color {
     r: 0xda,
     g: 0xda,
@@ -42,10 +42,10 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
     options.text_truncate_direction = TextTruncateDirection::Right;
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(titles::with_units(with_the_whole_named(drawn)), &[]))
+    Ok(legend::add(titles::with_units(name_root_box(drawn)), &[]))
 }
 
-/// Returns a line whose second number is the larger weight, and whose numbers differ as the weights do.
+/// Returns a line for inferno. Its second number is the larger weight, and exceeds the first by `after - before`.
 fn line(stack: &str, [before, after]: [u64; 2]) -> String {
     let width = before.max(after);
     let first = width + before - after;

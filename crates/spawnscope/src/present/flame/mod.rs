@@ -47,7 +47,7 @@ fn text_of(label: &Label<'_>) -> String {
         Label::Truncated => "(callers unknown)".to_owned(),
         Label::Beyond => "(more)".to_owned(),
         Label::ExternalWait(what, name) => {
-            let words = critical::words(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
+            let words = critical::description(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
             format!("({words})")
         }
     };

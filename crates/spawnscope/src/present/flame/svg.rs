@@ -112,13 +112,13 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
     Ok(legend::add(
-        titles::with_units(with_the_whole_named(drawn)),
+        titles::with_units(name_root_box(drawn)),
         &flame.nodes,
     ))
 }
 
 /// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
-pub(super) fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
+pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
     let position = |text: &[u8], from: usize| {
         let found = drawn[from..].windows(text.len()).position(|window| window == text);
         found.map(|at| from + at)

@@ -10,7 +10,7 @@ use super::frame::{STYLE, policy};
 use crate::analyze::diff::Diff;
 use crate::analyze::flame::Weight;
 use crate::event::Nanos;
-use crate::present::diff::{Tabulated, tabulated};
+use crate::present::diff::{Tabulated, tabulate};
 use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
@@ -71,7 +71,7 @@ pub fn difference(diff: &Diff, before: &[String], after: &[String], weight: Weig
         style: STYLE,
         own_style: OWN_STYLE,
         script: SCRIPT,
-        found: &tabulated(diff),
+        found: &tabulate(diff),
         unit: if weight == Weight::Count { "launches" } else { "time" },
         height: boxes.iter().map(|each| each.y + ROW).max().unwrap_or_default(),
         boxes,

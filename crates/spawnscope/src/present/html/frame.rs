@@ -122,7 +122,7 @@ pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut page = Page::of_width(NOTE_COLUMNS);
-    findings::limits(&mut page, report);
+    findings::print_limits(&mut page, report);
     let printed = anstream::adapter::strip_str(&page.finish()).to_string();
     let lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
     // The first line is the heading, which the page has as a label.
@@ -153,7 +153,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
                 String::new()
             },
             mean: units::time(sum.mean()),
-            long_if: words::what_makes_long(phase),
+            long_if: words::phase_causes(phase),
             x: format!("{x:.2}"),
             width: format!("{width:.2}"),
         };
@@ -168,7 +168,7 @@ fn parts(report: &Report) -> Vec<[String; 3]> {
     parts
         .map(|(what, time)| {
             [
-                critical::words(what),
+                critical::description(what),
                 units::time(*time),
                 units::percent(*time, report.wall),
             ]

@@ -151,7 +151,7 @@ fn name_of(contents: &Contents<'_, '_>, charge: Charge) -> String {
         Charge::RunQueue(launch) => format!("{}: waiting for a CPU", command(launch)),
         Charge::ExternalWait(what) => {
             let process = what.process().map(|name| contents.forest.text(name));
-            critical::words(&Spent::ExternalWait(what, process.map(<[u8]>::to_vec)))
+            critical::description(&Spent::ExternalWait(what, process.map(<[u8]>::to_vec)))
         }
     }
 }
