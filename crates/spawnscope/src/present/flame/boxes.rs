@@ -1,6 +1,6 @@
 //! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, kind, order, text_of};
+use super::{BoxKind, kind, order, box_text};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
@@ -32,7 +32,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
         .zip(&flame.nodes)
         .map(|(position, node)| {
             if visible(&position) {
-                text_of(&node.label)
+                box_text(&node.label)
             } else {
                 String::new()
             }

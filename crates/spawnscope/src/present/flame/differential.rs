@@ -8,7 +8,7 @@ use inferno::flamegraph::color::{BackgroundColor, Color};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
 use super::svg::{MICROSECONDS, name_root_box};
-use super::weights::weights_of;
+use super::weights::stack_weights;
 use super::{legend, titles, without_noncharacters};
 use crate::analyze::flame::Weight;
 use crate::present::text;
@@ -25,7 +25,7 @@ const BACKGROUND: Color = Color {
 /// # Errors
 /// Errors of inferno, which do not depend on the recording.
 pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
-    let weights = weights_of(before, after);
+    let weights = stack_weights(before, after);
     let lines: Vec<String> = weights.iter().map(|(stack, weights)| line(stack, *weights)).collect();
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
