@@ -22,7 +22,7 @@ use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::event::Nanos;
 
-/// Version of the report's keys. It is raised when a key changes its meaning or is removed.
+/// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the report as a multi-line JSON object that ends with a newline.
@@ -77,7 +77,7 @@ fn value(report: &Report) -> Value {
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),
         "phases_unknown": phases_unknown(&all.phases),
-        "by": by(report.group_by),
+        "by": grouping_name(report.group_by),
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
@@ -93,7 +93,7 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
-/// What removing all launches of a command would save.
+/// Returns the saving that is predicted for a removal of all launches of a command.
 fn dependence(dependence: &Dependence) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &dependence.label);
@@ -116,7 +116,8 @@ fn repeat(repeat: &Repeat) -> Value {
     Value::Object(object)
 }
 
-pub(super) fn by(group_by: GroupBy) -> &'static str {
+/// Returns the name of a grouping, as in `report --by`.
+pub(super) fn grouping_name(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",
         GroupBy::Arguments => "args",
@@ -205,7 +206,8 @@ fn waits(waits: &AttributedWaits) -> Value {
     Value::Object(object)
 }
 
-/// `device` and `inode` are present if all waits were on the same object, `path` if all were on the same path or address.
+/// Returns the object that was waited for. `device` and `inode` are present if all waits were for the same object, `path` if all were for the same
+/// path or address.
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
@@ -219,7 +221,7 @@ fn waited_object(waited: &AttributedObject) -> Value {
     Value::Object(object)
 }
 
-/// A launch, a permission scanner, or another process that is not recorded. `null` means that its name is unknown.
+/// Returns what was waited for: a launch, a permission scanner, or another process that is not recorded. A name of `null` is unknown.
 fn waited_for(each: &WaitTargets) -> Value {
     let mut object = Map::new();
     let mut insert = |key: &str, name: Option<&[u8]>| match name {

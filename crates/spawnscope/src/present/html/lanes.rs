@@ -63,7 +63,7 @@ impl Block {
 
 /// Places blocks, ordered by start, in the first lanes that are free for all their height. Returns the number of lanes.
 fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
-    // When each lane becomes free_from.
+    // When each lane becomes free.
     let mut free_from: Vec<u64> = Vec::new();
     for index in ordered {
         let block = &mut blocks[*index];

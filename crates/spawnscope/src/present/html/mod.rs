@@ -144,10 +144,10 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     let report = contents.report;
-    let phase = |phase: Phase| json!({"name": phase.name(), "long_if": words::what_makes_long(phase)});
+    let phase = |phase: Phase| json!({"name": phase.name(), "long_if": words::phase_causes(phase)});
     let removal = |removal: &Removal| {
         json!({
-            "by": super::json::by(removal.by),
+            "by": super::json::grouping_name(removal.by),
             "label": text::escape(&removal.label),
             "launches": removal.launches,
             "saving": removal.saving.map(|nanos| nanos.0),

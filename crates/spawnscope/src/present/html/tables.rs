@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::GroupBy;
-use crate::present::json::{by, nanos};
+use crate::present::json::{grouping_name, nanos};
 use crate::present::text;
 
 /// Maximum number of rows of a table. Further rows are only counted.
@@ -41,7 +41,7 @@ impl Tables {
                 "rows": shown.iter().map(|group| row(group, *group_by)).collect::<Vec<_>>(),
                 "omitted": groups.len() - shown.len(),
             });
-            tables.insert(by(*group_by).to_owned(), table);
+            tables.insert(grouping_name(*group_by).to_owned(), table);
         }
         Tables {
             value: Value::Object(tables),

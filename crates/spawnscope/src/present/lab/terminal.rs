@@ -69,7 +69,7 @@ pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> St
     }
     let mut text = page.finish();
     if let Some(comparison) = comparison {
-        text.push_str(&comparison::on_a_terminal(comparison, width));
+        text.push_str(&comparison::render_for_terminal(comparison, width));
     }
     text
 }
@@ -98,7 +98,7 @@ fn across(page: &mut Page, outcome: &Outcome) {
         );
     }
     let is_text = (0..rows[0].len()).map(|at| at == 0).collect();
-    Table { rows, keys: 1, is_text }.lay_out(page);
+    Table { rows, keys: 1, is_text }.print(page);
     for text in legend(series.iter().flat_map(|(_, cells)| cells.iter().copied().flatten())) {
         page.sentence(INDENT, QUIET, &text);
     }
@@ -131,7 +131,7 @@ fn down(page: &mut Page, outcome: &Outcome) {
         }
         is_text.insert(noise_at, false);
     }
-    Table { rows, keys, is_text }.lay_out(page);
+    Table { rows, keys, is_text }.print(page);
     for text in legend_of(outcome, &columns) {
         page.sentence(INDENT, QUIET, &text);
     }
