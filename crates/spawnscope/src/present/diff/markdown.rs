@@ -2,7 +2,7 @@
 
 use super::{KINDS, count_cells, time_cells, figures, runs_note, sentence, warnings};
 use crate::analyze::diff::{Diff, Row};
-use crate::present::markdown::{cell_of_code, row, sentence as prose};
+use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
 
 /// Renders the difference. `top` limits the groups of each kind.
@@ -40,9 +40,9 @@ fn write_groups(text: &mut String, heading: &str, rows: &[&Row], omitted: usize)
     ));
     for each in rows {
         let place = sentence::line_label(each)
-            .map(|place| cell_of_code(&place))
+            .map(|place| code_cell(&place))
             .unwrap_or_else(|| "-".to_owned());
-        let cells = [vec![cell_of_code(&escape(&each.command)), place], figures(each)].concat();
+        let cells = [vec![code_cell(&escape(&each.command)), place], figures(each)].concat();
         text.push_str(&row(&cells));
     }
     if omitted > 0 {

@@ -2,7 +2,7 @@
 //! in raw units. A linear fit is a measurement of its series; notes also have lines.
 
 use super::comparison::describe_gone;
-use super::values::{caveats, sentence};
+use super::values::{caveats, describe_fit};
 use crate::lab::compare::{Change, Comparison, label};
 use crate::lab::outcome::{Outcome, Report, Row, Value};
 
@@ -104,7 +104,7 @@ impl CsvLines<'_> {
             }
         }
         let not_linear = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
-        let not_linear: Vec<String> = not_linear.map(sentence).collect();
+        let not_linear: Vec<String> = not_linear.map(describe_fit).collect();
         let notes = not_linear.iter().chain(&outcome.notes);
         notes.into_iter().try_for_each(|note| self.write_note(&outcome.name, note))
     }

@@ -8,8 +8,7 @@ use super::grid::{Grid, grid};
 use super::headline::{Headline, headline};
 use super::plot;
 use super::values::{
-    WIDE_MARK, caveats, columns, conditions, estimated, explained_mark, legend_of, noise, sentence, shown, words,
-};
+    WIDE_MARK, caveats, columns, conditions, format_estimate, wide_mark_legend, table_legend, noise, describe_fit, cell_text, describe_machine};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
@@ -71,8 +70,8 @@ fn write_summary(report: &Report, page: &mut String) {
     for caveat in caveats(report) {
         let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&caveat));
     }
-    let marks = is_marked.then(explained_mark);
-    for line in [words(&report.machine), conditions(report)].into_iter().chain(marks) {
+    let marks = is_marked.then(wide_mark_legend);
+    for line in [describe_machine(&report.machine), conditions(report)].into_iter().chain(marks) {
         let _ = writeln!(page, "<p class=\"q\">{}</p>", escape_html(&line));
     }
 }
@@ -99,8 +98,8 @@ fn write_section(outcome: &Outcome, page: &mut String) {
         }
         None => write_cases(outcome, page),
     }
-    let marks = legend_of(outcome, &columns(outcome)).into_iter();
-    let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
+    let marks = table_legend(outcome, &columns(outcome)).into_iter();
+    let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
     write_list(marks.chain(sentences), page);
 }
 
@@ -158,7 +157,7 @@ fn write_series(grid: Grid<'_>, page: &mut String) {
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
             cell.map_or(String::new(), |estimate| {
-                with_noise(&estimated(estimate, grid.unit), Some(estimate))
+                with_noise(&format_estimate(estimate, grid.unit), Some(estimate))
             })
         });
         std::iter::once(escape_html(&name)).chain(shown).collect()
@@ -174,7 +173,7 @@ fn write_cases(outcome: &Outcome, page: &mut String) {
     let columns = columns(outcome);
     let title = |column: &&Column| (column.title.clone(), column.unit != Unit::Text);
     let titles: Vec<(String, bool)> = columns.iter().map(title).collect();
-    let cell = |row: &Row, column: &Column| with_noise(&shown(row, column), row.get(&column.name).estimate());
+    let cell = |row: &Row, column: &Column| with_noise(&cell_text(row, column), row.get(&column.name).estimate());
     let rows = outcome.rows.iter();
     let rows = rows.map(|row| columns.iter().map(|column| cell(row, column)).collect());
     write_table(&titles, rows, page);

@@ -2,7 +2,7 @@
 
 use super::comparison;
 use super::grid::grid;
-use super::values::{caveats, columns, estimated, legend, legend_of, noise, sentence, shown, words};
+use super::values::{caveats, columns, format_estimate, legend, table_legend, noise, describe_fit, cell_text, describe_machine};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Report, Unit};
@@ -14,7 +14,7 @@ const MAX_ACROSS: usize = 9;
 /// Renders the whole report.
 #[must_use]
 pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
-    let mut lines = vec![words(&report.machine), String::new()];
+    let mut lines = vec![describe_machine(&report.machine), String::new()];
     for caveat in caveats(report) {
         lines.extend([format!("**{}**", cell(&caveat)), String::new()]);
     }
@@ -29,9 +29,9 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
             lines.extend(["**No reliable results.**".to_owned(), String::new()]);
         } else if !write_series(outcome, &mut lines) {
             write_cases(outcome, &mut lines);
-            write_legend(&legend_of(outcome, &columns(outcome)), &mut lines);
+            write_legend(&table_legend(outcome, &columns(outcome)), &mut lines);
         }
-        let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
+        let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
         lines.push(String::new());
     }
@@ -49,7 +49,7 @@ fn write_cases(outcome: &Outcome, lines: &mut Vec<String>) {
     let rows = outcome.rows.iter().map(|row| {
         let cells = columns.iter().map(|column| {
             let noise = row.get(&column.name).estimate().map(noise).unwrap_or_default();
-            format!("{} {noise}", shown(row, column)).trim_end().to_owned()
+            format!("{} {noise}", cell_text(row, column)).trim_end().to_owned()
         });
         cells.collect()
     });
@@ -71,7 +71,7 @@ fn write_series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
             cell.map_or(String::new(), |estimate| {
-                let text = format!("{} {}", estimated(estimate, grid.unit), noise(estimate));
+                let text = format!("{} {}", format_estimate(estimate, grid.unit), noise(estimate));
                 text.trim_end().to_owned()
             })
         });

@@ -2,7 +2,7 @@
 
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::Unit;
-use crate::present::lab::values::{estimated, figure, mark};
+use crate::present::lab::values::{format_estimate, figure, mark};
 use crate::units;
 
 /// A ratio that differs from 1 by less than this is given as `almost as long`.
@@ -31,7 +31,7 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
         false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "almost as long".to_owned(),
         false => format!("{}{} times as long", mark(ratio), format_factor(ratio.median)),
     };
-    let [slow, base] = pair.map(|estimate| estimated(estimate, Unit::Nanos));
+    let [slow, base] = pair.map(|estimate| format_estimate(estimate, Unit::Nanos));
     Some(Headline {
         before: before.to_owned(),
         figure,
@@ -52,7 +52,7 @@ pub(super) fn cost_per_unit(before: &str, after: &str, [(few, first), (many, las
         true => "nothing beyond the noise".to_owned(),
         false => format!("{}{}", mark(&cost), figure(cost.median, Unit::Nanos)),
     };
-    let [first, last] = [first, last].map(|estimate| estimated(estimate, Unit::Nanos));
+    let [first, last] = [first, last].map(|estimate| format_estimate(estimate, Unit::Nanos));
     Some(Headline {
         before: before.to_owned(),
         figure: shown,

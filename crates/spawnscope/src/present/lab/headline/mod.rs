@@ -6,7 +6,7 @@ mod forms;
 use self::cases::{at_largest, case, cases, ends, largest, measured, ratio, text};
 pub(super) use self::forms::Headline;
 use self::forms::{cost_per_unit, times, times_by};
-use super::values::{estimated, figure, mark};
+use super::values::{format_estimate, figure, mark};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Row, Unit, Value};
@@ -68,7 +68,7 @@ fn growth(outcome: &Outcome) -> Option<Headline> {
             figure: format!("{}{}", mark(&slope), figure(slope.median, Unit::Nanos)),
             after: format!(
                 "to a fork ({} after {})",
-                estimated(last, Unit::Nanos),
+                format_estimate(last, Unit::Nanos),
                 units::bytes(bytes as u64)
             ),
         });
@@ -180,7 +180,7 @@ fn throughput(outcome: &Outcome) -> Option<Headline> {
     let threads = units::counted(row.get("threads").number()? as u64, "thread", "threads");
     Some(Headline {
         before: "This machine starts up to".to_owned(),
-        figure: format!("{} processes per second", estimated(most, Unit::PerSecond)),
+        figure: format!("{} processes per second", format_estimate(most, Unit::PerSecond)),
         after: format!(
             "({}, {threads}, {} in flight)",
             text(row, "mechanism")?,
@@ -206,7 +206,7 @@ fn range(outcome: &Outcome) -> Option<Headline> {
     let (first, least) = found.first()?;
     let (last, most) = found.last()?;
     let before = format!("{}:", column.title);
-    let [least, most] = [least, most].map(|estimate| estimated(estimate, column.unit));
+    let [least, most] = [least, most].map(|estimate| format_estimate(estimate, column.unit));
     let [first, last] = [first, last].map(|row| label(outcome, row));
     let (figure, after) = match found.len() {
         1 => (least, format!("({first})")),
