@@ -75,7 +75,7 @@ fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<
         forest: &forest,
         command,
         service: service.as_deref(),
-        context: &inherited.unwrap_or_else(|| TraceContext::of(recording.info.started_unix_ns, command)),
+        context: &inherited.unwrap_or_else(|| TraceContext::for_recording(recording.info.started_unix_ns, command)),
         max_spans: arguments.max_spans as usize,
     };
     write(arguments, |out| otlp::write(out, &contents, encoding))

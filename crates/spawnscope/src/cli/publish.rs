@@ -128,7 +128,7 @@ fn source(header: &Header) -> Source {
             .or(command)
             .unwrap_or_else(|| "spawnscope".to_owned()),
         host: header.hostname.clone(),
-        context: inherited.unwrap_or_else(|| TraceContext::of(header.started_unix_ns, &header.command)),
+        context: inherited.unwrap_or_else(|| TraceContext::for_recording(header.started_unix_ns, &header.command)),
         is_command,
     }
 }

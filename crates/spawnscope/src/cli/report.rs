@@ -50,7 +50,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     } else if arguments.full {
         table::render(&report, &options)
     } else if arguments.by.is_some() || arguments.top.is_some() {
-        table::only_table(&report, &options)
+        table::render_table(&report, &options)
     } else {
         summary::render(&report, width, options.file)
     };

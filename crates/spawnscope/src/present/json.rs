@@ -52,7 +52,7 @@ fn value(report: &Report) -> Value {
         "labels": report.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
         "collector": report.collector,
         "ended": report.ended,
-        "exit": report.exit.and_then(ExitObject::of),
+        "exit": report.exit.and_then(ExitObject::new),
         "is_live": report.is_live,
         "lost_events": report.lost_events(),
         "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),

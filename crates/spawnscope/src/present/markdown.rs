@@ -34,7 +34,7 @@ pub(super) fn sentence(sentence: &str) -> String {
         match character {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            // An entity is displayed as the character, but does not mention a user. (An invisible character after it would be copied along.)
+            // An entity is displayed as the character, but does not mention a user. A zero-width word joiner would remain invisibly in copied text.
             '@' => escaped.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
                 escaped.push('\\');

@@ -113,7 +113,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
     let within = comparison.changes.iter().filter(|change| !change.beyond_noise).count();
     let outstanding = comparison.changes.iter().filter(|change| change.stands_out).count();
     let mut parts = vec![
-        format!("{} compared", units::list_gone(all as u64, "measurement", "measurements")),
+        format!("{} compared", units::counted(all as u64, "measurement", "measurements")),
         format!("{} within the noise", units::count(within as u64)),
     ];
     if comparison.common_shifts.is_empty() {
@@ -123,7 +123,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
         parts.push(format!("{with_others} within the common shift of their experiment"));
     }
     if comparison.unmatched > 0 {
-        let cases = units::list_gone(comparison.unmatched as u64, "case is", "cases are");
+        let cases = units::counted(comparison.unmatched as u64, "case is", "cases are");
         parts.push(format!("{cases} not in the older report"));
     }
     parts.join("; ")
@@ -155,7 +155,7 @@ pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
 
 /// Describes what only the older report has: its number, and the names if there are at most `max`.
 fn list_gone(names: &[String], max: usize, [one, several]: [&str; 2]) -> Option<String> {
-    let count = units::list_gone(names.len() as u64, one, several);
+    let count = units::counted(names.len() as u64, one, several);
     match names.len() {
         0 => None,
         few if few <= max => Some(format!("only the older report has {count}: {}", names.join("; "))),
