@@ -131,7 +131,10 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
             let written = OutputFile::create(path)?.write_all(drawn);
             written.with_context(|| format!("failed to write {}", path.display()))?;
             if arguments.output.is_none() {
-                output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
+                output::print_message(&format!(
+                    "wrote {}: open it in a browser",
+                    output::escape_line(path.display())
+                ));
             }
             Ok(())
         }

@@ -103,7 +103,10 @@ mod tests {
         let (directory, below) = repository();
         let list = directory.path().join(".git/info/exclude");
         assert_eq!(add_default_recording(&below, ONE_RUN_PATTERN).unwrap(), None);
-        assert!(!list.exists(), "git creates the list; if it is missing, the user has deleted it");
+        assert!(
+            !list.exists(),
+            "git creates the list; if it is missing, the user has deleted it"
+        );
         let other = directory.path().join("other");
         fs::write(&other, "").unwrap();
         symlink(&other, &list).unwrap();

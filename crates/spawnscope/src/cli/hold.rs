@@ -68,7 +68,10 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             ATTACH_TIMEOUT.as_secs()
         ),
         Notice::EndedBefore(Pid(pid), status) => {
-            format!("the --run command ended ({}): continuing process {pid}", outcome(*status))
+            format!(
+                "the --run command ended ({}): continuing process {pid}",
+                outcome(*status)
+            )
         }
         Notice::NotStarted(Pid(pid), why) => {
             format!("failed to start the --run command ({why}): continuing process {pid}")

@@ -61,7 +61,10 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     })?;
     write(path, &page)?;
     if arguments.output.is_none() {
-        output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
+        output::print_message(&format!(
+            "wrote {}: open it in a browser",
+            output::escape_line(path.display())
+        ));
     }
     if arguments.open {
         viewer::open(path)?;

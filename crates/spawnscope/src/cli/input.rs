@@ -34,7 +34,9 @@ pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
         return Ok(());
     };
     if named.next().is_some() {
-        bail!("standard input has one recording, but `-` was given more than once: give file names for the other recordings");
+        bail!(
+            "standard input has one recording, but `-` was given more than once: give file names for the other recordings"
+        );
     }
     if io::stdin().is_terminal() {
         bail!("standard input is a terminal: pipe a recording into spawnscope, or name its file");

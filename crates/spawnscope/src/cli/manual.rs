@@ -134,7 +134,10 @@ fn values(option: &Arg) -> String {
 
 fn placeholders(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
-    let names: Vec<String> = names.iter().map(|name| format!("\\fI{}\\fR", escape_roff(name))).collect();
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("\\fI{}\\fR", escape_roff(name)))
+        .collect();
     names.join(" ")
 }
 

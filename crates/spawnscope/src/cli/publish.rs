@@ -244,7 +244,9 @@ impl PublishingThread {
         if let Some(remote) = &self.remote {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-            remote.sender.queue_metrics(live::metrics(&remote.source, &snapshot, now));
+            remote
+                .sender
+                .queue_metrics(live::metrics(&remote.source, &snapshot, now));
         }
         self.file.as_ref().map_or(Ok(()), |file| file.replace(&snapshot))
     }

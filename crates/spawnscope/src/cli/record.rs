@@ -18,8 +18,8 @@ use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::publish::{Destinations, Publisher};
 use super::recordings::{LastRecording, RecordingSettings, Recordings};
-use super::ring::Ring;
 use super::resources::{self, MemoryPlan};
+use super::ring::Ring;
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, labels, report, runs};
@@ -242,7 +242,12 @@ fn attach(
     collectors::attach(options, follow, &settings)
 }
 
-fn create_recorder(arguments: &RecordArguments, file: &Path, header: &Header, options: &WriterOptions) -> Result<Recorder> {
+fn create_recorder(
+    arguments: &RecordArguments,
+    file: &Path,
+    header: &Header,
+    options: &WriterOptions,
+) -> Result<Recorder> {
     let user = options.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(file, header, redaction(arguments), options);
     // The error names the file and what failed.
@@ -414,7 +419,9 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         failed = true;
     }
     match &written {
-        Err(error) if !outcome.has_failed => print_message(&format!("the recording is incomplete: {}", escape_line(error))),
+        Err(error) if !outcome.has_failed => {
+            print_message(&format!("the recording is incomplete: {}", escape_line(error)))
+        }
         Ok(Finished::WithLog(log)) => print_message(&format!(
             "another program is reading {}: until it ends, keep {} next to the recording",
             arguments.output.display(),

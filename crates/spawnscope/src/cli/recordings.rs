@@ -58,7 +58,9 @@ impl Rotation {
     /// Updates the running processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
     /// of the thread's end.
     fn drop_late(&mut self, events: &mut Vec<Event>) {
-        let is_new = self.rotated_at.is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
+        let is_new = self
+            .rotated_at
+            .is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
         events.retain(|event| {
             let is_late = is_new && self.living.is_late(event);
             self.late += u64::from(is_late);
@@ -84,7 +86,13 @@ pub struct LastRecording {
 
 impl Recordings {
     /// Takes over the recording of `recorder`. With a ring, more recordings follow it.
-    pub fn new(recorder: Recorder, file: &Path, started: Nanos, ring: Option<Ring>, settings: RecordingSettings) -> Recordings {
+    pub fn new(
+        recorder: Recorder,
+        file: &Path,
+        started: Nanos,
+        ring: Option<Ring>,
+        settings: RecordingSettings,
+    ) -> Recordings {
         Recordings {
             recorder,
             file: file.to_owned(),
@@ -157,8 +165,8 @@ impl Recordings {
         }
         self.recorder.send(rotation.living.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
-        let _owner_guard =
-            act_as(rotation.settings.options.owner.as_ref()).context("failed to switch to the ids of the recordings' owner")?;
+        let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
+            .context("failed to switch to the ids of the recordings' owner")?;
         rotation.rotated_at = Some(Instant::now());
         rotation.earlier = rotation.ring.trim()?;
         Ok(())

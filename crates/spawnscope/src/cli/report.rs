@@ -68,7 +68,10 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Opt
     }
     if let Some(out) = out {
         let width = output::width(&io::stderr());
-        print(&summary::render(&report, width, output::typed_name(file).as_deref()), out)?;
+        print(
+            &summary::render(&report, width, output::typed_name(file).as_deref()),
+            out,
+        )?;
     }
     Ok(report.all.count)
 }

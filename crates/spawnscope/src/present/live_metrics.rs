@@ -123,7 +123,14 @@ pub fn command_label(launch: &EndedLaunch) -> String {
 #[must_use]
 pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     let mut families = recorder_families(snapshot.recorder);
-    families.extend(snapshot.recorder.undelivered.map(delivery_families).into_iter().flatten());
+    families.extend(
+        snapshot
+            .recorder
+            .undelivered
+            .map(delivery_families)
+            .into_iter()
+            .flatten(),
+    );
     families.push(Family::single(
         "launches_started_total",
         "Launches that began, all commands.",

@@ -30,7 +30,11 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     // The heading of the table and the empty line before it take two lines.
     let used_lines = above.lines().count() + below.lines().count() + 2;
     let available = LINES.saturating_sub(used_lines).clamp(1, MAX_COMMANDS + 1);
-    let has_dependence = report.groups.iter().take(available).any(|group| group.depends.is_some());
+    let has_dependence = report
+        .groups
+        .iter()
+        .take(available)
+        .any(|group| group.depends.is_some());
     let has_legend = has_dependence && available > MIN_COMMANDS.min(report.groups.len());
     let rows = (available - usize::from(has_legend))
         .min(MAX_COMMANDS)

@@ -53,7 +53,9 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let pid = held.pid();
     let process = held.release()?;
     let status = wait(pid, &process, &signals)?;
-    print_message(&describe_counts(&fs::read(&counters).context("failed to read the counts")?));
+    print_message(&describe_counts(
+        &fs::read(&counters).context("failed to read the counts")?,
+    ));
     Ok(exit::status_of_command(status))
 }
 

@@ -90,5 +90,10 @@ fn summarize(found: &Check) -> Result<()> {
         .create(true)
         .open(path)
         .and_then(|mut file| file.write_all(summary.as_bytes()));
-    written.with_context(|| format!("failed to write the job summary to {} ({SUMMARY_VARIABLE})", path.display()))
+    written.with_context(|| {
+        format!(
+            "failed to write the job summary to {} ({SUMMARY_VARIABLE})",
+            path.display()
+        )
+    })
 }

@@ -89,7 +89,9 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
         ("run", first(service.run)),
         (
             "attempt",
-            service.attempt.and_then(|(name, first)| attempt(&variable(name)?, first)),
+            service
+                .attempt
+                .and_then(|(name, first)| attempt(&variable(name)?, first)),
         ),
     ];
     found
@@ -152,7 +154,10 @@ mod tests {
             ("BUILDKITE_BUILD_NUMBER", "7"),
             ("BUILDKITE_RETRY_COUNT", "0"),
         ];
-        assert_eq!(labels_for(&buildkite), "ci=buildkite branch=main job=unit run=7 attempt=1");
+        assert_eq!(
+            labels_for(&buildkite),
+            "ci=buildkite branch=main job=unit run=7 attempt=1"
+        );
         let jenkins = [
             ("JENKINS_URL", "https://ci/"),
             ("GIT_COMMIT", "c0ffee"),
@@ -160,7 +165,10 @@ mod tests {
             ("JOB_NAME", "team/app"),
             ("BUILD_NUMBER", "12"),
         ];
-        assert_eq!(labels_for(&jenkins), "ci=jenkins commit=c0ffee branch=main job=team/app run=12");
+        assert_eq!(
+            labels_for(&jenkins),
+            "ci=jenkins commit=c0ffee branch=main job=team/app run=12"
+        );
         let bazel = [
             ("BAZEL_TEST", "1"),
             ("TEST_TARGET", "//app:test"),

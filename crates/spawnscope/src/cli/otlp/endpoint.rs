@@ -51,7 +51,9 @@ impl Endpoint {
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                bail!("https is not supported: send to a collector on this machine over http, and let it forward the data");
+                bail!(
+                    "https is not supported: send to a collector on this machine over http, and let it forward the data"
+                );
             }
             _ => bail!("not an HTTP address: {example}"),
         }

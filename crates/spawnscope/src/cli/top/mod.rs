@@ -80,8 +80,8 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
 /// Creates the directory of the recording. Like every recording, it belongs to the user that the command runs as.
 fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
     let identity = identity::decide(arguments.identity.choice())?.identity;
-    let _owner_guard =
-        act_as(identity.as_ref().map(identity::owner).as_ref()).context("failed to switch to the ids of the command's user")?;
+    let _owner_guard = act_as(identity.as_ref().map(identity::owner).as_ref())
+        .context("failed to switch to the ids of the command's user")?;
     tempfile::tempdir().context("failed to create a temporary directory for the recording")
 }
 
@@ -305,7 +305,8 @@ impl Rates {
         let elapsed_seconds = now.duration_since(start).as_secs();
         // If drawing took longer than a second, the launches are distributed evenly over the elapsed seconds.
         if let Some(rate) = started.saturating_sub(before).checked_div(elapsed_seconds) {
-            let count = usize::try_from(elapsed_seconds).map_or(HISTORY_SECONDS, |elapsed_seconds| elapsed_seconds.min(HISTORY_SECONDS));
+            let count = usize::try_from(elapsed_seconds)
+                .map_or(HISTORY_SECONDS, |elapsed_seconds| elapsed_seconds.min(HISTORY_SECONDS));
             self.seconds.extend(std::iter::repeat_n(rate, count));
             let surplus = self.seconds.len().saturating_sub(HISTORY_SECONDS);
             self.seconds.drain(..surplus);

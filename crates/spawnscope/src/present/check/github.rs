@@ -51,7 +51,11 @@ fn annotation(verdict: &Verdict, culprit: Option<&Culprit>, properties: &str) ->
         let lines = std::iter::once(advice).chain(fix);
         message.extend(lines.map(|line| format!("\n{}", text::escape(line.as_bytes()))));
     }
-    format!("::error{properties}title={}::{}\n", escape_property(&title), escape_message(&message))
+    format!(
+        "::error{properties}title={}::{}\n",
+        escape_property(&title),
+        escape_message(&message)
+    )
 }
 
 /// Escapes the message of a command. In an older syntax, `##[` begins a command anywhere in a line.
@@ -143,7 +147,10 @@ mod tests {
 
     #[test]
     fn hostile_arguments_are_not_commands() {
-        assert_eq!(escape_message("a%\n::error::b\r##[group]"), "a%25%0A::error::b%0D# #[group]");
+        assert_eq!(
+            escape_message("a%\n::error::b\r##[group]"),
+            "a%25%0A::error::b%0D# #[group]"
+        );
         assert_eq!(escape_property("a:b,c\n"), "a%3Ab%2Cc%0A");
         assert_eq!(without_command("   ::set-env name=A::b"), "|    ::set-env name=A::b");
         assert_eq!(without_command("x ##[add-mask]y"), "x # #[add-mask]y");

@@ -1,6 +1,6 @@
 //! The result of a check as Markdown, for job summaries and comments.
 
-use super::{blame, result_sentence, limit, measured, name, note};
+use super::{blame, limit, measured, name, note, result_sentence};
 use crate::analyze::budgets::{Check, Culprit, Verdict};
 use crate::present::markdown::{code, row, sentence};
 use crate::present::text;

@@ -1,6 +1,6 @@
 //! The difference as Markdown, for comments on pull requests and job summaries.
 
-use super::{KINDS, count_cells, time_cells, figures, runs_note, sentence, warnings};
+use super::{KINDS, count_cells, figures, runs_note, sentence, time_cells, warnings};
 use crate::analyze::diff::{Diff, Row};
 use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
@@ -8,7 +8,11 @@ use crate::present::text::escape;
 /// Renders the difference. `top` limits the groups of each kind.
 #[must_use]
 pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
-    let mut text = format!("**{}**\n\n{}\n\n", prose(&sentence::first_sentence(diff)), prose(&runs_note(diff)));
+    let mut text = format!(
+        "**{}**\n\n{}\n\n",
+        prose(&sentence::first_sentence(diff)),
+        prose(&runs_note(diff))
+    );
     for warning in warnings(diff) {
         text.push_str(&format!("> {}\n\n", prose(&warning)));
     }

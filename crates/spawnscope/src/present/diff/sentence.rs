@@ -38,8 +38,9 @@ fn wall(diff: &Diff) -> String {
 fn causes(diff: &Diff) -> Vec<String> {
     let mut causes: Vec<(&Row, CountChange)> = Vec::new();
     for row in diff.rows.iter().filter(|row| row.kind != Kind::Same) {
-        let is_alike =
-            |(other, _): &&mut (&Row, CountChange)| other.command == row.command && line_label(other) == line_label(row);
+        let is_alike = |(other, _): &&mut (&Row, CountChange)| {
+            other.command == row.command && line_label(other) == line_label(row)
+        };
         if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
             *sum = add_changes(sum, &row.count);
         } else if causes.len() < MAX_NAMED {

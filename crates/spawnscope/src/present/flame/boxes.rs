@@ -1,6 +1,6 @@
 //! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, kind, order, box_text};
+use super::{BoxKind, box_text, kind, order};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
@@ -46,8 +46,11 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
         siblings.sort_by(|a, b| order(flame, &texts, *a, *b));
     }
     let mut drawn = Vec::new();
-    let mut pending: Vec<(Option<usize>, u32)> =
-        boxes_above[flame.nodes.len()].iter().rev().map(|node| (None, *node)).collect();
+    let mut pending: Vec<(Option<usize>, u32)> = boxes_above[flame.nodes.len()]
+        .iter()
+        .rev()
+        .map(|node| (None, *node))
+        .collect();
     while let Some((below, position)) = pending.pop() {
         let label = &flame.nodes[position as usize].label;
         let index = drawn.len();
@@ -66,7 +69,12 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
             },
             weight: weights[position as usize],
         });
-        pending.extend(boxes_above[position as usize].iter().rev().map(|upper| (Some(index), *upper)));
+        pending.extend(
+            boxes_above[position as usize]
+                .iter()
+                .rev()
+                .map(|upper| (Some(index), *upper)),
+        );
     }
     drawn
 }

@@ -1,6 +1,6 @@
 //! Folded stacks: one line per stack, with boxes separated by `;` and the weight after a space. Times are in microseconds.
 
-use super::{for_each_stack, folded_line, box_text};
+use super::{box_text, folded_line, for_each_stack};
 use crate::analyze::flame::Flame;
 
 /// Renders a flame graph as folded stacks.

@@ -150,7 +150,12 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
         if width > 0 {
             visit(&stack, width);
         }
-        pending.extend(boxes_above[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
+        pending.extend(
+            boxes_above[position as usize]
+                .iter()
+                .rev()
+                .map(|upper| (level + 1, *upper)),
+        );
     }
 }
 

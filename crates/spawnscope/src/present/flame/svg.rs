@@ -5,7 +5,7 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, for_each_stack, folded_line, kind, legend, box_text, titles, without_noncharacters};
+use super::{BoxKind, box_text, folded_line, for_each_stack, kind, legend, titles, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
@@ -112,10 +112,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(
-        titles::with_units(name_root_box(drawn)),
-        &flame.nodes,
-    ))
+    Ok(legend::add(titles::with_units(name_root_box(drawn)), &flame.nodes))
 }
 
 /// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.

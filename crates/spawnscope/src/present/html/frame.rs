@@ -51,7 +51,7 @@ struct PhaseRow {
     share: String,
     mean: String,
     /// What makes the phase long.
-    long_if: &'static str,
+    causes: &'static str,
     x: String,
     width: String,
 }
@@ -155,7 +155,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
                 String::new()
             },
             mean: units::time(sum.mean()),
-            long_if: words::phase_causes(phase),
+            causes: words::phase_causes(phase),
             x: format!("{x:.2}"),
             width: format!("{width:.2}"),
         };
@@ -234,7 +234,10 @@ mod tests {
     #[test]
     fn consecutive_lines_to_type_become_one_block() {
         let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
-        let parts: Vec<_> = fix_parts(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
+        let parts: Vec<_> = fix_parts(&lines)
+            .into_iter()
+            .map(|part| (part.is_code, part.text))
+            .collect();
         let wanted = [
             (false, "Use a builtin:"),
             (true, "a=1\n  b=2"),

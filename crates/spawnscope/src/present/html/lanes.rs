@@ -73,7 +73,9 @@ fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
         if free_from.len() < last {
             free_from.resize(last, 0);
         }
-        free_from[offset..last].iter_mut().for_each(|at| *at = (*at).max(block.end));
+        free_from[offset..last]
+            .iter_mut()
+            .for_each(|at| *at = (*at).max(block.end));
         block.offset = offset as u32;
     }
     free_from.len() as u32

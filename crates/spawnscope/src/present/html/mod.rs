@@ -144,7 +144,7 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     let report = contents.report;
-    let phase = |phase: Phase| json!({"name": phase.name(), "long_if": words::phase_causes(phase)});
+    let phase = |phase: Phase| json!({"name": phase.name(), "causes": words::phase_causes(phase)});
     let removal = |removal: &Removal| {
         json!({
             "by": super::json::grouping_name(removal.by),
@@ -177,7 +177,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
 fn waits(waits: &crate::analyze::waits::attribution::AttributedWaits) -> Value {
     json!({
         "command": text::escape(&waits.command),
-        "sentence": waited::sentence(waits).replace(waited::TIE, " "),
+        "sentence": waited::sentence(waits).replace(waited::NO_BREAK_SPACE, " "),
         "count": waits.count,
         "total": waits.parts.total().0,
     })
@@ -187,7 +187,10 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     let unit = contents.unit();
     let parts = path::parts(contents.stretches, order);
     pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
-    pack.add_plain("path_span", parts.iter().map(|part| in_units(path::duration(part).0, unit)));
+    pack.add_plain(
+        "path_span",
+        parts.iter().map(|part| in_units(path::duration(part).0, unit)),
+    );
     let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
     pack.add_deltas("path_row", parts.iter().map(position));
 }

@@ -106,6 +106,9 @@ mod tests {
     #[test]
     fn a_bin_is_on_the_row_with_most_time_in_it() {
         let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
-        assert_eq!(join_adjacent(merge_into_bins(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
+        assert_eq!(
+            join_adjacent(merge_into_bins(&parts, 10)),
+            [part(0, 10, 1), part(10, 30, 3)]
+        );
     }
 }

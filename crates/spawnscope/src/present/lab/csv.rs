@@ -26,7 +26,10 @@ pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, 
         comparison,
     };
     let compared: &[&str] = if comparison.is_some() { &COMPARISON_COLUMNS } else { &[] };
-    let header = COLUMNS_BEFORE_KEYS.into_iter().chain(lines.keys.clone()).chain(COLUMNS_AFTER_KEYS);
+    let header = COLUMNS_BEFORE_KEYS
+        .into_iter()
+        .chain(lines.keys.clone())
+        .chain(COLUMNS_AFTER_KEYS);
     lines
         .writer
         .write_record(header.chain(compared.iter().copied()).chain([NOTE_COLUMN]))?;
@@ -106,7 +109,9 @@ impl CsvLines<'_> {
         let not_linear = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
         let not_linear: Vec<String> = not_linear.map(describe_fit).collect();
         let notes = not_linear.iter().chain(&outcome.notes);
-        notes.into_iter().try_for_each(|note| self.write_note(&outcome.name, note))
+        notes
+            .into_iter()
+            .try_for_each(|note| self.write_note(&outcome.name, note))
     }
 
     fn write_measurement(
@@ -134,7 +139,11 @@ impl CsvLines<'_> {
     }
 
     fn write_note(&mut self, experiment: &str, note: &str) -> Result<(), csv::Error> {
-        let compared = if self.comparison.is_some() { COMPARISON_COLUMNS.len() } else { 0 };
+        let compared = if self.comparison.is_some() {
+            COMPARISON_COLUMNS.len()
+        } else {
+            0
+        };
         let between = std::iter::repeat_n("", self.keys.len());
         let after = std::iter::repeat_n("", COLUMNS_AFTER_KEYS.len() - 2 + compared);
         let cells = [experiment, ""].into_iter().chain(between).chain([NOTE_COLUMN, "text"]);

@@ -8,7 +8,9 @@ use super::grid::{Grid, grid};
 use super::headline::{Headline, headline};
 use super::plot;
 use super::values::{
-    WIDE_MARK, caveats, columns, conditions, format_estimate, wide_mark_legend, table_legend, noise, describe_fit, cell_text, describe_machine};
+    WIDE_MARK, caveats, cell_text, columns, conditions, describe_fit, describe_machine, format_estimate, noise,
+    table_legend, wide_mark_legend,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
@@ -71,7 +73,10 @@ fn write_summary(report: &Report, page: &mut String) {
         let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&caveat));
     }
     let marks = is_marked.then(wide_mark_legend);
-    for line in [describe_machine(&report.machine), conditions(report)].into_iter().chain(marks) {
+    for line in [describe_machine(&report.machine), conditions(report)]
+        .into_iter()
+        .chain(marks)
+    {
         let _ = writeln!(page, "<p class=\"q\">{}</p>", escape_html(&line));
     }
 }
@@ -99,7 +104,11 @@ fn write_section(outcome: &Outcome, page: &mut String) {
         None => write_cases(outcome, page),
     }
     let marks = table_legend(outcome, &columns(outcome)).into_iter();
-    let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
+    let sentences = outcome
+        .fits
+        .iter()
+        .map(describe_fit)
+        .chain(outcome.notes.iter().cloned());
     write_list(marks.chain(sentences), page);
 }
 
@@ -107,7 +116,11 @@ fn write_section(outcome: &Outcome, page: &mut String) {
 fn write_comparison(comparison: &Comparison, page: &mut String) {
     let _ = writeln!(page, "<h2>{}</h2>", comparison::HEADING);
     if !comparison.conditions.is_empty() {
-        let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&comparison::conditions(comparison)));
+        let _ = writeln!(
+            page,
+            "<p><b>{}</b></p>",
+            escape_html(&comparison::conditions(comparison))
+        );
     }
     let shifts = comparison::common_shifts(comparison);
     if !shifts.is_empty() {

@@ -2,7 +2,9 @@
 
 use super::comparison;
 use super::grid::grid;
-use super::values::{caveats, columns, format_estimate, legend, table_legend, noise, describe_fit, cell_text, describe_machine};
+use super::values::{
+    caveats, cell_text, columns, describe_fit, describe_machine, format_estimate, legend, noise, table_legend,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Report, Unit};
@@ -31,7 +33,11 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
             write_cases(outcome, &mut lines);
             write_legend(&table_legend(outcome, &columns(outcome)), &mut lines);
         }
-        let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
+        let sentences = outcome
+            .fits
+            .iter()
+            .map(describe_fit)
+            .chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
         lines.push(String::new());
     }
@@ -123,7 +129,12 @@ fn write_comparison(comparison: &Comparison, lines: &mut Vec<String>) {
     }
 }
 
-fn write_table(titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>, is_text: &[bool], lines: &mut Vec<String>) {
+fn write_table(
+    titles: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+    is_text: &[bool],
+    lines: &mut Vec<String>,
+) {
     let line = |cells: Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
         format!("| {} |", cells.join(" | "))

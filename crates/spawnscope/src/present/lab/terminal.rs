@@ -3,7 +3,10 @@
 use super::comparison;
 use super::grid::{Grid, grid};
 use super::layout::{INDENT, Table};
-use super::values::{busy, columns, format_estimate, interruption, legend, table_legend, noise, describe_fit, cell_text, describe_machine};
+use super::values::{
+    busy, cell_text, columns, describe_fit, describe_machine, format_estimate, interruption, legend, noise,
+    table_legend,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;

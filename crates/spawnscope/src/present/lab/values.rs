@@ -343,7 +343,10 @@ mod tests {
                 ["-".to_owned(), String::new()]
             ]
         );
-        assert_eq!(table_legend(&outcome, &kept), ["- 1 figure is unknown or not applicable"]);
+        assert_eq!(
+            table_legend(&outcome, &kept),
+            ["- 1 figure is unknown or not applicable"]
+        );
     }
 
     #[test]

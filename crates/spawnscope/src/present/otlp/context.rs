@@ -20,7 +20,11 @@ impl TraceContext {
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');
         let [version] = parse_hex(parts.next()?)?;
-        let (trace_id, parent, [flags]) = (parse_hex(parts.next()?)?, parse_hex(parts.next()?)?, parse_hex(parts.next()?)?);
+        let (trace_id, parent, [flags]) = (
+            parse_hex(parts.next()?)?,
+            parse_hex(parts.next()?)?,
+            parse_hex(parts.next()?)?,
+        );
         // Later versions may add parts; version 255 is invalid.
         let has_more = parts.next().is_some();
         let is_valid = version != 0xff && (version > 0 || !has_more) && trace_id != [0; 16] && parent != [0; 8];

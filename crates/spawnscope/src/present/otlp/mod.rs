@@ -143,9 +143,17 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         start_time_unix_nano: unix(start),
         end_time_unix_nano: unix(end),
         attributes: if is_one {
-            [launch_attributes(launch, callers.of(first)), phase_attributes(forest, node)].concat()
+            [
+                launch_attributes(launch, callers.of(first)),
+                phase_attributes(forest, node),
+            ]
+            .concat()
         } else {
-            [sibling_attributes(forest, node, callers), phase_attributes(forest, node)].concat()
+            [
+                sibling_attributes(forest, node, callers),
+                phase_attributes(forest, node),
+            ]
+            .concat()
         },
         status: if is_one { status(launch.outcome) } else { None },
         flags: u32::from(context.flags),

@@ -59,7 +59,11 @@ impl Tree {
                 alike.entry(*forest.launches[index].command).or_default().push(index);
             }
             let each = alike.into_values().flat_map(|launches| {
-                let size = if launches.len() > sibling_limit { launches.len() } else { 1 };
+                let size = if launches.len() > sibling_limit {
+                    launches.len()
+                } else {
+                    1
+                };
                 launches.chunks(size).map(<[usize]>::to_vec).collect::<Vec<_>>()
             });
             for launches in each {

@@ -62,7 +62,8 @@ fn write_launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: 
     }
     let writer = LaunchWriter::new(contents, tracks);
     for (index, launch) in contents.forest.launches.iter().enumerate() {
-        let Some((track, (span, pieces))) = tracks.track_of[index].zip(Span::with_phases(contents.forest, launch)) else {
+        let Some((track, (span, pieces))) = tracks.track_of[index].zip(Span::with_phases(contents.forest, launch))
+        else {
             continue;
         };
         let thread = FIRST_LAUNCH_THREAD + u64::from(track);

@@ -42,7 +42,14 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         Ok(())
     }
 
-    fn write_launch(&self, trace: &mut Trace<'_>, index: usize, track: u64, span: Span, phases: &[Piece]) -> io::Result<()> {
+    fn write_launch(
+        &self,
+        trace: &mut Trace<'_>,
+        index: usize,
+        track: u64,
+        span: Span,
+        phases: &[Piece],
+    ) -> io::Result<()> {
         let launch = &self.contents.forest.launches[index];
         let mut slice = TrackEvent::begin(track, LAUNCH, title(launch));
         slice.debug_annotations = self.arguments(index);

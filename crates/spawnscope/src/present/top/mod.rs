@@ -187,7 +187,10 @@ fn process_row<'a>(line: &ProcessLine, available: usize, status: &ScreenStatus<'
     let indent = (2 * line.depth).min(available / 2);
     let name = text::escape(&line.command);
     let arguments = arguments(&line.argv).skip(1);
-    let rest = text::command_line(arguments, Some(available.saturating_sub(indent + text::width(&name) + 1)));
+    let rest = text::command_line(
+        arguments,
+        Some(available.saturating_sub(indent + text::width(&name) + 1)),
+    );
     Row::new([
         right(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
         right(units::time(age)),

@@ -93,7 +93,11 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         ),
         optional(
             "on_name",
-            Text(|line| line.main_target().and_then(|targets| target_name(&targets.target)).map(lossy)),
+            Text(|line| {
+                line.main_target()
+                    .and_then(|targets| target_name(&targets.target))
+                    .map(lossy)
+            }),
             "the program of the launch, process or scanner",
         ),
         required("count", Long(|line| Some(long(line.waits.count))), "number of waits"),

@@ -31,7 +31,11 @@ fn examination<'a>() -> Vec<Column<DoctorLine<'a>>> {
             Text(|line| Some(line.examination.host.into())),
             "the machine: `uname -n`, or `--host`; as `runs.host`",
         ),
-        required("kernel", Text(|line| Some(line.examination.kernel.into())), "`uname -r`"),
+        required(
+            "kernel",
+            Text(|line| Some(line.examination.kernel.into())),
+            "`uname -r`",
+        ),
         required(
             "examiner",
             Text(|_| Some(env!("CARGO_PKG_VERSION").into())),

@@ -2,7 +2,7 @@
 
 use super::super::column::Column;
 use super::super::column::Get::{Int, Long, Text, Truth};
-use super::super::lines::{ExecLine, ExecAttempt};
+use super::super::lines::{ExecAttempt, ExecLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::launch::Exec;
 use crate::present::text;

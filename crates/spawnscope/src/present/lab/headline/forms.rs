@@ -2,7 +2,7 @@
 
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::Unit;
-use crate::present::lab::values::{format_estimate, figure, mark};
+use crate::present::lab::values::{figure, format_estimate, mark};
 use crate::units;
 
 /// A ratio that differs from 1 by less than this is given as `almost as long`.
@@ -40,7 +40,11 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
 }
 
 /// Formats `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost per unit between the ends of a series.
-pub(super) fn cost_per_unit(before: &str, after: &str, [(few, first), (many, last)]: [(f64, &Estimate); 2]) -> Option<Headline> {
+pub(super) fn cost_per_unit(
+    before: &str,
+    after: &str,
+    [(few, first), (many, last)]: [(f64, &Estimate); 2],
+) -> Option<Headline> {
     let part = |difference: f64| difference / (many - few);
     let cost = Estimate {
         median: part(last.median - first.median),

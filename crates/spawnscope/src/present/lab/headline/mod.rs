@@ -6,7 +6,7 @@ mod forms;
 use self::cases::{at_largest, case, cases, ends, largest, measured, ratio, text};
 pub(super) use self::forms::Headline;
 use self::forms::{cost_per_unit, times, times_by};
-use super::values::{format_estimate, figure, mark};
+use super::values::{figure, format_estimate, mark};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Row, Unit, Value};
