@@ -41,11 +41,13 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
         bail!("--node-lines needs eBPF: omit --collector");
     }
     match options.choice {
-        CollectorChoice::Ebpf => with_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
-        CollectorChoice::Ptrace => Ok(announce(options, with_ptrace(follow, settings)?, PTRACE_REMEDY)),
-        CollectorChoice::Perf => Ok(announce(options, with_perf(follow, settings)?, PERF_REMEDY)),
-        CollectorChoice::Auto => match with_ebpf(options, follow, settings) {
-            Err(error) if is_replaceable(&error, follow, settings) => without_ebpf(options, follow, settings, &error),
+        CollectorChoice::Ebpf => attach_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
+        CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, PTRACE_REMEDY)),
+        CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
+        CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
+            Err(error) if is_replaceable(&error, follow, settings) => {
+                attach_fallback(options, follow, settings, &error)
+            }
             collector => collector.map_err(|error| describe(options, error)),
         },
     }
@@ -60,18 +62,18 @@ const PERF_REMEDY: &str =
 const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 /// Attaches ptrace or, if the kernel refuses that, perf.
-fn without_ebpf(
+fn attach_fallback(
     options: AttachOptions,
     follow: Follow,
     settings: &Settings,
     ebpf: &CollectError,
 ) -> Result<Box<dyn Collector>> {
     let remedy = ebpf_remedy(ebpf);
-    let ptrace = match with_ptrace(follow, settings) {
+    let ptrace = match attach_ptrace(follow, settings) {
         Ok(collector) => return Ok(announce(options, collector, &remedy)),
         Err(error) => error,
     };
-    match with_perf(follow, settings) {
+    match attach_perf(follow, settings) {
         Ok(collector) => {
             let remedy = format!("{remedy}; ptrace would add some of them ({:#})", ptrace.root_cause());
             Ok(announce(options, collector, &remedy))
@@ -93,7 +95,11 @@ fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> 
     is_unavailable && matches!(follow, Follow::Command(_)) && settings.with.is_empty() && !settings.node_lines
 }
 
-fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
+fn attach_ebpf(
+    options: AttachOptions,
+    follow: Follow,
+    settings: &Settings,
+) -> Result<Box<dyn Collector>, CollectError> {
     let collector = load_ebpf(follow, settings);
     if options.is_verbose {
         match &collector {
@@ -115,13 +121,13 @@ fn load_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError
     Err(CollectError::NotBuilt)
 }
 
-fn with_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+fn attach_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     let collector = PtraceCollector::attach(follow, settings);
     let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with ptrace"))?;
     Ok(Box::new(collector))
 }
 
-fn with_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+fn attach_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     let collector = PerfCollector::attach(follow, settings);
     let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with perf"))?;
     Ok(Box::new(collector))

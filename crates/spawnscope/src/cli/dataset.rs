@@ -93,7 +93,7 @@ impl DatasetFiles {
     }
 
     /// Returns the identifier of the recording or the examination.
-    pub fn run(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.run
     }
 

@@ -57,7 +57,7 @@ fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
     let examined_unix_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
     let files = DatasetFiles::for_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
     files.write(&Dataset::of_examination(&Examination {
-        id: files.run(),
+        id: files.id(),
         examined_unix_ns,
         host,
         kernel: &machine.release().to_string_lossy(),

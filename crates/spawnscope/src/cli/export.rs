@@ -126,7 +126,7 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
             },
         );
         files.write(&Dataset::new(&dataset::Contents {
-            run: files.run(),
+            run: files.id(),
             recorder: &info.version,
             forest,
             report: &report,

@@ -86,7 +86,7 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
         Notice::Ended(Pid(pid), None) => {
             format!("process {pid} ended while held, or soon after it was continued")
         }
-        Notice::NoMatch { count } => no_match(arguments, *count),
+        Notice::NoMatch { count } => no_match_message(arguments, *count),
         Notice::LostPrivilege { arguments } => format!(
             "this program is set-user-id or set-group-id, and runs without that privilege because it is traced; run \
              spawnscope as root to keep it: {}",
@@ -108,7 +108,7 @@ fn how_to_attach_and_continue(pid: i32, continued_by: ContinuedBy, sudo: &str) -
     }
 }
 
-fn no_match(arguments: &HoldArguments, count: u32) -> String {
+fn no_match_message(arguments: &HoldArguments, count: u32) -> String {
     let pattern = text::quote(arguments.pattern.as_deref().unwrap_or_default().as_bytes());
     match count {
         0 => format!("no launch matched {pattern}: nothing was held"),

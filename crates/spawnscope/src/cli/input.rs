@@ -24,7 +24,7 @@ pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new(STANDARD_INPUT)
 }
 
-/// If one of the files is `-`, copies standard input and replaces its path by that of the copy.
+/// Copies standard input if one of the files is `-`, and replaces this path by that of the copy.
 ///
 /// # Errors
 /// When standard input is a terminal, is not a recording, or cannot be copied, or several files are `-`.

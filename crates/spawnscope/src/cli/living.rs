@@ -1,5 +1,5 @@
 //! The processes that are running, with their names and threads, derived from the events before they are recorded. When a recording of
-//! `--keep` ends and the next one begins, they are added to the new recording as processes that existed before it, as the collector does at
+//! `--keep` ends and the next one begins, those processes are added to the new recording as processes that existed before it, as the collector does at
 //! the start of a recording with `-a`.
 
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ impl LivingProcesses {
         living.is_none_or(|living| !is_main_thread && !living.threads.contains_key(&event.task))
     }
 
-    /// Returns the events with which a recording that starts at `at` must insert.
+    /// Returns the events with which a recording that starts at `at` must begin.
     pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
         // The event for the end of a process may have been lost.
         let exists = |pid: Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);

@@ -108,7 +108,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
-        Verb::LabWorker { setting } => done(bench::work(setting)),
+        Verb::LabWorker { setting } => done(bench::run_worker(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions { shell } => done(manual::print_completions(*shell)),
         Verb::Man { directory } => done(manual::write_pages(directory)),

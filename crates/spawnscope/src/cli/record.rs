@@ -270,7 +270,7 @@ fn redaction(arguments: &RecordArguments) -> Redaction {
 /// Opens the ring of `--keep`, and deletes old recordings that exceed its size.
 fn open_ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Ring>> {
     let Some(keep) = arguments.keep else { return Ok(None) };
-    let _owner_guard = act_as(owner).context("failed to act as the owner of the recordings")?;
+    let _owner_guard = act_as(owner).context("failed to switch to the ids of the recordings' owner")?;
     let ring = Ring::open(&arguments.output, keep)?;
     ring.trim()?;
     Ok(Some(ring))
@@ -336,7 +336,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         kernel: text(machine.release()),
         arch: text(machine.machine()),
         hostname: text(machine.nodename()),
-        labels: labels::all(&arguments.labels),
+        labels: labels::collect(&arguments.labels),
         cpus: u32::try_from(cpus).unwrap_or(1),
         allowed_cpus: followed.and_then(allowed_cpus),
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),

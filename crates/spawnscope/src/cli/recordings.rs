@@ -123,7 +123,7 @@ impl Recordings {
         self.launches_before + self.recorder.launches_so_far()
     }
 
-    /// Returns why nothing is written any more, once settings has failed.
+    /// Returns why nothing is written any more, once writing has failed.
     pub fn failure(&self) -> Option<Arc<RecordError>> {
         self.recorder.failure()
     }
@@ -153,7 +153,7 @@ impl Recordings {
             wall: Some(now.since(self.started)),
             ended: "rotated".to_owned(),
             allowed_cpus: None,
-            lost: with_late(lost_since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
+            lost: add_late(lost_since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
         };
         // The rows of the next recording must reach a follower after those of this one.
         ended
@@ -188,7 +188,7 @@ impl Recordings {
 impl LastRecording {
     /// Returns the events lost since this recording began. `lost` are those lost in all recordings.
     pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
-        with_late(lost_since(lost, &self.lost_before), self.late)
+        add_late(lost_since(lost, &self.lost_before), self.late)
     }
 }
 
@@ -210,7 +210,7 @@ impl RecordingSettings {
 }
 
 /// Adds the late events, which no recording contains, to the lost events.
-fn with_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
+fn add_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
     if late > 0 {
         lost.push(Loss {
             kind: "late event at a rotation".to_owned(),

@@ -260,7 +260,7 @@ impl Session<'_> {
         has_more
     }
 
-    /// With `--keep`, begins the next recording when the current one is full.
+    /// Begins the next recording of `--keep` if the current one is full.
     fn rotate_if_full(&mut self, outcome: &mut Outcome) {
         if !self.recordings.is_full() {
             return;

@@ -11,7 +11,7 @@ use crate::event::Nanos;
 const MIN_SHARE: f64 = 0.001;
 
 /// Returns the name of a part of the wall for JSON.
-pub(super) fn key(what: &Spent) -> &'static str {
+pub(super) fn json_key(what: &Spent) -> &'static str {
     match what {
         Spent::Tax => "launch_tax",
         Spent::Run => "run",

@@ -69,7 +69,7 @@ fn value(report: &Report) -> Value {
         "forks_without_exec": all.forks_without_exec,
         "launch_tax_ns": nanos(all.tax),
         "critical_tax_ns": nanos(all.critical_tax),
-        "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
+        "critical_path": report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),
         "replay_error": report.replay_error,
         "waits_reconstructed": report.is_reconstructed,
         "waits": report.waits.iter().map(waits).collect::<Vec<_>>(),
@@ -174,9 +174,9 @@ fn launched((command, count): &(Vec<u8>, u64)) -> Value {
     Value::Object(object)
 }
 
-pub(super) fn spent((what, time): &(Spent, Nanos)) -> Value {
+pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
     let mut object = Map::new();
-    object.insert("on".into(), critical::key(what).into());
+    object.insert("on".into(), critical::json_key(what).into());
     if let Spent::ExternalWait(_, Some(name)) = what {
         insert_text(&mut object, "process", name);
     }
@@ -192,7 +192,7 @@ fn waits(waits: &AttributedWaits) -> Value {
         "syscall": waits.syscall.and_then(crate::event::syscalls::name),
         "syscall_number": waits.syscall,
         "object": waits.object.as_ref().map(waited_object),
-        "on": waits.on.iter().map(waited_for).collect::<Vec<_>>(),
+        "on": waits.on.iter().map(wait_target).collect::<Vec<_>>(),
         "count": waits.count,
         "total_ns": parts.total().0,
         "tax_ns": parts.tax.0,
@@ -222,7 +222,7 @@ fn waited_object(waited: &AttributedObject) -> Value {
 }
 
 /// Returns what was waited for: a launch, a permission scanner, or another process that is not recorded. A name of `null` is unknown.
-fn waited_for(each: &WaitTargets) -> Value {
+fn wait_target(each: &WaitTargets) -> Value {
     let mut object = Map::new();
     let mut insert = |key: &str, name: Option<&[u8]>| match name {
         Some(name) => insert_text(&mut object, key, name),

@@ -178,7 +178,7 @@ pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
 
 /// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
 /// than one.
-fn distinct(advices: &[Advice]) -> Vec<&Advice> {
+fn distinct_advice(advices: &[Advice]) -> Vec<&Advice> {
     let mut chosen: Vec<&Advice> = Vec::new();
     for advice in advices {
         if chosen.len() == advice::MAX_IN_REPORT {
@@ -205,7 +205,7 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
         page.line([]);
         page.sentence(2, PLAIN, "What to change, and the saving:");
     }
-    for advice in distinct(advices) {
+    for advice in distinct_advice(advices) {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
         page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);

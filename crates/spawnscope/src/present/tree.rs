@@ -76,7 +76,7 @@ impl TreeWriter<'_, '_> {
             finished_levels.push(is_last);
             // The roots of the main tree are at the margin, without a branch.
             let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
-            let branch = branch(branches, self.width);
+            let branch = draw_branch(branches, self.width);
             match line {
                 Line::Launch(step) => self.write_line(out, step, &branch)?,
                 Line::Folded { count, total, .. } => {
@@ -141,7 +141,7 @@ fn is_failure(outcome: Outcome) -> bool {
 
 /// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
 /// ones: a chain of 100,000 would need a gigabyte of branches.
-fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
+fn draw_branch(finished_levels: &[bool], width: Option<usize>) -> String {
     let max_levels = width.map_or(MAX_LEVELS, |width| width / 8);
     let omitted = finished_levels.len().saturating_sub(max_levels);
     let mut drawn = if omitted > 0 {

@@ -4,7 +4,7 @@ use anstyle::Style;
 use serde_json::{Map, Value, json};
 
 use super::columns::{Column, Columns};
-use super::json::{insert_text, spent};
+use super::json::{insert_text, spent_value};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units};
@@ -196,7 +196,7 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
             .map(|[stay, go]| json!({ "may_stay_ns": stay.0, "may_go_ns": go.0 })),
         "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
-        "critical_path": whatif_report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
+        "critical_path": whatif_report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

@@ -19,7 +19,7 @@ const AFTER: &str = "spawnscope-after.db";
 /// Runs the command twice, and returns the exit status of the second run.
 ///
 /// # Errors
-/// When a run cannot be record, or a recording cannot be read.
+/// When a run cannot be recorded, or a recording cannot be read.
 pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     record(BEFORE, arguments.command.clone())?;
     let status = record(AFTER, accel_command_line(arguments, None)?)?;

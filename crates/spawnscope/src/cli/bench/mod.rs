@@ -95,7 +95,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
 fn require_common_experiment(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
     let names: Vec<&str> = match stored {
         Some(report) => report.experiments.iter().map(|one| one.name.as_str()).collect(),
-        None => chosen(&arguments.experiments).iter().map(|one| one.name).collect(),
+        None => choose(&arguments.experiments).iter().map(|one| one.name).collect(),
     };
     if old.experiments.iter().any(|older| names.contains(&older.name.as_str())) {
         return Ok(());
@@ -145,7 +145,7 @@ fn input_files(arguments: &BenchArguments) -> Vec<&Path> {
 ///
 /// # Errors
 /// When the bench process has exited, or the directory cannot be removed.
-pub fn work(setting: &str) -> Result<()> {
+pub fn run_worker(setting: &str) -> Result<()> {
     let done = match setting.strip_prefix(keeper::SETTING) {
         Some(directory) => keeper::keep(Path::new(directory)),
         None => serve::serve(setting),
@@ -169,7 +169,7 @@ fn form(arguments: &BenchArguments) -> Result<Form> {
 }
 
 /// Returns the chosen experiments, each once, in the order of their first mention.
-fn chosen(names: &[String]) -> Vec<&'static Experiment> {
+fn choose(names: &[String]) -> Vec<&'static Experiment> {
     let mut chosen: Vec<&Experiment> = Vec::new();
     for name in names {
         let named = ALL.iter().find(|experiment| experiment.name == name);
@@ -181,7 +181,7 @@ fn chosen(names: &[String]) -> Vec<&'static Experiment> {
 /// Runs the experiments. Tables are printed as they are completed. If printing fails, the measurements so far are kept, but no further
 /// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
-    let chosen = chosen(&arguments.experiments);
+    let chosen = choose(&arguments.experiments);
     let default = if arguments.quick { QUICK_TIME } else { TIME };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
@@ -218,7 +218,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
 
 fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
     let text = match form {
-        Form::Tables => present::end(report, comparison, width).into_bytes(),
+        Form::Tables => present::render_end(report, comparison, width).into_bytes(),
         Form::Json => present::json(report, comparison).into_bytes(),
         Form::Markdown => present::markdown(report, comparison).into_bytes(),
         Form::Csv => present::csv(report, comparison)?,

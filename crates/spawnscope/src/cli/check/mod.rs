@@ -56,7 +56,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
     if arguments.format == CheckFormat::Github {
-        summarize(&found)?;
+        append_job_summary(&found)?;
     }
     Ok(if found.is_kept() {
         ExitCode::SUCCESS
@@ -79,7 +79,7 @@ fn workspace() -> PathBuf {
 }
 
 /// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.
-fn summarize(found: &Check) -> Result<()> {
+fn append_job_summary(found: &Check) -> Result<()> {
     let Some(path) = env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
         return Ok(());
     };

@@ -44,7 +44,7 @@ pub fn check(given: &[Label]) -> Result<()> {
 
 /// Returns the labels of a recording that begins now: those that were given, and those that can be found automatically. A given label replaces a
 /// found one with the same key.
-pub fn all(given: &[Label]) -> Vec<Label> {
+pub fn collect(given: &[Label]) -> Vec<Label> {
     let root = Path::new("/");
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     add_found(
@@ -67,8 +67,8 @@ fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)
 /// Returns labels for the processor's model and the container's image. The machine's name, kernel and architecture need no labels: every
 /// recording contains them.
 fn machine_labels(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
-    let image = image(root).or_else(|| variable("CI_JOB_IMAGE"));
-    let found = [("cpu", processor(root)), ("image", image)];
+    let image = container_image(root).or_else(|| variable("CI_JOB_IMAGE"));
+    let found = [("cpu", processor_model(root)), ("image", image)];
     found
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))
@@ -76,22 +76,22 @@ fn machine_labels(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec
 }
 
 /// Returns the first `model name` in /proc/cpuinfo. On Arm there is none, only the numbers of the implementer and the part.
-fn processor(root: &Path) -> Option<String> {
-    let text = beginning(&root.join("proc/cpuinfo"))?;
+fn processor_model(root: &Path) -> Option<String> {
+    let text = read_beginning(&root.join("proc/cpuinfo"))?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     let (_, model) = fields.find(|(name, _)| name.trim() == "model name")?;
     Some(model.trim().to_owned())
 }
 
 /// Returns the image named in the file that Podman writes for privileged containers. Docker does not provide the name of the image.
-fn image(root: &Path) -> Option<String> {
-    let text = beginning(&root.join("run/.containerenv"))?;
+fn container_image(root: &Path) -> Option<String> {
+    let text = read_beginning(&root.join("run/.containerenv"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("image="))?;
     Some(value.trim_matches('"').to_owned())
 }
 
 /// Reads the first 64 KiB of a regular file. In a container, the path may be anything.
-fn beginning(path: &Path) -> Option<String> {
+fn read_beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(path)
         .ok()

@@ -167,7 +167,7 @@ impl Watcher for Viewer {
         follower
     }
 
-    /// From here on, the screen hides errors of the recording until it is closed.
+    /// Starts the drawing thread. From here on, the screen hides errors of the recording until it is closed.
     fn begin(&mut self) -> Result<()> {
         let Some(drawing) = self.prepared.take() else {
             return Ok(());

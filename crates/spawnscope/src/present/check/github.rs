@@ -64,7 +64,7 @@ fn escape_message(text: &str) -> String {
     escaped.replace("##[", "# #[")
 }
 
-/// Escapes a escape_property of a command.
+/// Escapes a property of a command.
 fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }

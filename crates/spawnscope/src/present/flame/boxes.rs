@@ -1,6 +1,6 @@
 //! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, box_text, kind, order};
+use super::{BoxKind, box_kind, box_text, compare_boxes};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
@@ -43,7 +43,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
         boxes_above[node.below.map_or(flame.nodes.len(), |below| below as usize)].push(position);
     }
     for siblings in &mut boxes_above {
-        siblings.sort_by(|a, b| order(flame, &texts, *a, *b));
+        siblings.sort_by(|a, b| compare_boxes(flame, &texts, *a, *b));
     }
     let mut drawn = Vec::new();
     let mut pending: Vec<(Option<usize>, u32)> = boxes_above[flame.nodes.len()]
@@ -57,7 +57,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
         drawn.push(DrawnBox {
             below,
             text: texts[position as usize].clone(),
-            kind: match kind(label) {
+            kind: match box_kind(label) {
                 BoxKind::Phase => "phase",
                 BoxKind::Program => "program",
                 BoxKind::Script => "script",

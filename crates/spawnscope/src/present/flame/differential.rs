@@ -26,7 +26,10 @@ const BACKGROUND: Color = Color {
 /// Errors of inferno, which do not depend on the recording.
 pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
     let weights = stack_weights(before, after);
-    let lines: Vec<String> = weights.iter().map(|(stack, weights)| line(stack, *weights)).collect();
+    let lines: Vec<String> = weights
+        .iter()
+        .map(|(stack, weights)| inferno_line(stack, *weights))
+        .collect();
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
     options.subtitle =
@@ -46,7 +49,7 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
 }
 
 /// Returns a line for inferno. Its second number is the larger weight, and exceeds the first by `after - before`.
-fn line(stack: &str, [before, after]: [u64; 2]) -> String {
+fn inferno_line(stack: &str, [before, after]: [u64; 2]) -> String {
     let width = before.max(after);
     let first = width + before - after;
     format!("{stack} {first} {width}")
@@ -58,9 +61,9 @@ mod tests {
 
     #[test]
     fn removed_launches_keep_their_width() {
-        assert_eq!(line("a", [100, 0]), "a 200 100");
-        assert_eq!(line("a", [0, 100]), "a 0 100");
-        assert_eq!(line("a", [30, 30]), "a 30 30");
-        assert_eq!(line("a", [40, 100]), "a 40 100");
+        assert_eq!(inferno_line("a", [100, 0]), "a 200 100");
+        assert_eq!(inferno_line("a", [0, 100]), "a 0 100");
+        assert_eq!(inferno_line("a", [30, 30]), "a 30 30");
+        assert_eq!(inferno_line("a", [40, 100]), "a 40 100");
     }
 }

@@ -131,7 +131,7 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
             None => bottom.push(position),
         }
     }
-    let order = |a: &u32, b: &u32| order(flame, texts, *a, *b);
+    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
     boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
     bottom.sort_by(order);
     let mut stack: Vec<u32> = Vec::new();
@@ -169,14 +169,14 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
 }
 
 /// Compares two boxes: phases come first, in their sequence, then the other boxes by kind and name, so that equal names are adjacent.
-fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
+fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let label = |position: u32| &flame.nodes[position as usize].label;
     let text = |position: u32| &texts[position as usize];
     match (label(a), label(b)) {
         (Label::Phase(a), Label::Phase(b)) => a.cmp(b),
         (Label::Phase(_), _) => Ordering::Less,
         (_, Label::Phase(_)) => Ordering::Greater,
-        (one, other) => kind(one).cmp(&kind(other)).then_with(|| text(a).cmp(text(b))),
+        (one, other) => box_kind(one).cmp(&box_kind(other)).then_with(|| text(a).cmp(text(b))),
     }
 }
 
@@ -189,7 +189,7 @@ enum BoxKind {
     MachineCode,
 }
 
-fn kind(label: &Label<'_>) -> BoxKind {
+fn box_kind(label: &Label<'_>) -> BoxKind {
     match label {
         Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::ExternalWait(..) => BoxKind::Phase,
         Label::Program(_) => BoxKind::Program,

@@ -5,7 +5,7 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, box_text, folded_line, for_each_stack, kind, legend, titles, without_noncharacters};
+use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, legend, titles, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
@@ -133,7 +133,7 @@ pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
 /// Appends the kind of the box to its text, in marks that inferno does not draw, because a program may be called `load` without being a
 /// phase.
 fn mark_kind(label: &Label<'_>, text: &str) -> String {
-    let mark = match kind(label) {
+    let mark = match box_kind(label) {
         BoxKind::Phase => 'k',
         BoxKind::Program => 'w',
         BoxKind::Script => 'i',
@@ -150,7 +150,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
         Label::Given(..) => tint(&SCRIPTS),
-        Label::Frame(_) if kind(label) == BoxKind::Script => tint(&SCRIPTS),
+        Label::Frame(_) if box_kind(label) == BoxKind::Script => tint(&SCRIPTS),
         Label::Frame(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Frame(_) => tint(&MACHINE_CODE),
     }

@@ -14,7 +14,7 @@ mod values;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
-pub use terminal::{end, experiment, list, machine};
+pub use terminal::{experiment, list, machine, render_end};
 
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;

@@ -4,7 +4,7 @@ use super::comparison;
 use super::grid::{Grid, grid};
 use super::layout::{INDENT, Table};
 use super::values::{
-    busy, cell_text, columns, describe_fit, describe_machine, format_estimate, interruption, legend, noise,
+    busy_warning, cell_text, columns, describe_fit, describe_machine, format_estimate, interruption, legend, noise,
     table_legend,
 };
 use crate::lab::compare::Comparison;
@@ -64,9 +64,9 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
 
 /// Renders the end of the output: how busy the machine was, which experiments are missing, and the comparison with an older report.
 #[must_use]
-pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
+pub fn render_end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
     let mut page = Page::of_width(width);
-    for sentence in busy(report).into_iter().chain(interruption(report)) {
+    for sentence in busy_warning(report).into_iter().chain(interruption(report)) {
         page.line([]);
         page.sentence(0, WARNING, &sentence);
     }

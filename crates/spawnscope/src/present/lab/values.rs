@@ -189,7 +189,10 @@ pub(super) fn conditions(report: &Report) -> String {
     let machine = &report.machine;
     let run = &machine.run_conditions;
     // A busy machine has a caveat with the same figures.
-    let loads = run.load_before.zip(run.load_after).filter(|_| busy(report).is_none());
+    let loads = run
+        .load_before
+        .zip(run.load_after)
+        .filter(|_| busy_warning(report).is_none());
     let user = if machine.as_root { "as root" } else { "without root" };
     let parts = [
         Some(format!("spawnscope {} {user}", machine.spawnscope)),
@@ -229,13 +232,13 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
         .then(|| "quick measurement: small sizes, wide intervals".to_owned());
     quick
         .into_iter()
-        .chain(busy(report))
+        .chain(busy_warning(report))
         .chain(interruption(report))
         .collect()
 }
 
 /// Returns a warning if processes had to wait for a CPU.
-pub(super) fn busy(report: &Report) -> Option<String> {
+pub(super) fn busy_warning(report: &Report) -> Option<String> {
     report.machine.run_conditions.busy(report.machine.cpus)
 }
 

@@ -146,7 +146,7 @@ pub struct LongestSpans {
 }
 
 impl LongestSpans {
-    /// Keeps at max `max` spans.
+    /// Creates a list that keeps at most `max` spans.
     #[must_use]
     pub fn new(max: usize) -> LongestSpans {
         LongestSpans {

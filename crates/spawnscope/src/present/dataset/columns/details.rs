@@ -119,7 +119,7 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         required(
             "run_waiting_ns",
             Long(|line| span(Some(line.waits.parts.run_waiting))),
-            "the part of phase run that the launched processes waited",
+            "the part of phase run during which the launched processes waited",
         ),
         required(
             "reap_ns",

@@ -52,7 +52,7 @@ pub(super) fn ends<'o>(key: &str, found: Vec<Case<'o>>) -> Option<[(f64, &'o Est
 }
 
 /// Returns the largest `key` that both lists of cases have, with the two measurements.
-pub(super) fn at_largest<'o>(key: &str, [one, other]: [Vec<Case<'o>>; 2]) -> Option<(f64, [&'o Estimate; 2])> {
+pub(super) fn measured_at_largest<'o>(key: &str, [one, other]: [Vec<Case<'o>>; 2]) -> Option<(f64, [&'o Estimate; 2])> {
     let both = one.into_iter().filter_map(|(row, first)| {
         let same = |(candidate, _): &&(&Row, &'o Estimate)| candidate.get(key) == row.get(key);
         let (_, second) = other.iter().find(same)?;

@@ -3,7 +3,7 @@
 mod cases;
 mod forms;
 
-use self::cases::{at_largest, case, cases, ends, largest, measured, ratio, text};
+use self::cases::{case, cases, ends, largest, measured, measured_at_largest, ratio, text};
 pub(super) use self::forms::Headline;
 use self::forms::{cost_per_unit, times, times_by};
 use super::values::{figure, format_estimate, mark};
@@ -44,7 +44,7 @@ fn mechanisms(outcome: &Outcome) -> Option<Headline> {
 
 fn parent_size(outcome: &Outcome) -> Option<Headline> {
     let small = |mechanism| cases(outcome, "wall_ns", &[("mechanism", mechanism), ("memory", "")]);
-    let (bytes, [fork, vfork]) = at_largest("parent_bytes", [small("fork + exec"), small("vfork + exec")])?;
+    let (bytes, [fork, vfork]) = measured_at_largest("parent_bytes", [small("fork + exec"), small("vfork + exec")])?;
     let before = format!("A launch from a parent of {} takes", units::bytes(bytes as u64));
     times(&before, "by fork + exec as by vfork + exec", [fork, vfork])
 }
@@ -94,7 +94,7 @@ fn threads(outcome: &Outcome) -> Option<Headline> {
         found.retain(|(row, _)| *row.get("parent_bytes") == Value::from(0));
         found
     };
-    let (count, [fork, vfork]) = at_largest("threads", [small("fork + exec"), small("vfork + exec")])?;
+    let (count, [fork, vfork]) = measured_at_largest("threads", [small("fork + exec"), small("vfork + exec")])?;
     let before = format!(
         "From a parent with {} more threads, a launch takes",
         units::count(count as u64)
