@@ -1,5 +1,5 @@
-// Bundles the code and the styles of the pages of `spawnscope html` and `spawnscope diff -o` into the directory that they include. `node build.mjs --check` fails if the bundle
-// that is checked in differs from a fresh one.
+// Bundles the code and the styles of the pages of `spawnscope html` and `spawnscope diff -o` into the directory from which spawnscope includes
+// them. `node build.mjs --check` fails if the bundle that is checked in differs from a fresh one.
 import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
@@ -7,7 +7,7 @@ process.chdir(new URL(".", import.meta.url).pathname);
 
 const bundle = new URL("../src/present/html/bundle/", import.meta.url);
 
-const bundled = (entryPoints, banner) => build({
+const bundleFiles = (entryPoints, banner) => build({
   entryPoints,
   bundle: true,
   format: "esm",
@@ -20,26 +20,26 @@ const bundled = (entryPoints, banner) => build({
   banner,
 });
 const results = await Promise.all([
-  // Every page is a copy of uPlot, whose licence asks for its text in copies.
-  bundled({ page: "src/main.ts" }, {
+  // Every page contains a copy of uPlot, whose licence must be part of every copy.
+  bundleFiles({ page: "src/main.ts" }, {
     js: `/*! Built from crates/spawnscope/html. Contains uPlot:\n\n${await readFile("node_modules/uplot/LICENSE", "utf8")}*/`,
     css: "/*! Built from crates/spawnscope/html. Contains styles of uPlot (MIT). */",
   }),
-  bundled({ difference: "src/difference.ts" }, { js: "/*! Built from crates/spawnscope/html. */" }),
+  bundleFiles({ difference: "src/difference.ts" }, { js: "/*! Built from crates/spawnscope/html. */" }),
 ]);
 
 let differs = false;
 for (const file of results.flatMap((result) => result.outputFiles)) {
   const name = file.path.split("/").at(-1);
-  const to = new URL(name, bundle);
+  const destination = new URL(name, bundle);
   if (process.argv.includes("--check")) {
-    const there = await readFile(to, "utf8").catch(() => "");
-    if (there !== file.text) {
-      console.error(`${to.pathname} is not what crates/spawnscope/html builds: run \`npm ci && npm run build\` there`);
+    const current = await readFile(destination, "utf8").catch(() => "");
+    if (current !== file.text) {
+      console.error(`${destination.pathname} is not what crates/spawnscope/html builds: run \`npm ci && npm run build\` there`);
       differs = true;
     }
   } else {
-    await writeFile(to, file.text);
+    await writeFile(destination, file.text);
     console.log(`${name}: ${file.contents.length} bytes`);
   }
 }

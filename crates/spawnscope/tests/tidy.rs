@@ -128,7 +128,7 @@ fn writes_to_terminal(line: &str) -> bool {
         "width(&io::stderr())",
         "width(&std::io::stderr())",
         "use_stderr()",
-        "kept(stderr())",
+        "duplicate_if_terminal(stderr())",
     ];
     let line = harmless
         .iter()

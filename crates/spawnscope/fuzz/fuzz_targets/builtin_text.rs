@@ -1,4 +1,4 @@
-//! The arguments of a small program that a shell might do without: what to write instead is looked for without failing.
+//! Fuzzes the search for shell text that replaces a small program. The input is a byte of flags and the arguments, separated by NUL.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

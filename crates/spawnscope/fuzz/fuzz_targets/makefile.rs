@@ -1,4 +1,5 @@
-//! A makefile in which a recipe's line is looked for: the file, the line and the text are those of a traced process.
+//! Fuzzes the search for a recipe's line in a makefile. The makefile, the line number and the text come from a traced process, so they are
+//! untrusted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,10 @@
-//! A log of ninja, which any process may have written, and the edges of commands in it.
+//! Fuzzes the reader of ninja's log, which any process may have written, and the search for the edges of commands.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use spawnscope::record::fuzz_ninja_log;
 
-/// Those of the logs in the corpus; the last one stands there twice.
+/// The commands of the logs in the corpus. The last one is listed twice, so it is ambiguous.
 const COMMANDS: [&[u8]; 4] = [b"cc -c a.c", b"cc -c b.c", b"touch x y", b"touch x y"];
 
 fuzz_target!(|log: &[u8]| {

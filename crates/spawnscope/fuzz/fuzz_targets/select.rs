@@ -1,4 +1,4 @@
-//! A selection of launches (SEL), and what it selects in a recording.
+//! Fuzzes the parser of selections (SEL), and applies them to a recording.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,9 +1,10 @@
-//! A text for `sh -c` that vspawn may run without a shell: what it takes apart, another parser of shell words takes apart alike.
+//! Fuzzes the split of a text for `sh -c` into words, with which vspawn runs the text without a shell. If there is a result, it must be equal to
+//! that of another parser of shell words.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-/// What `shell_words` needs of its crate, which is a library for C and none for Rust.
+/// The part of vspawn-capi that `shell_words` uses. That crate has only a C interface.
 mod error {
     pub struct Failure;
 

@@ -1,4 +1,4 @@
-//! A record of the ring buffer. The kernel writes these, but paths and names in them are a process's.
+//! Fuzzes the decoder of records from the ring buffer. BPF programs write the records, but paths and names in them come from processes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

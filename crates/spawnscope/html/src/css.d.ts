@@ -1,2 +1,2 @@
-// Styles are bundled as a file of their own.
+// esbuild bundles the styles into a separate file.
 declare module "*.css";

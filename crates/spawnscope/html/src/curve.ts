@@ -1,60 +1,61 @@
-// The curve of threads on CPUs and in the run queue, above the timeline and with the same time.
+// Draws the curve of threads on CPUs and in the run queue above the timeline, over the same span of time.
 
 import uPlot from "uplot";
 import type { Data } from "./data";
 import { byId, oncePerFrame, property } from "./dom";
 import type { State } from "./state";
 
+/** Height of the chart, in CSS pixels. */
 const HEIGHT = 90;
-/** Maximum number of points. More would only look like noise, so several are drawn as their mean. */
+/** Minimum distance of points, in CSS pixels. Where points are closer, several are drawn as their mean: more points would only look like noise. */
 const PIXELS_PER_POINT = 5;
 
 export function showCurve(data: Data, state: State): void {
   const running = data.numbers("running").map((hundredths) => hundredths / 100);
   if (!running.length) return;
   const waiting = data.numbers("waiting").map((hundredths) => hundredths / 100);
-  const part = data.header.end_ns / running.length;
-  const times = running.map((_, index) => (index + 0.5) * part);
-  const place = byId("curve");
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Threads on ${data.header.cpus} CPUs and waiting for one, over time`);
+  const partLength = data.header.end_ns / running.length;
+  const times = running.map((_, index) => (index + 0.5) * partLength);
+  const container = byId("curve");
+  container.setAttribute("role", "img");
+  container.setAttribute("aria-label", `Threads on ${data.header.cpus} CPUs and waiting for one, over time`);
   let chart: uPlot | null = null;
-  const shown = (): uPlot.AlignedData => {
+  const visibleData = (): uPlot.AlignedData => {
     const { from, to } = state.view;
-    const first = Math.max(0, Math.floor(from / part) - 1);
-    const last = Math.min(times.length, Math.ceil(to / part) + 1);
-    const joined = Math.ceil((last - first) / (place.clientWidth / PIXELS_PER_POINT || 1));
-    return [times, running, waiting].map((column) => means(column, first, last, joined)) as uPlot.AlignedData;
+    const first = Math.max(0, Math.floor(from / partLength) - 1);
+    const last = Math.min(times.length, Math.ceil(to / partLength) + 1);
+    const groupSize = Math.ceil((last - first) / (container.clientWidth / PIXELS_PER_POINT || 1));
+    return [times, running, waiting].map((column) => means(column, first, last, groupSize)) as uPlot.AlignedData;
   };
-  const follow = oncePerFrame(() => {
-    chart?.setData(shown(), false);
+  const update = oncePerFrame(() => {
+    chart?.setData(visibleData(), false);
     chart?.setScale("x", { min: state.view.from, max: state.view.to });
   });
   const draw = () => {
     chart?.destroy();
-    chart = new uPlot(options(data, state, place.clientWidth), shown(), place);
+    chart = new uPlot(options(data, state, container.clientWidth), visibleData(), container);
     chart.setScale("x", { min: state.view.from, max: state.view.to });
   };
   draw();
   state.listen((_, changed) => {
-    if (changed.has("from") || changed.has("to")) follow();
+    if (changed.has("from") || changed.has("to")) update();
   });
   const resize = oncePerFrame(() => {
-    chart?.setSize({ width: place.clientWidth, height: HEIGHT });
-    follow();
+    chart?.setSize({ width: container.clientWidth, height: HEIGHT });
+    update();
   });
-  new ResizeObserver(resize).observe(place);
+  new ResizeObserver(resize).observe(container);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
 
-/** Returns the means of groups of consecutive numbers in a part of a column. */
-function means(column: Float64Array, first: number, last: number, joined: number): number[] {
-  const found: number[] = [];
-  for (let from = first; from < last; from += joined) {
-    const part = column.subarray(from, Math.min(from + joined, last));
-    found.push(part.reduce((sum, number) => sum + number, 0) / part.length);
+/** Returns the means of groups of `groupSize` consecutive numbers in a part of a column. */
+function means(column: Float64Array, first: number, last: number, groupSize: number): number[] {
+  const result: number[] = [];
+  for (let from = first; from < last; from += groupSize) {
+    const part = column.subarray(from, Math.min(from + groupSize, last));
+    result.push(part.reduce((sum, number) => sum + number, 0) / part.length);
   }
-  return found;
+  return result;
 }
 
 function options(data: Data, state: State, width: number): uPlot.Options {
@@ -66,7 +67,7 @@ function options(data: Data, state: State, width: number): uPlot.Options {
     padding: [6, 0, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: true, setScale: false } },
-    scales: { x: { time: false, auto: false }, y: { range: (_, __, most) => [0, Math.max(most, data.header.cpus) * 1.05] } },
+    scales: { x: { time: false, auto: false }, y: { range: (_, __, max) => [0, Math.max(max, data.header.cpus) * 1.05] } },
     axes: [
       { show: false },
       { stroke: text, grid: { stroke: grid, width: 1 }, size: 0, splits: () => [data.header.cpus], values: () => [""] },

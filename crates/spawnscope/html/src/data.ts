@@ -25,7 +25,7 @@ export interface Header {
   launches: number;
   has_path: boolean;
   file: string | null;
-  phases: { name: string; long_if: string }[];
+  phases: { name: string; causes: string }[];
   tables: Record<string, { rows: Group[]; omitted: number }>;
   waits: { command: string; sentence: string; count: number; total: number }[];
   waits_omitted: number;
@@ -43,7 +43,7 @@ export class Data {
   readonly lanes: number;
   /** The row of the parent, or -1. */
   readonly parent: Int32Array;
-  /** Launches that the row stands for. */
+  /** The number of launches that the row stands for. */
   readonly count: Float64Array;
   readonly total: Float64Array;
   readonly phases: Float64Array[];
@@ -68,16 +68,16 @@ export class Data {
     this.start = this.numbers("start").map((at) => at * unit);
     this.rows = this.start.length;
     this.lane = this.numbers("lane");
-    this.lanes = this.lane.reduce((most, lane) => Math.max(most, lane + 1), 0);
+    this.lanes = this.lane.reduce((lanes, lane) => Math.max(lanes, lane + 1), 0);
     this.parent = Int32Array.from(this.numbers("parent"), (distance, row) => (distance ? row - unzigzag(distance) : -1));
     this.count = this.numbers("count");
     this.phases = header.phases.map((phase) => this.known(phase.name));
     const phaseSums = new Float64Array(this.rows);
     for (const phase of this.phases) phase.forEach((span, row) => (phaseSums[row] += (span || 0) / unit));
-    const total = this.near("total", phaseSums);
+    const total = this.differences("total", phaseSums);
     this.total = asTimes(total, unit);
-    this.critical = asTimes(this.near("critical", total), unit);
-    this.end = this.near("span", total).map((span, row) => this.start[row] + span * unit);
+    this.critical = asTimes(this.differences("critical", total), unit);
+    this.end = this.differences("span", total).map((span, row) => this.start[row] + span * unit);
     this.command = this.numbers("command");
     this.args = this.numbers("args");
     this.line = this.numbers("line");
@@ -92,35 +92,35 @@ export class Data {
 
   /** Returns a column, or an empty one if this recording has none. */
   numbers(name: string): Float64Array<ArrayBuffer> {
-    const place = this.header.columns[name];
-    if (!place) return new Float64Array(0);
-    const [offset, , count, isDelta] = place;
+    const column = this.header.columns[name];
+    if (!column) return new Float64Array(0);
+    const [offset, , count, isDelta] = column;
     const numbers = new Float64Array(count);
     const bytes = this.bytes;
-    let at = offset;
-    let before = 0;
+    let position = offset;
+    let previous = 0;
     for (let index = 0; index < count; index++) {
       let number = 0;
       let scale = 1;
       let byte: number;
       do {
-        byte = bytes[at++];
+        byte = bytes[position++];
         number += (byte & 0x7f) * scale;
         scale *= 128;
       } while (byte & 0x80);
-      if (isDelta) number = before += unzigzag(number);
+      if (isDelta) number = previous += unzigzag(number);
       numbers[index] = number;
     }
     return numbers;
   }
 
-  /** Returns a column of times of which some may be unknown. */
+  /** Returns a column of times, some of which may be unknown. */
   known(name: string): Float64Array {
     return asTimes(this.numbers(`known_${name}`), this.header.unit_ns);
   }
 
-  /** Returns a column of numbers that is stored as differences from others. */
-  private near(name: string, others: Float64Array): Float64Array<ArrayBuffer> {
+  /** Returns a column of numbers that are stored as differences from other numbers. */
+  private differences(name: string, others: Float64Array): Float64Array<ArrayBuffer> {
     return this.numbers(name).map((difference, row) => Math.round(others[row]) + unzigzag(difference));
   }
 
@@ -156,7 +156,7 @@ export class Data {
   }
 }
 
-/** Numbers are stored plus 1, and 0 is unknown. */
+/** Converts stored numbers to times. They are stored plus 1, and 0 is unknown. */
 function asTimes(numbers: Float64Array<ArrayBuffer>, unit: number): Float64Array {
   return numbers.map((number) => (number > 0 ? (number - 1) * unit : NaN));
 }
@@ -165,7 +165,7 @@ function unzigzag(number: number): number {
   return number % 2 ? -(number + 1) / 2 : number / 2;
 }
 
-/** Decodes and unpacks the element with this id. */
+/** Decodes and unpacks the data in the element with this id. */
 export async function unpack(id: string): Promise<Data> {
   const encoded = document.getElementById(id)?.textContent ?? "";
   const compressed = Uint8Array.from(atob(encoded.trim()), (character) => character.charCodeAt(0));

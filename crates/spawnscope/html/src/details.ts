@@ -1,4 +1,4 @@
-// The details of the selected row: what ran, how it ended, its phases and waits, its parent, and the saving without it.
+// Shows the details of the selected row: what ran, how it ended, its phases and waits, its parent, and the saving without it.
 
 import type { Data } from "./data";
 import { button, byId, copyButton, el } from "./dom";
@@ -64,7 +64,7 @@ export class Details {
     const body = data.header.phases.map((phase, index) => {
       const swatch = el("span", { class: `swatch phase-${phase.name}`, "aria-hidden": "true" });
       const span = data.phases[index][row];
-      return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch, phase.name), el("td", { class: "number" }, time(span)), el("td", {}, phase.long_if));
+      return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch, phase.name), el("td", { class: "number" }, time(span)), el("td", {}, phase.causes));
     });
     const titles = el("tr", {}, el("th", { scope: "col" }, "phase"), el("th", { scope: "col", class: "number" }, "time"), el("th", { scope: "col" }, "long because of"));
     return el("table", { class: "figures" }, el("thead", {}, titles), el("tbody", {}, ...body));
@@ -74,42 +74,42 @@ export class Details {
     const { data } = this;
     const line = data.text(data.line[row]);
     const stack = data.text(this.columns.stack[row]);
-    const found: HTMLElement[] = [el("h3", {}, "Launched from"), el("p", {}, button(line || "-", () => this.onQuery(`line=${line}`), { class: "link" }))];
+    const elements: HTMLElement[] = [el("h3", {}, "Launched from"), el("p", {}, button(line || "-", () => this.onQuery(`line=${line}`), { class: "link" }))];
     if (stack.includes("\n")) {
-      found.push(el("details", {}, el("summary", {}, "call chain, innermost first"), el("pre", { tabindex: "0" }, stack)));
+      elements.push(el("details", {}, el("summary", {}, "call chain, innermost first"), el("pre", { tabindex: "0" }, stack)));
     }
-    return found;
+    return elements;
   }
 
-  /** Predictions for all launches of the same program, and from the same line. */
+  /** Returns the predictions without all launches of the same program, and without all from the same line. */
   private removals(row: number): HTMLElement[] {
     const { data } = this;
     const labels: Record<string, string> = { command: data.text(data.command[row]), line: data.text(data.line[row]) };
     const fitting = data.header.removals.filter((removal) => labels[removal.by] === removal.label);
     const items = fitting.map(({ by, label, launches, saving }) => {
       const [expected, least, most] = saving.map(time);
-      const whose = by === "line" ? `from ${label}` : `of ${label}`;
-      return el("li", {}, `without all ${count(launches)} launches ${whose}: saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall`);
+      const which = by === "line" ? `from ${label}` : `of ${label}`;
+      return el("li", {}, `without all ${count(launches)} launches ${which}: saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall`);
     });
     if (!items.length && !labels.command) return [];
     const file = data.header.file === null ? "" : ` ${data.header.file}`;
-    const command = `spawnscope whatif --remove ${quoted(selector(labels.command))}${file}`;
-    const tried = el("div", { class: "fix" }, el("pre", { tabindex: "0" }, copyButton(() => command), el("code", {}, command)));
-    return [el("h3", {}, "What if"), el("ul", {}, ...items), tried];
+    const command = `spawnscope whatif --remove ${quote(selector(labels.command))}${file}`;
+    const snippet = el("div", { class: "fix" }, el("pre", { tabindex: "0" }, copyButton(() => command), el("code", {}, command)));
+    return [el("h3", {}, "What if"), el("ul", {}, ...items), snippet];
   }
 
   private relatives(row: number): HTMLElement {
     const { data } = this;
-    const place = el("p");
+    const paragraph = el("p");
     const parent = data.parent[row];
-    if (parent >= 0) place.append("parent: ", button(this.name(parent), () => this.onSelect(parent), { class: "link" }), " ");
+    if (parent >= 0) paragraph.append("parent: ", button(this.name(parent), () => this.onSelect(parent), { class: "link" }), " ");
     const children = data.children(row);
     if (children.length) {
-      place.append(`launched ${count(children.reduce((sum, child) => sum + data.count[child], 0))}: `);
-      for (const child of children.slice(0, 12)) place.append(button(this.name(child), () => this.onSelect(child), { class: "link" }), " ");
-      if (children.length > 12) place.append("… (all of them in the process tree)");
+      paragraph.append(`launched ${count(children.reduce((sum, child) => sum + data.count[child], 0))}: `);
+      for (const child of children.slice(0, 12)) paragraph.append(button(this.name(child), () => this.onSelect(child), { class: "link" }), " ");
+      if (children.length > 12) paragraph.append("… (all of them in the process tree)");
     }
-    return place;
+    return paragraph;
   }
 
   private name(row: number): string {
@@ -118,12 +118,12 @@ export class Details {
   }
 }
 
-/** A selector that matches only this name. */
+/** Returns a selector that matches only this name. */
 function selector(name: string): string {
   return name.replace(/[*?[\]{}\\]/g, "\\$&").replaceAll(",", "?");
 }
 
 /** Quotes a word for a shell where necessary. */
-function quoted(word: string): string {
+function quote(word: string): string {
   return /^[\w=,./:+@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,10 +1,10 @@
-// The page of `spawnscope diff -o`: makes the tables and the flame graph, which are in the page already, answer to clicks and keys.
+// Makes the page of `spawnscope diff -o` interactive. Its tables and its flame graph are already in the page.
 
-import { filterable, sortable } from "./sortable";
-import { zoomable } from "./zoomable";
+import { makeFilterable, makeSortable } from "./sortable";
+import { makeZoomable } from "./zoomable";
 
 const tables = [...document.querySelectorAll<HTMLTableElement>("table[data-sortable]")];
-tables.forEach(sortable);
-filterable(tables);
-zoomable(document.querySelector<SVGSVGElement>("svg.difference"));
+tables.forEach(makeSortable);
+makeFilterable(tables);
+makeZoomable(document.querySelector<SVGSVGElement>("svg.difference"));
 document.documentElement.dataset.ready = "";

@@ -20,23 +20,23 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 }
 
 export function button(text: string, onClick: () => void, attributes: Record<string, string> = {}): HTMLButtonElement {
-  const made = el("button", { type: "button", ...attributes }, text);
-  made.addEventListener("click", onClick);
-  return made;
+  const element = el("button", { type: "button", ...attributes }, text);
+  element.addEventListener("click", onClick);
+  return element;
 }
 
-/** A button that copies a text to the clipboard. */
+/** Returns a button that copies a text to the clipboard. */
 export function copyButton(text: () => string): HTMLButtonElement {
-  const made = button("copy", async () => {
+  const element = button("copy", async () => {
     try {
       await navigator.clipboard.writeText(text());
-      made.textContent = "copied";
+      element.textContent = "copied";
     } catch {
-      made.textContent = "select and copy";
+      element.textContent = "select and copy";
     }
-    setTimeout(() => (made.textContent = "copy"), 1500);
+    setTimeout(() => (element.textContent = "copy"), 1500);
   }, { class: "copy" });
-  return made;
+  return element;
 }
 
 /** Returns the value of a custom property of the page's style, such as a colour of the current theme. */
@@ -44,21 +44,21 @@ export function property(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Calls a function in the next frame, once for all requests before it. */
+/** Returns a function that requests a call in the next frame. Several requests before that frame cause one call. */
 export function oncePerFrame(call: () => void): () => void {
-  let asked = false;
+  let isRequested = false;
   return () => {
-    if (asked) return;
-    asked = true;
+    if (isRequested) return;
+    isRequested = true;
     requestAnimationFrame(() => {
-      asked = false;
+      isRequested = false;
       call();
     });
   };
 }
 
 /** Fits a canvas to a size in CSS pixels, and returns a context with those units. */
-export function fitted(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const ratio = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {

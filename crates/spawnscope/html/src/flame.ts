@@ -1,11 +1,13 @@
-// The flame graph on a canvas: a click or Enter zooms, arrow keys move, and a program's box finds its launches in the timeline.
+// Draws the flame graph on a canvas. A click or Enter zooms, arrow keys move, and zooming to a program's box finds its launches in the timeline.
 
 import type { Data } from "./data";
-import { button, byId, el, fitted, oncePerFrame, property } from "./dom";
+import { button, byId, el, fitCanvas, oncePerFrame, property } from "./dom";
 import { count, percent, time } from "./format";
 import type { State } from "./state";
 
-const ROW = 18;
+/** Height of a row of boxes, in CSS pixels. */
+const ROW_HEIGHT = 18;
+/** Maximum height of the graph, in CSS pixels. */
 const MAX_HEIGHT = 640;
 const KINDS = ["phase", "program", "script", "code"];
 const STACKINGS: Record<string, string> = { tree: "processes", caller: "callers", command: "programs" };
@@ -27,7 +29,7 @@ interface Graph {
 
 export class Flame {
   private readonly canvas = el("canvas", { tabindex: "0", role: "application", "aria-label": "Flame graph. The tables and the process tree have the same figures as text." });
-  private readonly about = el("p", { role: "status", class: "quiet" });
+  private readonly status = el("p", { role: "status", class: "quiet" });
   private readonly box = el("div", { class: "flame" }, this.canvas);
   private readonly choices = new Map<string, HTMLButtonElement>();
   private readonly graphs = new Map<string, Graph>();
@@ -47,7 +49,7 @@ export class Flame {
       tools.append(choice);
     }
     tools.append(button("whole graph", () => this.zoom(-1)));
-    byId("flame-body").replaceChildren(tools, this.about, this.box);
+    byId("flame-body").replaceChildren(tools, this.status, this.box);
     byId("flame").hidden = false;
     this.listen();
     state.listen((_, changed) => {
@@ -73,20 +75,20 @@ export class Flame {
     const below = distances.map((distance, node) => (distance ? node - distance : -1));
     const left = new Float64Array(weights.length);
     const depth = new Int32Array(weights.length);
-    // Boxes come after the one below them, and from left to right.
+    // Each box comes after the box below it, and boxes are ordered from left to right.
     const next = new Float64Array(weights.length + 1);
     let levels = 0;
     for (let node = 0; node < weights.length; node++) {
-      const under = below[node];
-      depth[node] = under < 0 ? 0 : depth[under] + 1;
-      left[node] = (under < 0 ? 0 : left[under]) + next[under + 1];
-      next[under + 1] += weights[node];
+      const parent = below[node];
+      depth[node] = parent < 0 ? 0 : depth[parent] + 1;
+      left[node] = (parent < 0 ? 0 : left[parent]) + next[parent + 1];
+      next[parent + 1] += weights[node];
       levels = Math.max(levels, depth[node] + 1);
     }
     return { name, total, weight, below, weights, texts: column("text"), kinds: column("kind"), phases: column("phase"), left, depth, levels };
   }
 
-  private figure(graph: Graph, node: number): string {
+  private describe(graph: Graph, node: number): string {
     const weight = graph.weight === "count" ? count(graph.weights[node]) : time(graph.weights[node]);
     return `${this.data.text(graph.texts[node])}: ${weight}, ${percent(graph.weights[node], graph.total)}`;
   }
@@ -101,8 +103,8 @@ export class Flame {
     for (const [name, choice] of this.choices) choice.setAttribute("aria-pressed", String(name === graph.name));
     const width = this.box.clientWidth;
     const { from, width: shown, base } = this.scale(graph);
-    const height = Math.min(graph.levels - Math.max(base - 3, 0), Math.floor(MAX_HEIGHT / ROW)) * ROW + 2;
-    const context = fitted(this.canvas, width, height);
+    const height = Math.min(graph.levels - Math.max(base - 3, 0), Math.floor(MAX_HEIGHT / ROW_HEIGHT)) * ROW_HEIGHT + 2;
+    const context = fitCanvas(this.canvas, width, height);
     if (!context || !width) return;
     context.clearRect(0, 0, width, height);
     context.font = "12px system-ui, sans-serif";
@@ -117,32 +119,32 @@ export class Flame {
       if (wide < 0.6 || x > width || x + wide < 0 || graph.depth[node] < skipped) continue;
       wide = Math.min(x + wide, width) - Math.max(x, 0);
       x = Math.max(x, 0);
-      const y = (graph.depth[node] - skipped) * ROW + 1;
+      const y = (graph.depth[node] - skipped) * ROW_HEIGHT + 1;
       if (y > height) continue;
       const phase = graph.phases[node] ? phases[graph.phases[node] - 1] : null;
       context.fillStyle = phase ? phase[0] : colors[graph.kinds[node]];
-      context.fillRect(x, y, wide, ROW - 1);
+      context.fillRect(x, y, wide, ROW_HEIGHT - 1);
       context.fillStyle = ground;
-      context.fillRect(x + wide - 0.5, y, 0.5, ROW - 1);
+      context.fillRect(x + wide - 0.5, y, 0.5, ROW_HEIGHT - 1);
       if (node === this.cursor) {
         context.strokeStyle = property("--text");
         context.lineWidth = 2;
-        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW - 3);
+        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW_HEIGHT - 3);
       }
       const letters = Math.floor((wide - 6) / 6.5);
       if (letters < 3) continue;
       const text = this.data.text(graph.texts[node]);
       context.fillStyle = phase ? phase[1] : ink;
-      context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x + 3, y + ROW / 2);
+      context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x + 3, y + ROW_HEIGHT / 2);
     }
-    this.about.textContent = this.cursor >= 0 ? this.figure(graph, this.cursor) : `${graph.weights.length ? `whole graph: ${graph.weight === "count" ? count(graph.total) : time(graph.total)}` : "empty"}. Click or Enter: zoom. Arrows: move.`;
+    this.status.textContent = this.cursor >= 0 ? this.describe(graph, this.cursor) : `${graph.weights.length ? `whole graph: ${graph.weight === "count" ? count(graph.total) : time(graph.total)}` : "empty"}. Click or Enter: zoom. Arrows: move.`;
   }
 
   private nodeAt(event: MouseEvent): number {
     const { graph } = this;
     const { from, width, base } = this.scale(graph);
     const at = from + (event.offsetX / this.box.clientWidth) * width;
-    const depth = Math.floor((event.offsetY - 1) / ROW) + Math.max(base - 3, 0);
+    const depth = Math.floor((event.offsetY - 1) / ROW_HEIGHT) + Math.max(base - 3, 0);
     for (let node = 0; node < graph.weights.length; node++) {
       if (graph.depth[node] === depth && graph.left[node] <= at && at < graph.left[node] + graph.weights[node]) return node;
     }
@@ -167,7 +169,7 @@ export class Flame {
       if (node >= 0) this.zoom(node === this.focus ? this.graph.below[node] : node);
     });
     this.canvas.addEventListener("keydown", (event) => {
-      const to = this.moved(event.key);
+      const to = this.neighbour(event.key);
       if (to === undefined) return;
       event.preventDefault();
       if (event.key === "Enter") this.zoom(this.cursor);
@@ -178,7 +180,7 @@ export class Flame {
   }
 
   /** Returns the box that a key moves to. */
-  private moved(key: string): number | undefined {
+  private neighbour(key: string): number | undefined {
     const { below } = this.graph;
     const at = this.cursor;
     const sibling = (by: number) => {

@@ -1,16 +1,16 @@
-// Formats figures as spawnscope's other outputs do: three digits and a unit, `-` for unknown.
+// Formats figures like spawnscope's other outputs: three digits and a unit, or `-` if unknown.
 
 export function time(nanos: number | null | undefined): string {
   if (nanos === null || nanos === undefined || Number.isNaN(nanos)) return "-";
   const units: [string, number][] = [["ns", 1], ["us", 1e3], ["ms", 1e6], ["s", 1e9]];
   for (const [name, size] of units) {
     const value = nanos / size;
-    if (three(value) < 1000 || name === "s") return `${digits(value)} ${name}`;
+    if (roundToThreeDigits(value) < 1000 || name === "s") return `${digits(value)} ${name}`;
   }
   return "-";
 }
 
-function three(value: number): number {
+function roundToThreeDigits(value: number): number {
   return value === 0 ? 0 : Number(value.toPrecision(3));
 }
 
@@ -28,7 +28,7 @@ export function percent(part: number, whole: number): string {
   return `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-/** Describes how a process ended, from the number in the column. Success has no words. */
+/** Describes how a process ended, from the number in the column. Returns an empty string for success. */
 export function outcome(number: number): string {
   if (number === 0) return "";
   if (number === 1) return "running";

@@ -1,4 +1,4 @@
-// The rows of each lane, and the row at a place in the timeline.
+// Finds rows by their lane and their time.
 
 import type { Data } from "./data";
 
@@ -14,29 +14,29 @@ export class Lanes {
     data.lane.forEach((lane, row) => (this.rows[lane][counts[lane]++] = row));
   }
 
-  /** Returns the index in the lane of the first row that ends after an instant. Rows of a lane do not overlap. */
-  firstAfter(lane: number, at: number): number {
+  /** Returns the index in the lane of the first row that ends after a time. Rows of a lane do not overlap. */
+  firstEndingAfter(lane: number, time: number): number {
     const rows = this.rows[lane];
     let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.data.end[rows[middle]] <= at) low = middle + 1;
+      if (this.data.end[rows[middle]] <= time) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
-  /** Returns the row nearest to an instant within a distance, or -1. */
-  at(lane: number, at: number, distance: number): number {
+  /** Returns the row that is nearest to a time and at most a distance away, or -1. */
+  nearestRow(lane: number, time: number, distance: number): number {
     const rows = this.rows[lane];
     if (!rows) return -1;
-    const index = this.firstAfter(lane, at);
-    let [nearest, best] = [-1, distance];
+    const index = this.firstEndingAfter(lane, time);
+    let [nearest, shortest] = [-1, distance];
     for (const candidate of [index - 1, index]) {
       const row = rows[candidate];
       if (row === undefined) continue;
-      const away = Math.max(this.data.start[row] - at, at - this.data.end[row], 0);
-      if (away <= best) [nearest, best] = [row, away];
+      const away = Math.max(this.data.start[row] - time, time - this.data.end[row], 0);
+      if (away <= shortest) [nearest, shortest] = [row, away];
     }
     return nearest;
   }

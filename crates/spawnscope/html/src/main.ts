@@ -1,4 +1,4 @@
-// Unpacks the data, shows the parts of the page, and links them through the state.
+// Unpacks the data, shows the parts of the page, and connects them through the state.
 
 import "uplot/dist/uPlot.min.css";
 import "./page.css";

@@ -6,13 +6,15 @@ import { property } from "./dom";
 import { count, time } from "./format";
 import type { Lanes } from "./lanes";
 
-export const ROW = 20;
-export const AXIS = 22;
-const BAR = 16;
-/** Rows narrower than this are drawn together, */
-const NARROW = 4;
-/** and so are neighbours this close. */
-const GAP = 3;
+// In CSS pixels.
+export const ROW_HEIGHT = 20;
+export const AXIS_HEIGHT = 22;
+const BAR_HEIGHT = 16;
+/** Width below which rows are drawn together, in CSS pixels. */
+const MIN_ROW_WIDTH = 4;
+/** Maximum distance of rows that are drawn together, in CSS pixels. */
+const MAX_GAP = 3;
+/** Width above which a box has a label, in CSS pixels. */
 const LABEL_WIDTH = 34;
 
 export interface Scene {
@@ -26,8 +28,8 @@ export interface Scene {
   onlyCritical: boolean;
 }
 
-/** Several rows that are drawn as one box. */
-interface Heap {
+/** Several rows that are drawn as one box. Start and end are in CSS pixels. */
+interface Cluster {
   start: number;
   end: number;
   rows: number;
@@ -35,9 +37,9 @@ interface Heap {
   matches: number;
   critical: boolean;
   phases: Float64Array;
-  /** Launches by command, while there are few commands. */
+  /** The number of launches by command, for the first few commands. */
   commands: Map<number, number>;
-  /** The line that all have, or -1. */
+  /** The script line of all rows, or -1 if they have different ones. */
   line: number;
 }
 
@@ -94,9 +96,9 @@ export class Painter {
     this.paintGrid(context, scene);
     context.save();
     context.beginPath();
-    context.rect(0, AXIS, scene.width, scene.height - AXIS);
+    context.rect(0, AXIS_HEIGHT, scene.width, scene.height - AXIS_HEIGHT);
     context.clip();
-    const last = Math.min(this.lanes.rows.length, scene.lane + Math.ceil((scene.height - AXIS) / ROW) + 1);
+    const last = Math.min(this.lanes.rows.length, scene.lane + Math.ceil((scene.height - AXIS_HEIGHT) / ROW_HEIGHT) + 1);
     for (let lane = Math.floor(scene.lane); lane < last; lane++) this.paintLane(context, scene, lane);
     this.paintPath(context, scene);
     this.paintSelected(context, scene);
@@ -108,7 +110,7 @@ export class Painter {
   }
 
   private y(scene: Scene, lane: number): number {
-    return AXIS + (lane - scene.lane) * ROW;
+    return AXIS_HEIGHT + (lane - scene.lane) * ROW_HEIGHT;
   }
 
   private paintGrid(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -119,9 +121,9 @@ export class Painter {
     context.beginPath();
     for (let at = Math.ceil(scene.from / step) * step; at <= scene.to; at += step) {
       const x = Math.round(this.x(scene, at)) + 0.5;
-      context.moveTo(x, AXIS - 4);
+      context.moveTo(x, AXIS_HEIGHT - 4);
       context.lineTo(x, scene.height);
-      if (x < scene.width - 40) context.fillText(tick(at, step), x + 3, AXIS / 2);
+      if (x < scene.width - 40) context.fillText(tickLabel(at, step), x + 3, AXIS_HEIGHT / 2);
     }
     context.stroke();
   }
@@ -131,76 +133,76 @@ export class Painter {
     const rows = this.lanes.rows[lane];
     const y = this.y(scene, lane);
     const scale = scene.width / (scene.to - scene.from);
-    let heap: Heap | null = null;
-    for (let index = this.lanes.firstAfter(lane, scene.from); index < rows.length; index++) {
+    let cluster: Cluster | null = null;
+    for (let index = this.lanes.firstEndingAfter(lane, scene.from); index < rows.length; index++) {
       const row = rows[index];
       const start = (data.start[row] - scene.from) * scale;
       if (start > scene.width) break;
       const end = (data.end[row] - scene.from) * scale;
-      if (end - start < NARROW) {
-        if (heap && start - heap.end > GAP) {
-          this.paintHeap(context, scene, y, heap);
-          heap = null;
+      if (end - start < MIN_ROW_WIDTH) {
+        if (cluster && start - cluster.end > MAX_GAP) {
+          this.paintCluster(context, scene, y, cluster);
+          cluster = null;
         }
-        heap = this.put(heap, scene, row, start, end);
+        cluster = this.addToCluster(cluster, scene, row, start, end);
         continue;
       }
-      if (heap) this.paintHeap(context, scene, y, heap);
-      heap = null;
+      if (cluster) this.paintCluster(context, scene, y, cluster);
+      cluster = null;
       this.paintRow(context, scene, y, row, start, end);
     }
-    if (heap) this.paintHeap(context, scene, y, heap);
+    if (cluster) this.paintCluster(context, scene, y, cluster);
   }
 
-  private put(into: Heap | null, scene: Scene, row: number, start: number, end: number): Heap {
+  private addToCluster(into: Cluster | null, scene: Scene, row: number, start: number, end: number): Cluster {
     const { data } = this;
-    const heap = into ?? {
+    const cluster = into ?? {
       start, end, rows: 0, launches: 0, matches: 0, critical: false, phases: new Float64Array(8), commands: new Map(), line: data.line[row],
     };
-    heap.end = Math.max(heap.end, end);
-    heap.rows++;
-    heap.launches += data.count[row];
-    if (scene.flags?.[row]) heap.matches++;
-    if (data.critical[row] > 0) heap.critical = true;
+    cluster.end = Math.max(cluster.end, end);
+    cluster.rows++;
+    cluster.launches += data.count[row];
+    if (scene.flags?.[row]) cluster.matches++;
+    if (data.critical[row] > 0) cluster.critical = true;
     for (let phase = 0; phase < 8; phase++) {
       const span = data.phases[phase][row];
-      if (span > 0) heap.phases[phase] += span;
+      if (span > 0) cluster.phases[phase] += span;
     }
     const command = data.command[row];
-    if (heap.commands.size < 4 || heap.commands.has(command)) {
-      heap.commands.set(command, (heap.commands.get(command) ?? 0) + data.count[row]);
+    if (cluster.commands.size < 4 || cluster.commands.has(command)) {
+      cluster.commands.set(command, (cluster.commands.get(command) ?? 0) + data.count[row]);
     }
-    if (heap.line !== data.line[row]) heap.line = -1;
-    return heap;
+    if (cluster.line !== data.line[row]) cluster.line = -1;
+    return cluster;
   }
 
-  private paintHeap(context: CanvasRenderingContext2D, scene: Scene, y: number, heap: Heap): void {
-    const left = Math.max(heap.start, 0);
-    const width = Math.max(Math.min(heap.end, scene.width) - left, 1);
-    context.globalAlpha = this.alpha(scene, scene.flags ? heap.matches > 0 : true, heap.critical);
-    this.paintShares(context, left, y, width, heap.phases);
-    if (heap.matches > 0) this.paintMatch(context, left, y, width);
+  private paintCluster(context: CanvasRenderingContext2D, scene: Scene, y: number, cluster: Cluster): void {
+    const left = Math.max(cluster.start, 0);
+    const width = Math.max(Math.min(cluster.end, scene.width) - left, 1);
+    context.globalAlpha = this.alpha(scene, scene.flags ? cluster.matches > 0 : true, cluster.critical);
+    this.paintShares(context, left, y, width, cluster.phases);
+    if (cluster.matches > 0) this.paintMatch(context, left, y, width);
     if (width > LABEL_WIDTH) {
-      const names = [...heap.commands].sort((a, b) => b[1] - a[1]).map(([command]) => this.data.text(command));
-      const line = heap.line > 0 ? `  ${this.data.text(heap.line)}` : "";
-      const label = names.length === 1 ? `${count(heap.launches)} x ${names[0]}${line}` : `${count(heap.launches)} launches: ${names.join(", ")}`;
+      const names = [...cluster.commands].sort((a, b) => b[1] - a[1]).map(([command]) => this.data.text(command));
+      const line = cluster.line > 0 ? `  ${this.data.text(cluster.line)}` : "";
+      const label = names.length === 1 ? `${count(cluster.launches)} x ${names[0]}${line}` : `${count(cluster.launches)} launches: ${names.join(", ")}`;
       this.paintLabel(context, label, left, y, width, true);
     }
     context.globalAlpha = 1;
   }
 
-  /** Fills a box from the bottom with the shares of the phases, since they alternate too fast to be drawn in time. */
+  /** Fills a box with the shares of the phases, from the bottom. The phases alternate too fast to be drawn over time. */
   private paintShares(context: CanvasRenderingContext2D, x: number, y: number, width: number, phases: Float64Array): void {
     let sum = 0;
     for (const span of phases) sum += span;
-    let bottom = y + BAR;
+    let bottom = y + BAR_HEIGHT;
     if (!sum) {
       context.fillStyle = this.colors.box;
-      context.fillRect(x, y, width, BAR);
+      context.fillRect(x, y, width, BAR_HEIGHT);
       return;
     }
     for (let index = 0; index < 8; index++) {
-      const height = (BAR * phases[index]) / sum;
+      const height = (BAR_HEIGHT * phases[index]) / sum;
       if (!height) continue;
       context.fillStyle = this.colors.phases[index];
       context.fillRect(x, bottom - height, width, height);
@@ -218,7 +220,7 @@ export class Painter {
       this.paintShares(context, left, y, width, Float64Array.from(data.phases, (phase) => phase[row] || 0));
     } else {
       context.fillStyle = this.colors.box;
-      context.fillRect(left, y, width, BAR);
+      context.fillRect(left, y, width, BAR_HEIGHT);
       const scale = scene.width / (scene.to - scene.from);
       let at = start;
       for (let index = 0; index < 8; index++) {
@@ -228,7 +230,7 @@ export class Painter {
         at += span * scale;
         if (to <= from) continue;
         context.fillStyle = this.colors.phases[index];
-        context.fillRect(from, y, Math.max(to - from, 0.5), BAR);
+        context.fillRect(from, y, Math.max(to - from, 0.5), BAR_HEIGHT);
       }
     }
     if (scene.flags?.[row]) this.paintMatch(context, left, y, width);
@@ -246,25 +248,25 @@ export class Painter {
 
   private paintMatch(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
     context.fillStyle = this.colors.match;
-    context.fillRect(x, y + BAR - 2, Math.max(width, 2), 3);
+    context.fillRect(x, y + BAR_HEIGHT - 2, Math.max(width, 2), 3);
   }
 
-  /** Writes a label in the box. On several colours it has a background of its own. */
-  private paintLabel(context: CanvasRenderingContext2D, label: string, x: number, y: number, width: number, hasGround: boolean): void {
+  /** Writes a label in the box, with a background if the box has several colours. */
+  private paintLabel(context: CanvasRenderingContext2D, label: string, x: number, y: number, width: number, hasBackground: boolean): void {
     const left = Math.max(x, 0) + 3;
-    const shown = this.cut(context, label, x + width - left - 3);
+    const shown = this.shorten(context, label, x + width - left - 3);
     if (!shown) return;
-    if (hasGround) {
+    if (hasBackground) {
       context.fillStyle = this.colors.background;
-      context.fillRect(left - 2, y + 2, context.measureText(shown).width + 4, BAR - 4);
+      context.fillRect(left - 2, y + 2, context.measureText(shown).width + 4, BAR_HEIGHT - 4);
       context.fillStyle = this.colors.text;
     } else {
       context.fillStyle = this.colors.onPhase[this.runIndex];
     }
-    context.fillText(shown, left, y + BAR / 2 + 0.5, Math.max(x + width - left - 2, 1));
+    context.fillText(shown, left, y + BAR_HEIGHT / 2 + 0.5, Math.max(x + width - left - 2, 1));
   }
 
-  private cut(context: CanvasRenderingContext2D, label: string, width: number): string {
+  private shorten(context: CanvasRenderingContext2D, label: string, width: number): string {
     const short = label.length > 120 ? label.slice(0, 120) : label;
     let full = this.widths.get(short);
     if (full === undefined) {
@@ -277,7 +279,7 @@ export class Painter {
     return kept > 2 ? `${short.slice(0, kept)}…` : "";
   }
 
-  /** Underlines what determined the wall. */
+  /** Underlines the critical path. */
   private paintPath(context: CanvasRenderingContext2D, scene: Scene): void {
     const { start, end, row } = this.path;
     context.fillStyle = this.colors.critical;
@@ -303,17 +305,17 @@ export class Painter {
     const width = Math.max(this.x(scene, this.data.end[row]) - x, 3);
     context.strokeStyle = this.colors.text;
     context.lineWidth = 2;
-    context.strokeRect(x - 1, this.y(scene, this.data.lane[row]) - 1, width + 2, BAR + 2);
+    context.strokeRect(x - 1, this.y(scene, this.data.lane[row]) - 1, width + 2, BAR_HEIGHT + 2);
   }
 }
 
-function roundStep(least: number): number {
-  const size = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return [1, 2, 5, 10].map((factor) => factor * size).find((step) => step >= least) ?? 10 * size;
+function roundStep(minimum: number): number {
+  const size = 10 ** Math.floor(Math.log10(Math.max(minimum, 1)));
+  return [1, 2, 5, 10].map((factor) => factor * size).find((step) => step >= minimum) ?? 10 * size;
 }
 
-/** The label of a tick, with as many digits as the distance of ticks needs. */
-function tick(at: number, step: number): string {
+/** Returns the label of a tick, with as many digits as the distance of ticks requires. */
+function tickLabel(at: number, step: number): string {
   const [size, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "us"] : [1, "ns"];
   return at === 0 ? "0" : at < 1e15 ? `${count(Math.round(at / size))} ${name}` : time(at);
 }

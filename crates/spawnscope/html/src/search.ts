@@ -1,9 +1,9 @@
-// Finds the rows that a search matches.
+// Finds the rows that match a search.
 
 import type { Data } from "./data";
 
 export interface Matches {
-  /** By row: 1 if it matches. `null` without a search. */
+  /** For each row, 1 if it matches. `null` without a search. */
   flags: Uint8Array | null;
   rows: number;
   launches: number;
@@ -31,11 +31,11 @@ function matcher(data: Data, query: string): (row: number) => boolean {
     return (row) => data.args_row[row] === wanted;
   }
   if (key) {
-    const same = texts(data, (text) => text === name);
+    const same = matchingTexts(data, (text) => text === name);
     return (row) => same[columns[key][row]] === 1;
   }
   const lower = query.toLowerCase();
-  const has = texts(data, (text) => text.toLowerCase().includes(lower));
+  const has = matchingTexts(data, (text) => text.toLowerCase().includes(lower));
   return (row) => (has[data.args[row]] | has[data.command[row]] | has[data.line[row]]) === 1;
 }
 
@@ -45,8 +45,8 @@ function split(query: string): [string, string] {
   return ["command", "line", "parent", "args"].includes(key) ? [key, query.slice(at + 1)] : ["", query];
 }
 
-/** Strings are shared by many rows, so each is tried once. */
-function texts(data: Data, matches: (text: string) => boolean): Uint8Array {
+/** Returns for each string whether it matches, as 1 or 0. Strings are shared by many rows, so each is tried only once. */
+function matchingTexts(data: Data, matches: (text: string) => boolean): Uint8Array {
   const flags = new Uint8Array(data.texts);
   for (let number = 1; number < flags.length; number++) flags[number] = matches(data.text(number)) ? 1 : 0;
   return flags;

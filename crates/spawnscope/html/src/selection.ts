@@ -1,4 +1,4 @@
-// The sums over the launches in a box that was drawn in the timeline.
+// Shows sums over the launches in a box that the user has drawn in the timeline.
 
 import type { Data } from "./data";
 import { button, byId, el } from "./dom";
@@ -17,12 +17,12 @@ export function showBox(data: Data, box: Box | null): void {
     if (lane < box.firstLane || lane > box.lastLane) continue;
     if (data.start[row] < box.to && data.end[row] > box.from) rows.push(row);
   }
-  const sum = (of: (row: number) => number) => rows.reduce((sum, row) => sum + (of(row) || 0), 0);
+  const sum = (value: (row: number) => number) => rows.reduce((sum, row) => sum + (value(row) || 0), 0);
   const commands = new Map<number, number>();
   for (const row of rows) commands.set(data.command[row], (commands.get(data.command[row]) ?? 0) + data.count[row]);
-  const most = [...commands].sort((a, b) => b[1] - a[1]);
-  const named = most.slice(0, MAX_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
-  if (most.length > MAX_COMMANDS) named.push(`${most.length - MAX_COMMANDS} other programs`);
+  const byCount = [...commands].sort((a, b) => b[1] - a[1]);
+  const named = byCount.slice(0, MAX_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
+  if (byCount.length > MAX_COMMANDS) named.push(`${byCount.length - MAX_COMMANDS} other programs`);
   const phases = data.header.phases.map((phase, index) => `${phase.name} ${time(sum((row) => data.phases[index][row]))}`);
   panel.replaceChildren(
     el("p", {}, el("strong", {}, `${count(sum((row) => data.count[row]))} launches in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),

@@ -1,4 +1,4 @@
-// The view: the shown part of the page. It is also the fragment of the address, so that a view can be linked.
+// The view: which part of the data the page shows. It is also the fragment of the address, so that links can lead to a view.
 
 import type { Data } from "./data";
 
@@ -31,7 +31,7 @@ export class State {
     addEventListener("hashchange", () => this.set(this.read(), false));
   }
 
-  get full(): { from: number; to: number } {
+  get fullTime(): { from: number; to: number } {
     return { from: 0, to: this.data.header.end_ns };
   }
 
@@ -53,52 +53,52 @@ export class State {
     }
   }
 
-  /** Shows this part of the time, kept within the recording. */
+  /** Shows this span of time, clipped to the recording. */
   zoom(from: number, to: number): void {
-    const full = this.full;
-    const width = Math.min(Math.max(to - from, 1000), full.to - full.from);
-    const start = Math.min(Math.max(from, full.from), full.to - width);
+    const fullTime = this.fullTime;
+    const width = Math.min(Math.max(to - from, 1000), fullTime.to - fullTime.from);
+    const start = Math.min(Math.max(from, fullTime.from), fullTime.to - width);
     this.set({ from: start, to: start + width });
   }
 
   private read(): View {
-    const given = new URLSearchParams(location.hash.slice(1));
-    const number = (name: string, otherwise: number) => {
-      const value = Number(given.get(name) ?? NaN);
-      return Number.isFinite(value) && value >= 0 ? value : otherwise;
+    const parameters = new URLSearchParams(location.hash.slice(1));
+    const number = (name: string, fallback: number) => {
+      const value = Number(parameters.get(name) ?? NaN);
+      return Number.isFinite(value) && value >= 0 ? value : fallback;
     };
-    const full = this.full;
-    const from = Math.min(number("from", full.from), full.to);
-    const to = Math.min(number("to", full.to), full.to);
-    const table = given.get("table") ?? "command";
+    const fullTime = this.fullTime;
+    const from = Math.min(number("from", fullTime.from), fullTime.to);
+    const to = Math.min(number("to", fullTime.to), fullTime.to);
+    const table = parameters.get("table") ?? "command";
     return {
-      from: to - from >= 1000 ? from : full.from,
-      to: to - from >= 1000 ? to : full.to,
+      from: to - from >= 1000 ? from : fullTime.from,
+      to: to - from >= 1000 ? to : fullTime.to,
       lane: number("lane", 0),
-      query: given.get("q") ?? "",
+      query: parameters.get("q") ?? "",
       selected: number("launch", 0),
-      onlyCritical: given.has("critical"),
+      onlyCritical: parameters.has("critical"),
       table: Object.hasOwn(this.data.header.tables, table) ? table : "command",
-      sort: given.get("sort") ?? "",
-      flame: given.get("flame") ?? "",
+      sort: parameters.get("sort") ?? "",
+      flame: parameters.get("flame") ?? "",
     };
   }
 
   private write(): void {
-    const { view, full } = this;
-    const written = new URLSearchParams();
-    if (view.from > full.from || view.to < full.to) {
-      written.set("from", String(Math.round(view.from)));
-      written.set("to", String(Math.round(view.to)));
+    const { view, fullTime } = this;
+    const parameters = new URLSearchParams();
+    if (view.from > fullTime.from || view.to < fullTime.to) {
+      parameters.set("from", String(Math.round(view.from)));
+      parameters.set("to", String(Math.round(view.to)));
     }
-    if (view.lane > 0) written.set("lane", String(Math.round(view.lane)));
-    if (view.query) written.set("q", view.query);
-    if (view.selected) written.set("launch", String(view.selected));
-    if (view.onlyCritical) written.set("critical", "");
-    if (view.table !== "command") written.set("table", view.table);
-    if (view.sort) written.set("sort", view.sort);
-    if (view.flame) written.set("flame", view.flame);
-    const fragment = written.toString();
+    if (view.lane > 0) parameters.set("lane", String(Math.round(view.lane)));
+    if (view.query) parameters.set("q", view.query);
+    if (view.selected) parameters.set("launch", String(view.selected));
+    if (view.onlyCritical) parameters.set("critical", "");
+    if (view.table !== "command") parameters.set("table", view.table);
+    if (view.sort) parameters.set("sort", view.sort);
+    if (view.flame) parameters.set("flame", view.flame);
+    const fragment = parameters.toString();
     history.replaceState(null, "", fragment ? `#${fragment}` : location.pathname + location.search);
   }
 }

@@ -1,4 +1,4 @@
-// The tables: launches by program, line, arguments and parent; sortable, filterable, and linked to the timeline.
+// Shows the tables: launches by program, line, arguments and parent; sortable, filterable, and linked to the timeline.
 
 import type { Data, Group } from "./data";
 import { button, byId, el } from "./dom";
@@ -12,9 +12,9 @@ const TITLES: Record<string, string> = { command: "program", line: "line", args:
 interface Column {
   key: string;
   title: string;
-  /** What a click on the title sorts by. Texts ascend first, figures descend. */
+  /** What a click on the title sorts by. The first click sorts texts in ascending order, figures in descending order. */
   value: (group: Group) => number | string;
-  shown: (group: Group) => string;
+  text: (group: Group) => string;
   isText?: boolean;
 }
 
@@ -22,7 +22,7 @@ const figure = (key: keyof Group, title: string): Column => ({
   key,
   title,
   value: (group) => (group[key] as number | null) ?? -1,
-  shown: (group) => time(group[key] as number | null),
+  text: (group) => time(group[key] as number | null),
 });
 
 function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
@@ -30,20 +30,20 @@ function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
     key,
     title,
     value: (group) => group[key],
-    shown: (group) => count(group[key]),
+    text: (group) => count(group[key]),
   });
   const text = (key: "launched" | "callers", title: string): Column => ({
     key,
     title,
     value: (group) => group[key],
-    shown: (group) => group[key],
+    text: (group) => group[key],
     isText: true,
   });
   const share: Column = {
     key: "share",
     title: "of the wall",
     value: (group) => group.critical ?? -1,
-    shown: (group) => (group.critical === null ? "-" : percent(group.critical, wall)),
+    text: (group) => (group.critical === null ? "-" : percent(group.critical, wall)),
   };
   return [
     number("count", "launches"),
@@ -61,7 +61,7 @@ export class Tables {
   private filter = "";
   private shown = FIRST_ROWS;
   private readonly tabs = new Map<string, HTMLButtonElement>();
-  private readonly place = el("div", { class: "scroll", tabindex: "0", role: "tabpanel", "aria-label": "Launches" });
+  private readonly panel = el("div", { class: "scroll", tabindex: "0", role: "tabpanel", "aria-label": "Launches" });
   private readonly more = el("p");
 
   constructor(
@@ -82,7 +82,7 @@ export class Tables {
       this.draw();
     });
     const label = el("label", { class: "search" }, "Filter ", filter);
-    byId("tables-body").replaceChildren(el("div", { class: "tools" }, tabs, label), this.place, this.more);
+    byId("tables-body").replaceChildren(el("div", { class: "tools" }, tabs, label), this.panel, this.more);
     byId("tables").hidden = false;
     state.listen((_, changed) => {
       if (changed.has("table") || changed.has("sort")) this.draw();
@@ -111,7 +111,7 @@ export class Tables {
     const columns = columnsOf(by, this.data.header.wall_ns, this.data.header.has_path);
     const rows = this.sorted(table.rows, columns, sort);
     const body = rows.slice(0, this.shown).map(([position, group]) => this.row(by, position, group, columns));
-    this.place.replaceChildren(
+    this.panel.replaceChildren(
       el("table", { class: "figures" }, el("thead", {}, this.head(by, columns, sort)), el("tbody", {}, ...body)),
     );
     this.drawMore(rows.length, table.omitted);
@@ -134,12 +134,12 @@ export class Tables {
     const filtered = rows
       .map((group, position): [number, Group] => [position, group])
       .filter(([, group]) => `${group.label} ${group.launched} ${group.callers}`.toLowerCase().includes(this.filter));
-    const descends = sort.startsWith("-");
-    const key = descends ? sort.slice(1) : sort;
+    const isDescending = sort.startsWith("-");
+    const key = isDescending ? sort.slice(1) : sort;
     const value = key === "label" ? (group: Group) => group.label : columns.find((column) => column.key === key)?.value;
     if (!value) return filtered;
     const order = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
-    return filtered.sort(([, a], [, b]) => (descends ? -1 : 1) * order(value(a), value(b)));
+    return filtered.sort(([, a], [, b]) => (isDescending ? -1 : 1) * order(value(a), value(b)));
   }
 
   private head(by: string, columns: Column[], sort: string): HTMLTableRowElement {
@@ -148,8 +148,8 @@ export class Tables {
       const first = isText ? key : `-${key}`;
       const other = isText ? `-${key}` : key;
       const mark = direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : "";
-      const sorts = button(title + mark, () => this.state.set({ sort: sort === first ? other : first }));
-      return el("th", { scope: "col", "aria-sort": direction, ...(isText ? {} : { class: "number" }) }, sorts);
+      const sortButton = button(title + mark, () => this.state.set({ sort: sort === first ? other : first }));
+      return el("th", { scope: "col", "aria-sort": direction, ...(isText ? {} : { class: "number" }) }, sortButton);
     };
     const titles = columns.map((column) => cell(column.key, column.title, column.isText ?? false));
     return el("tr", {}, cell("label", TITLES[by] ?? by, true), ...titles);
@@ -158,7 +158,7 @@ export class Tables {
   private row(by: string, position: number, group: Group, columns: Column[]): HTMLTableRowElement {
     const query = `${by}=${by === "args" ? position : group.label}`;
     const label = button(group.label || "-", () => this.find(query), { class: "link", title: "find in the timeline" });
-    const cells = columns.map((column) => el("td", column.isText ? { class: "text" } : { class: "number" }, column.shown(group)));
+    const cells = columns.map((column) => el("td", column.isText ? { class: "text" } : { class: "number" }, column.text(group)));
     return el("tr", {}, el("th", { scope: "row", class: "label" }, label), ...cells);
   }
 

@@ -1,17 +1,21 @@
-// The timeline: turns wheel, pointer and keys into views, and shows what is under the pointer.
+// The timeline: changes the view on wheel, pointer and key events, and shows a tooltip for the row under the pointer.
 
 import type { Data } from "./data";
-import { byId, el, fitted, oncePerFrame } from "./dom";
+import { byId, el, fitCanvas, oncePerFrame } from "./dom";
 import { count, time } from "./format";
 import { Lanes } from "./lanes";
-import { AXIS, Painter, ROW } from "./painter";
+import { AXIS_HEIGHT, Painter, ROW_HEIGHT } from "./painter";
 import type { Matches } from "./search";
 import type { State } from "./state";
 
+/** Maximum height of the timeline, in CSS pixels. */
 const MAX_HEIGHT = 520;
+/** Share of the view by which a key moves it. */
 const KEY_PAN = 0.12;
+/** Factor by which a key zooms. */
 const KEY_ZOOM = 1.35;
 
+/** A box that the user has drawn. */
 export interface Box {
   from: number;
   to: number;
@@ -28,7 +32,7 @@ export class Timeline {
   private width = 0;
   private matches: Matches = { flags: null, rows: 0, launches: 0 };
   private band: Box | null = null;
-  /** How long the last frame took to draw, for tests. */
+  /** The time that the last frame took to draw, in milliseconds, for tests. */
   lastFrame = 0;
 
   constructor(
@@ -56,32 +60,32 @@ export class Timeline {
   }
 
   private get height(): number {
-    return Math.min(AXIS + this.data.lanes * ROW + 4, MAX_HEIGHT);
+    return Math.min(AXIS_HEIGHT + this.data.lanes * ROW_HEIGHT + 4, MAX_HEIGHT);
   }
 
-  private get mostLane(): number {
-    return Math.max(0, this.data.lanes - (this.height - AXIS) / ROW);
+  private get maxLane(): number {
+    return Math.max(0, this.data.lanes - (this.height - AXIS_HEIGHT) / ROW_HEIGHT);
   }
 
   private paint(): void {
-    const begun = performance.now();
+    const start = performance.now();
     const { view } = this.state;
     this.width = byId("lanes").clientWidth;
-    const context = fitted(this.canvas, this.width, this.height);
+    const context = fitCanvas(this.canvas, this.width, this.height);
     if (!context || !this.width) return;
-    const lane = Math.min(view.lane, this.mostLane);
+    const lane = Math.min(view.lane, this.maxLane);
     const scene = {
       from: view.from, to: view.to, lane, width: this.width, height: this.height, flags: this.matches.flags,
       selected: this.rowOf.get(view.selected) ?? -1, onlyCritical: view.onlyCritical,
     };
     this.painter.paint(context, scene);
     if (this.band) this.paintBand(context, this.band, lane);
-    this.lastFrame = performance.now() - begun;
+    this.lastFrame = performance.now() - start;
   }
 
   private paintBand(context: CanvasRenderingContext2D, band: Box, lane: number): void {
     const [left, right] = [this.xOf(band.from), this.xOf(band.to)];
-    const [top, bottom] = [AXIS + (band.firstLane - lane) * ROW, AXIS + (band.lastLane + 1 - lane) * ROW];
+    const [top, bottom] = [AXIS_HEIGHT + (band.firstLane - lane) * ROW_HEIGHT, AXIS_HEIGHT + (band.lastLane + 1 - lane) * ROW_HEIGHT];
     context.fillStyle = "rgba(120, 140, 255, 0.25)";
     context.fillRect(left, top, right - left, bottom - top);
   }
@@ -97,12 +101,12 @@ export class Timeline {
   }
 
   private laneAt(y: number): number {
-    return Math.floor((y - AXIS) / ROW + Math.min(this.state.view.lane, this.mostLane));
+    return Math.floor((y - AXIS_HEIGHT) / ROW_HEIGHT + Math.min(this.state.view.lane, this.maxLane));
   }
 
   private rowAt(event: MouseEvent): number {
-    if (event.offsetY < AXIS) return -1;
-    return this.lanes.at(this.laneAt(event.offsetY), this.timeAt(event.offsetX), this.timeAt(4) - this.timeAt(0));
+    if (event.offsetY < AXIS_HEIGHT) return -1;
+    return this.lanes.nearestRow(this.laneAt(event.offsetY), this.timeAt(event.offsetX), this.timeAt(4) - this.timeAt(0));
   }
 
   zoomBy(factor: number, x = this.width / 2): void {
@@ -118,14 +122,14 @@ export class Timeline {
   }
 
   private scroll(lanes: number): void {
-    this.state.set({ lane: Math.min(Math.max(this.state.view.lane + lanes, 0), this.mostLane) });
+    this.state.set({ lane: Math.min(Math.max(this.state.view.lane + lanes, 0), this.maxLane) });
   }
 
   reset(): void {
-    this.state.set({ ...this.state.full, lane: 0 });
+    this.state.set({ ...this.state.fullTime, lane: 0 });
   }
 
-  /** Moves the view so that a row can be seen. */
+  /** Moves the view so that a row is visible. */
   reveal(row: number): void {
     const { view } = this.state;
     const [start, end] = [this.data.start[row], this.data.end[row]];
@@ -134,9 +138,9 @@ export class Timeline {
       this.state.zoom(start - around, end + around);
     }
     const lane = this.data.lane[row];
-    const shown = (this.height - AXIS) / ROW;
+    const shown = (this.height - AXIS_HEIGHT) / ROW_HEIGHT;
     if (lane < view.lane || lane >= view.lane + shown - 1) {
-      this.state.set({ lane: Math.min(Math.max(lane - shown / 2, 0), this.mostLane) });
+      this.state.set({ lane: Math.min(Math.max(lane - shown / 2, 0), this.maxLane) });
     }
   }
 
@@ -157,7 +161,7 @@ export class Timeline {
     canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     canvas.addEventListener("dblclick", (event) => this.zoomBy(0.3, event.offsetX));
     canvas.addEventListener("keydown", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key, event.shiftKey)) event.preventDefault();
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && this.handleKey(event.key, event.shiftKey)) event.preventDefault();
     });
     byId("zoom-in").addEventListener("click", () => this.zoomBy(1 / KEY_ZOOM));
     byId("zoom-out").addEventListener("click", () => this.zoomBy(KEY_ZOOM));
@@ -168,7 +172,7 @@ export class Timeline {
     if (begin.button !== 0) return;
     const { canvas } = this;
     const { view } = this.state;
-    const lane = Math.min(view.lane, this.mostLane);
+    const lane = Math.min(view.lane, this.maxLane);
     const isBox = begin.shiftKey;
     let moved = false;
     const move = (event: PointerEvent) => {
@@ -183,7 +187,7 @@ export class Timeline {
       }
       const by = -(x / this.width) * (view.to - view.from);
       this.state.zoom(view.from + by, view.to + by);
-      this.state.set({ lane: Math.min(Math.max(lane - y / ROW, 0), this.mostLane) });
+      this.state.set({ lane: Math.min(Math.max(lane - y / ROW_HEIGHT, 0), this.maxLane) });
     };
     const end = (event: PointerEvent) => {
       canvas.removeEventListener("pointermove", move);
@@ -227,7 +231,7 @@ export class Timeline {
     this.tip.style.top = `${event.offsetY + 18}px`;
   }
 
-  private key(key: string, shift: boolean): boolean {
+  private handleKey(key: string, shift: boolean): boolean {
     const actions: Record<string, () => void> = {
       w: () => this.zoomBy(1 / KEY_ZOOM),
       s: () => this.zoomBy(KEY_ZOOM),

@@ -1,11 +1,11 @@
-// The process tree as text: for keyboards and screen readers, and to select text. Branches are filled when they are opened.
+// Shows the process tree as text, for keyboards and screen readers, and for selecting text. Branches are filled when they are opened.
 
 import type { Data } from "./data";
 import { button, byId, el } from "./dom";
 import { count, outcome, time } from "./format";
 
-const FIRST = 50;
-const MORE = 500;
+const FIRST_ROWS = 50;
+const MORE_ROWS = 500;
 
 export class Tree {
   constructor(
@@ -13,22 +13,22 @@ export class Tree {
     private readonly onSelect: (row: number) => void,
   ) {
     const list = el("ul", { class: "tree" });
-    this.fill(list, data.children(-1), 0, FIRST);
+    this.fill(list, data.children(-1), 0, FIRST_ROWS);
     byId("tree-body").replaceChildren(list);
     byId("tree").hidden = false;
     const open = list.querySelectorAll<HTMLDetailsElement>("details");
     if (open.length === 1) open[0].open = true;
   }
 
-  private fill(list: HTMLElement, rows: Int32Array, from: number, many: number): void {
-    for (const row of rows.subarray(from, from + many)) list.append(this.item(row));
-    const next = from + many;
+  private fill(list: HTMLElement, rows: Int32Array, from: number, limit: number): void {
+    for (const row of rows.subarray(from, from + limit)) list.append(this.item(row));
+    const next = from + limit;
     if (next >= rows.length) return;
     const more = el("li");
     more.append(
       button(`show more (${count(rows.length - next)})`, () => {
         more.remove();
-        this.fill(list, rows, next, MORE);
+        this.fill(list, rows, next, MORE_ROWS);
       }),
     );
     list.append(more);
@@ -41,10 +41,10 @@ export class Tree {
     branch.addEventListener("toggle", () => {
       if (!branch.open || branch.children.length > 1) return;
       const list = el("ul");
-      this.fill(list, children, 0, FIRST);
+      this.fill(list, children, 0, FIRST_ROWS);
       branch.append(list);
     });
-    // Beside the summary, which must not contain another control.
+    // The button is beside the summary, because a summary must not contain another control.
     return el("li", {}, this.button(row), branch);
   }
 

@@ -1,8 +1,10 @@
-// A flame graph that the page has as SVG: a click or Enter on a box zooms to it, a second one or Escape shows the whole graph, and arrow keys move.
+// Makes a flame graph that is in the page as SVG interactive: a click or Enter on a box zooms to the box, a second one or Escape shows the whole
+// graph, and arrow keys move the focus.
 
 import { button, byId } from "./dom";
 
-const CHARACTER = 7;
+/** Width of a character, in units of the viewBox. */
+const CHARACTER_WIDTH = 7;
 const MARGIN = 6;
 
 interface Box {
@@ -15,21 +17,21 @@ interface Box {
   width: number;
 }
 
-export function zoomable(svg: SVGSVGElement | null): void {
+export function makeZoomable(svg: SVGSVGElement | null): void {
   if (!svg) return;
   const boxes = [...svg.querySelectorAll("g")].map(boxOf);
   const full = svg.viewBox.baseVal.width;
-  const about = byId("flame-about");
+  const status = byId("flame-about");
   let focus: Box | null = null;
   const zoom = (to: Box | null) => {
     focus = to;
     draw(svg, boxes, full, to);
-    about.textContent = to ? titleOf(to) : "";
+    status.textContent = to ? titleOf(to) : "";
   };
-  const hold = (box: Box) => {
+  const focusOn = (box: Box) => {
     for (const each of boxes) each.group.tabIndex = each === box ? 0 : -1;
     box.group.focus();
-    about.textContent = titleOf(box);
+    status.textContent = titleOf(box);
   };
   for (const box of boxes) {
     box.group.tabIndex = -1;
@@ -37,10 +39,10 @@ export function zoomable(svg: SVGSVGElement | null): void {
     box.group.setAttribute("aria-label", titleOf(box));
     box.group.addEventListener("click", () => zoom(box === focus ? null : box));
     box.group.addEventListener("keydown", (event) => {
-      const to = moved(boxes, box, event.key);
+      const to = neighbour(boxes, box, event.key);
       if (event.key === "Enter") zoom(box === focus ? null : box);
       else if (event.key === "Escape") zoom(null);
-      else if (to) hold(to);
+      else if (to) focusOn(to);
       else return;
       event.preventDefault();
     });
@@ -59,7 +61,7 @@ function boxOf(group: SVGGElement): Box {
 
 const titleOf = (box: Box) => box.group.querySelector("title")?.textContent ?? "";
 
-/** Stretches the boxes so that one of them is as wide as the graph. Boxes beside it are hidden; those below it are as wide. */
+/** Stretches the boxes so that the box in focus is as wide as the graph, and so are the boxes below it. Boxes beside it are hidden. */
 function draw(svg: SVGSVGElement, boxes: Box[], full: number, focus: Box | null): void {
   const [from, width] = focus ? [focus.x, focus.width] : [0, full];
   const scale = full / width;
@@ -67,9 +69,9 @@ function draw(svg: SVGSVGElement, boxes: Box[], full: number, focus: Box | null)
     const left = Math.max((box.x - from) * scale, 0);
     const right = Math.min((box.x + box.width - from) * scale, full);
     // Coordinates are rounded to hundredths, which zooming enlarges.
-    const isIn = right - left > 0.02 * scale;
-    box.group.style.display = isIn ? "" : "none";
-    if (!isIn) continue;
+    const isVisible = right - left > 0.02 * scale;
+    box.group.style.display = isVisible ? "" : "none";
+    if (!isVisible) continue;
     box.rect.setAttribute("x", String(left));
     box.rect.setAttribute("width", String(right - left));
     label(box, left, right - left);
@@ -78,7 +80,7 @@ function draw(svg: SVGSVGElement, boxes: Box[], full: number, focus: Box | null)
 }
 
 function label(box: Box, left: number, width: number): void {
-  const letters = Math.floor((width - MARGIN) / CHARACTER);
+  const letters = Math.floor((width - MARGIN) / CHARACTER_WIDTH);
   if (!box.text) {
     if (letters < 3) return;
     box.text = document.createElementNS("http://www.w3.org/2000/svg", "text");
@@ -90,7 +92,7 @@ function label(box: Box, left: number, width: number): void {
 }
 
 /** Returns the visible box that an arrow key moves to. */
-function moved(boxes: Box[], from: Box, key: string): Box | undefined {
+function neighbour(boxes: Box[], from: Box, key: string): Box | undefined {
   const visible = boxes.filter((box) => box.group.style.display !== "none");
   const rows = visible.map((box) => box.y);
   const row = { ArrowUp: -1, ArrowDown: 1 }[key];

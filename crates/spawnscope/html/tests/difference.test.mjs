@@ -1,8 +1,8 @@
-// The page of `spawnscope diff -o` in a real Chromium.
+// Tests the page of `spawnscope diff -o` in a real Chromium.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import axe from "axe-core";
-import { difference, finish, open, unlike } from "./pages.mjs";
+import { difference, finish, open, unrelated } from "./pages.mjs";
 
 after(finish);
 
@@ -21,8 +21,8 @@ for (const view of [
     }));
 }
 
-test("a click on a title sorts, by the change and not by its text, and the filter hides rows", () =>
-  open(unlike, {}, async (page) => {
+test("a click on a title sorts by the numbers of changes, not by their texts, and the filter hides rows", () =>
+  open(unrelated, {}, async (page) => {
     const table = page.getByRole("region", { name: "Launches: Added" }).locator("table");
     const values = () => table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => Number(row.cells[2].dataset.value)));
     const unsorted = await values();

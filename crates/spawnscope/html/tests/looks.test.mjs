@@ -1,4 +1,5 @@
-// What the page looks like: themes, widths, print, accessibility, and pictures that are compared with a tolerance. GOLDEN=overwrite renews them.
+// Tests what the page looks like: themes, widths, print, accessibility, and screenshots, which are compared with a tolerance. GOLDEN=overwrite updates
+// the expected screenshots.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
@@ -9,7 +10,7 @@ import { finish, open, unpack } from "./pages.mjs";
 
 after(finish);
 
-/** The share of pixels that may differ: fonts differ between machines. */
+/** Maximum share of pixels that differ, since fonts differ between machines. */
 const TOLERANCE = 0.05;
 const VIEWS = [
   { name: "wide-light", width: 1400, colorScheme: "light" },
@@ -19,7 +20,7 @@ const VIEWS = [
 ];
 
 for (const view of VIEWS) {
-  test(`${view.name}: the timeline looks as before`, () =>
+  test(`${view.name}: the timeline looks like the expected screenshot`, () =>
     open(`${unpack}#from=100000000&to=300000000&q=dirname`, view, async (page) => {
       compare(`timeline-${view.name}`, await page.locator("#lanes").screenshot());
       compare(`bar-${view.name}`, await page.locator(".bar").screenshot());
@@ -36,8 +37,8 @@ for (const view of VIEWS) {
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
       const serious = violations.filter((found) => ["serious", "critical"].includes(found.impact));
-      const told = serious.map((found) => `${found.id}: ${found.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
-      assert.deepEqual(told, []);
+      const messages = serious.map((found) => `${found.id}: ${found.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
+      assert.deepEqual(messages, []);
     }));
 }
 
@@ -80,10 +81,10 @@ function compare(name, screenshot) {
     writeFileSync(file, screenshot);
     return;
   }
-  const [seen, wanted] = [PNG.sync.read(screenshot), PNG.sync.read(readFileSync(file))];
-  assert.deepEqual([seen.width, seen.height], [wanted.width, wanted.height], name);
-  const differing = pixelmatch(seen.data, wanted.data, null, seen.width, seen.height, { threshold: 0.2 });
-  const share = differing / (seen.width * seen.height);
+  const [actual, expected] = [PNG.sync.read(screenshot), PNG.sync.read(readFileSync(file))];
+  assert.deepEqual([actual.width, actual.height], [expected.width, expected.height], name);
+  const differing = pixelmatch(actual.data, expected.data, null, actual.width, actual.height, { threshold: 0.2 });
+  const share = differing / (actual.width * actual.height);
   if (share > TOLERANCE) {
     writeFileSync(new URL(`golden/${name}.seen.png`, import.meta.url), screenshot);
   }

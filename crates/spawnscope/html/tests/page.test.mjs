@@ -1,4 +1,4 @@
-// The page in a real Chromium: what a user can do with it, with a pointer and with keys.
+// Tests in a real Chromium what a user can do with the page, with a pointer and with keys.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ATTACKS, finish, fragment, hostile, open, unpack } from "./pages.mjs";
@@ -108,7 +108,7 @@ test("tables sort, filter, and find their launches", () =>
     assert.equal((await fragment(page)).get("table"), "args");
   }));
 
-test("advice can be copied and found", () =>
+test("fixes can be copied, and their launches can be shown", () =>
   open(unpack, {}, async (page) => {
     await page.click("#advice li:first-child button:has-text('show in the timeline')");
     assert.match(await page.textContent("#matches"), /^4\d launches/);
@@ -138,7 +138,7 @@ test("the process tree lists every launch as text", () =>
     assert.ok(await page.isVisible("#details"));
   }));
 
-test("keys alone reach the timeline, select and leave", () =>
+test("with the keyboard alone, a user can reach the timeline, select in it and leave it", () =>
   open(unpack, {}, async (page) => {
     await page.focus("#reset");
     await page.keyboard.press("Tab");
@@ -164,7 +164,7 @@ test("hostile strings of a recording are only text", () =>
     assert.equal(await page.locator("script").count(), 2);
   }));
 
-test("the policy forbids requests and other code", () =>
+test("the Content-Security-Policy forbids requests and other code", () =>
   open(unpack, {}, async (page) => {
     const policy = await page.getAttribute("meta[http-equiv=Content-Security-Policy]", "content");
     assert.match(policy, /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:; base-uri 'none'; form-action 'none'$/);

@@ -1,4 +1,4 @@
-// Makes the pages that the tests open, from recordings as SQL, and starts the browser.
+// Creates the pages that the tests open, from recordings in SQL, and starts the browser.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,11 +63,11 @@ function differencePage(...recordings) {
 }
 
 export const difference = differencePage("relocate_before", "relocate_after");
-/** Of two programs that have little in common, so that its tables are long. */
-export const unlike = differencePage("relocate_before", "unpack");
+/** The difference between two programs that have little in common, so its tables are long. */
+export const unrelated = differencePage("relocate_before", "unpack");
 export const hostile = page("hostile", ATTACKS.join("\n"));
 
-// Debian's Chromium as root and without a network: nothing in it may try to reach one.
+// Runs Debian's Chromium as root and without a network. The options keep it from trying to reach a network.
 export const browser = await chromium.launch({
   executablePath: browserPath,
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
@@ -83,27 +83,27 @@ export async function open(address, options, test) {
   const { width = 1400, height = 900, colorScheme = "light", ready = "html[data-ready]" } = options;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
   const opened = await context.newPage();
-  const wrong = [];
-  // Tests read the canvas back, which Chromium advises against.
-  const isOurs = (text) => text.startsWith("Canvas2D: Multiple readback");
-  opened.on("console", (message) => isOurs(message.text()) || wrong.push(`console: ${message.text()}`));
-  opened.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  opened.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`));
+  const problems = [];
+  // Tests read pixels from the canvas, about which Chromium prints this message.
+  const isExpected = (text) => text.startsWith("Canvas2D: Multiple readback");
+  opened.on("console", (message) => isExpected(message.text()) || problems.push(`console: ${message.text()}`));
+  opened.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  opened.on("dialog", (dialog) => problems.push(`dialog: ${dialog.message()}`));
   opened.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(address.split("#")[0]) && !url.startsWith("data:") && !url.startsWith("blob:")) wrong.push(`request: ${url}`);
+    if (!url.startsWith(address.split("#")[0]) && !url.startsWith("data:") && !url.startsWith("blob:")) problems.push(`request: ${url}`);
   });
   try {
     await opened.goto(address);
     await opened.waitForSelector(ready, { timeout: 20_000 });
     await test(opened);
-    if (wrong.length) throw new Error(wrong.join("\n"));
+    if (problems.length) throw new Error(problems.join("\n"));
   } finally {
     await context.close();
   }
 }
 
-/** The fragment of the address, once it has been written. */
+/** Returns the fragment of the address, once it has been written. */
 export async function fragment(opened) {
   await opened.waitForTimeout(350);
   return new URLSearchParams(new URL(opened.url()).hash.slice(1));

@@ -29,7 +29,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
             &report,
             arguments.all || arguments.rule.is_some(),
             output::width(&io::stdout()),
-            arguments.window.before(output::typed(file)).as_deref(),
+            arguments.window.with_file(output::typed_name(file)).as_deref(),
         )
     };
     anstream::stdout()

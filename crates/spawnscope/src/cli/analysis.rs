@@ -1,4 +1,4 @@
-//! Reads a recording and its slices and joins them. `report`, `advise` and `whatif` start here.
+//! Reads a recording with its slices, and joins them. `report`, `advise` and `whatif` start here.
 
 use std::mem;
 use std::path::Path;
@@ -14,39 +14,39 @@ use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow}
 
 /// What the analysis starts from.
 pub struct Input<'r, 'f> {
-    /// The recording, or the window of it, without its launch and exec rows, which the forest has already joined.
+    /// The recording, or a window of it. Its launch and exec rows were moved into the forest.
     pub recording: &'r Recording,
-    /// Its launches.
+    /// The joined launches and execs of `recording`.
     pub forest: &'f Forest<'r>,
-    /// Its threads and slices.
+    /// The threads of `recording` with their slices.
     pub timelines: &'f Timelines,
     /// Rows that contradict each other.
     pub contradictions: Contradictions,
-    /// The window. `None` for the whole recording.
+    /// The title of the window. `None` if `recording` is the whole recording.
     pub window: Option<WindowTitle>,
 }
 
-/// Reads a part of a recording and its slices, and passes them to `use_it`. Slices are most of a recording, so a second connection reads them
+/// Reads a part of a recording and its slices, and passes them to `analyze`. Slices are most of a recording, so a second connection reads them
 /// while the launches are read.
 ///
 /// # Errors
-/// When the recording cannot be read or does not have that part, or `use_it` fails.
-pub fn with_timelines<T>(path: &Path, part: Part, use_it: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
-    with_timelines_of(&RecordingFile::open(path)?, part, use_it)
+/// When the recording cannot be read or does not have that part, or `analyze` fails.
+pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
+    with_timelines_of(&RecordingFile::open(path)?, part, analyze)
 }
 
-/// Does the same for a recording that is open already.
+/// Like [`with_timelines`], for a recording that is already open.
 ///
 /// # Errors
 /// Those of [`with_timelines`].
 pub fn with_timelines_of<T>(
     file: &RecordingFile,
     part: Part,
-    use_it: impl FnOnce(Input<'_, '_>) -> Result<T>,
+    analyze: impl FnOnce(Input<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
-        let other = file.reopen()?;
-        let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
+        let second_connection = file.reopen()?;
+        let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&second_connection));
         let reader = reader.context("failed to start a thread that reads slices")?;
         let mut recording = file.read()?;
         let mut threads = file.threads()?;
@@ -65,7 +65,7 @@ pub fn with_timelines_of<T>(
         }
         let mut contradictions = recording.info.contradictions.clone();
         contradictions.extend(found);
-        use_it(Input {
+        analyze(Input {
             recording: &recording,
             forest: &forest,
             timelines: &reconstruct(&recording, &forest, &threads, collection.with(slices).finish()),
@@ -75,7 +75,8 @@ pub fn with_timelines_of<T>(
     })
 }
 
-/// Returns the window for a part of a recording. Most recordings are of a command, and explained as a whole.
+/// Returns the window for a part of a recording. `None` if the part is the whole recording, as for most
+/// recordings of a command.
 fn window_of(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result<Option<Window>> {
     if matches!(part, Part::Whole | Part::Main) && recording.info.scope == Scope::Command {
         return Ok(None);

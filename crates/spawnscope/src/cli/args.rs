@@ -181,7 +181,7 @@ pub enum Verb {
     /// 95 % confidence intervals. `--list` names the experiments; without names, all of them run.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArguments),
-    /// Launch for `bench`
+    /// Run as a worker process of `bench`
     #[command(hide = true)]
     LabWorker {
         /// The worker's settings, as JSON
@@ -297,7 +297,7 @@ pub struct FlameArguments {
     #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
     pub by: StackingChoice,
     /// Only this phase of launches
-    #[arg(long, value_name = "PHASE", value_parser = phases())]
+    #[arg(long, value_name = "PHASE", value_parser = phase_parser())]
     pub phase: Option<Phase>,
     /// Write folded stacks instead of an SVG: `make;sh;cc1;load 1234`, in microseconds
     #[arg(long)]
@@ -370,9 +370,9 @@ pub enum ExportFormat {
     Chrome,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,
-    /// The same as protobuf
+    /// The same trace as protobuf
     OtlpProtobuf,
-    /// Adds the recording to a dataset of many in Parquet: -o is its directory, or s3://BUCKET/PREFIX
+    /// Files in a Parquet dataset of many recordings: -o is its directory, or s3://BUCKET/PREFIX
     #[cfg(feature = "parquet")]
     Parquet,
 }
@@ -385,7 +385,7 @@ pub struct RecordingArgument {
     pub file: PathBuf,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -393,10 +393,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The smallest ring of `--keep`: an eighth of it is more than a busy machine writes before the recorder looks at its size again.
-const SMALLEST_RING: u64 = 16_000_000;
+/// Minimum size of a ring of `--keep`, in bytes. An eighth of it is more than a busy machine writes until the recorder checks the size
+/// again.
+const MIN_RING_BYTES: u64 = 16_000_000;
 
-fn size(text: &str) -> Result<u64, String> {
+fn parse_ring_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u32, u64); 6] = [
         ("MB", 2, 1000),
         ("GB", 3, 1000),
@@ -414,13 +415,13 @@ fn size(text: &str) -> Result<u64, String> {
         .pow(*power)
         .checked_mul(number)
         .ok_or_else(|| "too large".to_owned())?;
-    if bytes < SMALLEST_RING {
+    if bytes < MIN_RING_BYTES {
         return Err("must be at least 16MB".to_owned());
     }
     Ok(bytes)
 }
 
-fn phases() -> impl TypedValueParser<Value = Phase> {
+fn phase_parser() -> impl TypedValueParser<Value = Phase> {
     PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
         let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
         named.ok_or("not a phase")
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_after_the_command_is_the_commands_own() {
+    fn options_after_the_command_belong_to_the_command() {
         let arguments = Arguments::try_parse_from(["spawnscope", "record", "-q", "ls", "-a", "--json"]).unwrap();
         let Verb::Record(record) = arguments.verb else {
             panic!("not record")
@@ -450,18 +451,18 @@ mod tests {
 
     #[test]
     fn a_size_is_a_whole_number_with_a_unit() {
-        assert_eq!(size("1GB"), Ok(1_000_000_000));
-        assert_eq!(size("50MiB"), Ok(50 << 20));
+        assert_eq!(parse_ring_size("1GB"), Ok(1_000_000_000));
+        assert_eq!(parse_ring_size("50MiB"), Ok(50 << 20));
         for text in ["1", "GB", "1.5GB", "15MB", "-1GB", "99999999999TB", "1kB"] {
-            assert!(size(text).is_err(), "{text}");
+            assert!(parse_ring_size(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_duration_is_a_positive_number_of_seconds() {
-        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
         for text in ["0", "-1", "nan", "1e300", "soon"] {
-            assert!(seconds(text).is_err(), "{text}");
+            assert!(parse_seconds(text).is_err(), "{text}");
         }
     }
 }

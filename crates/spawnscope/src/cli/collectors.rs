@@ -11,8 +11,8 @@ use crate::collect::ptrace::PtraceCollector;
 use crate::collect::{CollectError, Collector, Follow, Refusal, Settings};
 use crate::present::text::wrap;
 
-/// Whether what the collector cannot see is printed with the choice.
-pub fn was_explained(collector: &dyn Collector) -> bool {
+/// Whether `attach` prints what the collector does not record.
+pub fn prints_notice(collector: &dyn Collector) -> bool {
     collector.name() != "ebpf"
 }
 
@@ -21,7 +21,7 @@ const PREFIX: &str = "spawnscope: ";
 /// Columns of the notice about the choice, without its indentation.
 const NOTICE_WIDTH: usize = 78;
 
-/// How to choose, and what to print.
+/// Which collector to attach, and what to print.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachOptions {
     /// The user's choice.
@@ -41,56 +41,65 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
         bail!("--node-lines needs eBPF: omit --collector");
     }
     match options.choice {
-        CollectorChoice::Ebpf => with_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
-        CollectorChoice::Ptrace => Ok(explained(options, with_ptrace(follow, settings)?, PTRACE_LACKS)),
-        CollectorChoice::Perf => Ok(explained(options, with_perf(follow, settings)?, PERF_LACKS)),
-        CollectorChoice::Auto => match with_ebpf(options, follow, settings) {
-            Err(error) if is_replaceable(&error, follow, settings) => without_ebpf(options, follow, settings, &error),
+        CollectorChoice::Ebpf => attach_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
+        CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, PTRACE_REMEDY)),
+        CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
+        CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
+            Err(error) if is_replaceable(&error, follow, settings) => {
+                attach_fallback(options, follow, settings, &error)
+            }
             collector => collector.map_err(|error| describe(options, error)),
         },
     }
 }
 
-/// What adds the events that a collector chosen by the user does not give.
-const PTRACE_LACKS: &str = ROOT;
-const PERF_LACKS: &str =
+/// How to record what ptrace does not record. Printed if the user chose ptrace.
+const PTRACE_REMEDY: &str = GRANT_EBPF;
+/// How to record what perf does not record. Printed if the user chose perf.
+const PERF_REMEDY: &str =
     "`--collector ptrace` records some of these; sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, records all";
-const ROOT: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
+/// How to permit eBPF.
+const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
-/// Attaches ptrace, and if the kernel refuses that, perf.
-fn without_ebpf(
+/// Attaches ptrace or, if the kernel refuses that, perf.
+fn attach_fallback(
     options: AttachOptions,
     follow: Follow,
     settings: &Settings,
     ebpf: &CollectError,
 ) -> Result<Box<dyn Collector>> {
-    let how = remedy(ebpf);
-    let ptrace = match with_ptrace(follow, settings) {
-        Ok(collector) => return Ok(explained(options, collector, &how)),
+    let remedy = ebpf_remedy(ebpf);
+    let ptrace = match attach_ptrace(follow, settings) {
+        Ok(collector) => return Ok(announce(options, collector, &remedy)),
         Err(error) => error,
     };
-    match with_perf(follow, settings) {
+    match attach_perf(follow, settings) {
         Ok(collector) => {
-            let how = format!("{how}; ptrace would add some of them ({:#})", ptrace.root_cause());
-            Ok(explained(options, collector, &how))
+            let remedy = format!("{remedy}; ptrace would add some of them ({:#})", ptrace.root_cause());
+            Ok(announce(options, collector, &remedy))
         }
         Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
     }
 }
 
-/// Whether another collector may do what eBPF cannot. A failure that is not about rights or the kernel is an error that the user must see.
+/// Whether another collector may be used instead of eBPF. A failure that is not about permissions or the kernel is an error that the user
+/// must see.
 fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> bool {
-    let is_machine = matches!(
+    let is_unavailable = matches!(
         error,
         CollectError::NotPermitted { .. }
             | CollectError::Unsupported(_)
             | CollectError::Refused(_)
             | CollectError::NotBuilt
     );
-    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty() && !settings.node_lines
+    is_unavailable && matches!(follow, Follow::Command(_)) && settings.with.is_empty() && !settings.node_lines
 }
 
-fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
+fn attach_ebpf(
+    options: AttachOptions,
+    follow: Follow,
+    settings: &Settings,
+) -> Result<Box<dyn Collector>, CollectError> {
     let collector = load_ebpf(follow, settings);
     if options.is_verbose {
         match &collector {
@@ -112,20 +121,20 @@ fn load_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError
     Err(CollectError::NotBuilt)
 }
 
-fn with_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+fn attach_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     let collector = PtraceCollector::attach(follow, settings);
     let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with ptrace"))?;
     Ok(Box::new(collector))
 }
 
-fn with_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+fn attach_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     let collector = PerfCollector::attach(follow, settings);
     let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with perf"))?;
     Ok(Box::new(collector))
 }
 
-/// Prints which collector works, what is unknown with it, and how to record that too.
-fn explained(options: AttachOptions, collector: Box<dyn Collector>, how: &str) -> Box<dyn Collector> {
+/// Prints the name of the collector, what it does not record, and how to record that too.
+fn announce(options: AttachOptions, collector: Box<dyn Collector>, remedy: &str) -> Box<dyn Collector> {
     if !options.is_quiet {
         let unknown: Vec<&str> = collector
             .missing()
@@ -138,7 +147,7 @@ fn explained(options: AttachOptions, collector: Box<dyn Collector>, how: &str) -
                 collector.name(),
                 unknown.join(", ")
             ),
-            format!("to record these too: {how}"),
+            format!("to record these too: {remedy}"),
         ];
         let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, NOTICE_WIDTH)).collect();
         print_message(lines.join("\n  ").trim_start_matches(PREFIX));
@@ -146,10 +155,10 @@ fn explained(options: AttachOptions, collector: Box<dyn Collector>, how: &str) -
     collector
 }
 
-/// What permits eBPF, which gives all events.
-fn remedy(ebpf: &CollectError) -> String {
+/// Returns what is needed for eBPF, which records everything.
+fn ebpf_remedy(ebpf: &CollectError) -> String {
     match ebpf {
-        CollectError::NotPermitted { .. } => ROOT.to_owned(),
+        CollectError::NotPermitted { .. } => GRANT_EBPF.to_owned(),
         CollectError::NotBuilt => "a spawnscope built with the feature `ebpf`".to_owned(),
         CollectError::Refused(refusal) => format!(
             "a kernel that loads the BPF program {} (--verbose prints why this one refuses it)",

@@ -1,6 +1,7 @@
-//! A dataset of many recordings on disk: where the files of a recording are, and how they get there completely or not at all. A file is
-//! `TABLE/date=DATE/job=JOB/RUN.parquet`. RUN is a hash of the recording, so adding it again finds it there. Any number of processes may add at once:
-//! no file is ever changed, and two that add the same recording write the same names. What the doctor found is added in the same way.
+//! A dataset of many recordings on disk: which files a recording has in it, and how they are added completely or not at all. A file is
+//! `TABLE/date=DATE/job=JOB/RUN.parquet`. RUN is a hash of the recording, so a recording that is added again is recognized. Any number of
+//! processes may add recordings concurrently: no file is ever changed, and processes that add the same recording write the same file
+//! names. Examinations by `doctor` are added in the same way.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
@@ -24,21 +25,21 @@ const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Maximum bytes of a job in the name of a directory; file systems allow 255 for the name.
 const MAX_JOB: usize = 180;
 
-/// Makes a directory for a dataset that is copied to its place. It belongs to who would own the dataset.
+/// Creates a temporary directory for a dataset that is then copied elsewhere. The directory belongs to the user who called sudo, if any.
 ///
 /// # Errors
-/// When it cannot be made.
-pub fn temporary() -> Result<TempDir> {
+/// When it cannot be created.
+pub fn temporary_directory() -> Result<TempDir> {
     let caller = identity::caller()?;
     let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
     Ok(tempfile::tempdir()?)
 }
 
-/// Refuses what cannot be the directory of a dataset.
+/// Checks that a path can be the directory of a dataset.
 ///
 /// # Errors
-/// When it is there and no directory.
-pub fn check(root: &Path) -> Result<()> {
+/// When the path exists and is not a directory.
+pub fn check_root(root: &Path) -> Result<()> {
     if root.exists() && !root.is_dir() {
         bail!(
             "{} is not a directory: name the directory of a dataset with -o",
@@ -48,60 +49,61 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The place of a recording or of an examination in a dataset.
-pub struct Place {
+/// The files of a recording, or of an examination, in a dataset.
+pub struct DatasetFiles {
     root: PathBuf,
-    /// `date=DATE/job=JOB`
+    /// `date=DATE/job=JOB`, relative to the directory of each table.
     partition: PathBuf,
+    /// Identifies the recording or the examination.
     run: String,
 }
 
-impl Place {
-    /// Finds the place of a recording.
+impl DatasetFiles {
+    /// Returns the files of a recording.
     ///
     /// # Errors
     /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a directory.
-    pub fn of(root: &Path, file: &RecordingFile, info: &Info) -> Result<Place> {
+    pub fn for_recording(root: &Path, file: &RecordingFile, info: &Info) -> Result<DatasetFiles> {
         if info.is_live {
             bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
         }
-        check(root)?;
+        check_root(root)?;
         let date = date(info.started_unix_ns).ok_or_else(|| anyhow!("the recording has no valid date"))?;
         let job = info.labels.iter().find(|label| label.key == "job");
-        let job = job.map_or_else(|| NO_JOB.to_owned(), |job| encoded(&job.value));
-        Ok(Place {
+        let job = job.map_or_else(|| NO_JOB.to_owned(), |job| encode_job(&job.value));
+        Ok(DatasetFiles {
             root: root.to_owned(),
             partition: Path::new(&format!("date={date}")).join(format!("job={job}")),
-            run: run_of(file)?,
+            run: hash_of(file)?,
         })
     }
 
-    /// Finds the place of an examination of a machine. It has no job.
+    /// Returns the files of an examination of a machine, which has no job.
     ///
     /// # Errors
-    /// When it has no date.
-    pub fn of_examination(root: &Path, examined_unix_ns: i64, contents: &str) -> Result<Place> {
+    /// When its time is not a valid date.
+    pub fn for_examination(root: &Path, examined_unix_ns: i64, contents: &str) -> Result<DatasetFiles> {
         let date = date(examined_unix_ns).ok_or_else(|| anyhow!("the clock has no valid date"))?;
         let hash = Sha256::digest(format!("{examined_unix_ns}\n{contents}"));
-        Ok(Place {
+        Ok(DatasetFiles {
             root: root.to_owned(),
             partition: Path::new(&format!("date={date}")).join(format!("job={NO_JOB}")),
             run: hexadecimal(&hash[..16]),
         })
     }
 
-    /// What identifies the recording or the examination.
-    pub fn run(&self) -> &str {
+    /// Returns the identifier of the recording or the examination.
+    pub fn id(&self) -> &str {
         &self.run
     }
 
-    /// Whether the dataset has the recording.
+    /// Whether the recording is complete in the dataset.
     ///
     /// # Errors
-    /// When that cannot be found out.
-    pub fn is_taken(&self) -> Result<bool> {
+    /// When the directory cannot be searched.
+    pub fn exist(&self) -> Result<bool> {
         let caller = identity::caller()?;
-        let _owner_guard = self.act(caller.as_ref())?;
+        let _owner_guard = self.act_as_owner(caller.as_ref())?;
         let path = self.path(Table::Runs);
         path.try_exists()
             .with_context(|| format!("failed to look for {}", path.display()))
@@ -110,12 +112,13 @@ impl Place {
     /// Writes all tables.
     ///
     /// # Errors
-    /// When one cannot be written. Other tables may be in the dataset, without their row in `runs`; adding the recording again completes it.
+    /// When a table cannot be written. Other tables may then be in the dataset without their row in `runs`; adding the recording again
+    /// completes them.
     pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
         let caller = identity::caller()?;
         let write = |table: Table| {
             // Only the calling thread takes on the ids of the owner.
-            let _owner_guard = self.act(caller.as_ref())?;
+            let _owner_guard = self.act_as_owner(caller.as_ref())?;
             let path = self.path(table);
             self.write_table(dataset, table, &path)
                 .with_context(|| format!("failed to write {}", path.display()))
@@ -128,7 +131,7 @@ impl Place {
         write(*last)
     }
 
-    /// Writes a table under another name, which engines skip, and renames it once it is on disk.
+    /// Writes a table under a temporary name, which query engines skip, and renames the file once it is on disk.
     fn write_table(&self, dataset: &Dataset<'_>, table: Table, path: &Path) -> Result<()> {
         let directory = self.root.join(table.name()).join(&self.partition);
         DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
@@ -147,7 +150,7 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the names in a directory durable, and those of the directories above it up to the dataset's.
+    /// Makes file names durable: syncs a directory, and each directory above it up to the parent of the dataset.
     fn sync_directories(&self, directory: &Path) -> io::Result<()> {
         let within = directory
             .ancestors()
@@ -167,7 +170,7 @@ impl Place {
         directory.join(format!("{}.parquet", self.run))
     }
 
-    fn act(&self, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
+    fn act_as_owner(&self, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
         act_as(caller.map(Caller::owner).as_ref()).with_context(|| {
             format!(
                 "failed to switch to the ids of the user who called sudo, for {}",
@@ -177,14 +180,15 @@ impl Place {
     }
 }
 
-/// Returns the date in UTC.
+/// Returns the date in UTC. `None` if the time is out of range.
 fn date(unix_ns: i64) -> Option<NaiveDate> {
     let time = DateTime::from_timestamp(unix_ns.div_euclid(1_000_000_000), 0)?;
     Some(time.date_naive())
 }
 
-/// Returns 32 hexadecimal digits from the sums of all tables. The bytes of the file do not identify it: SQLite may move its log into it.
-fn run_of(file: &RecordingFile) -> Result<String> {
+/// Returns 32 hexadecimal digits, a hash of the checksums of all tables. The bytes of the file do not identify a recording: SQLite may
+/// move the log into the file.
+fn hash_of(file: &RecordingFile) -> Result<String> {
     let mut hasher = Sha256::new();
     for (table, rows, sum) in file.sums()? {
         hasher.update(format!("{table} {rows} {sum}\n"));
@@ -200,15 +204,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Encodes a job as a part of a path: engines decode %XX. The name comes from outside, so `/`, `.` and `=` must not stay. A long name is cut, and
-/// gets a hash of the whole.
-fn encoded(job: &str) -> String {
+/// Encodes a job as a component of a path: query engines decode %XX. The name is untrusted, so `/`, `.` and `=` are encoded, too. A long name
+/// is cut, and a hash of the full name is appended.
+fn encode_job(job: &str) -> String {
     if job.is_empty() {
         return NO_JOB.to_owned();
     }
     let mut encoded = String::new();
     for character in job.chars() {
-        let part = encoded_character(character);
+        let part = encode_character(character);
         if encoded.len() + part.len() > MAX_JOB {
             return format!("{encoded}-{}", hexadecimal(&Sha256::digest(job)[..4]));
         }
@@ -217,7 +221,7 @@ fn encoded(job: &str) -> String {
     encoded
 }
 
-fn encoded_character(character: char) -> String {
+fn encode_character(character: char) -> String {
     if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') {
         return character.to_string();
     }
@@ -241,20 +245,20 @@ mod tests {
             ("\u{e4}", "%C3%A4"),
             ("", NO_JOB),
         ] {
-            assert_eq!(encoded(job), expected);
+            assert_eq!(encode_job(job), expected);
         }
     }
 
     #[test]
-    fn long_jobs_are_cut_and_stay_apart() {
-        let [one, other] = ["a", "b"].map(|end| encoded(&format!("{}{end}", "/\u{e4}x".repeat(300))));
+    fn long_jobs_are_cut_and_remain_distinct() {
+        let [one, other] = ["a", "b"].map(|end| encode_job(&format!("{}{end}", "/\u{e4}x".repeat(300))));
         assert!(one.len() <= 200 && one != other, "{one}");
-        let whole = encoded("/\u{e4}x");
+        let whole = encode_job("/\u{e4}x");
         assert_eq!(
             one.rsplit_once('-').unwrap().0,
             whole.repeat(18),
             "cut between characters"
         );
-        assert!(encoded(&"x".repeat(1_024)).len() <= 200);
+        assert!(encode_job(&"x".repeat(1_024)).len() <= 200);
     }
 }

@@ -38,7 +38,7 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
     if let (Some(path), Some(weight)) = (&arguments.flame, weight) {
         let command = found.commands[1].iter().map(Vec::as_slice);
         let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
-        let drawn = drawn(&stacks_before, &stacks_after, weight, &title)?;
+        let drawn = draw(&stacks_before, &stacks_after, weight, &title)?;
         let written = OutputFile::create(path)?.write_all(&drawn);
         written.with_context(|| format!("failed to write {}", path.display()))?;
     }
@@ -106,12 +106,12 @@ fn weight(choice: WeightChoice) -> Weight {
 }
 
 #[cfg(feature = "flame")]
-fn drawn(before: &[String], after: &[String], weight: Weight, title: &str) -> Result<Vec<u8>> {
+fn draw(before: &[String], after: &[String], weight: Weight, title: &str) -> Result<Vec<u8>> {
     let drawn = crate::present::flame::differential(before, after, weight, title);
     drawn.context("failed to draw the flame graph")
 }
 
 #[cfg(not(feature = "flame"))]
-fn drawn(_: &[String], _: &[String], _: Weight, _: &str) -> Result<Vec<u8>> {
+fn draw(_: &[String], _: &[String], _: Weight, _: &str) -> Result<Vec<u8>> {
     anyhow::bail!("this spawnscope was built without the feature `flame`, which draws flame graphs")
 }

@@ -1,47 +1,47 @@
-//! Adds what the doctor found on this machine to a dataset, in a directory or in an object store.
+//! Adds the findings of `doctor` on this machine to a dataset, in a directory or in an object store.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use super::dataset::{self, Place};
+use super::dataset::{self, DatasetFiles};
 use super::fleet;
 use crate::doctor::Diagnosis;
 use crate::present::dataset::{Dataset, Examination};
 use crate::present::doctor;
 
-/// A dataset, checked before the examination, which takes seconds.
+/// A dataset to add findings to. It is checked before the examination, which takes seconds.
 pub struct Destination<'a> {
     root: &'a Path,
     is_store: bool,
 }
 
 impl<'a> Destination<'a> {
-    /// Checks what the arguments name.
+    /// Checks that `root` can be a dataset.
     ///
     /// # Errors
-    /// When it cannot be a dataset.
+    /// When it is standard output, or exists and is not a directory.
     pub fn find(root: &'a Path) -> Result<Destination<'a>> {
         let is_store = fleet::is_store(root);
         if !is_store {
             if root == Path::new("-") {
                 bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
             }
-            dataset::check(root)?;
+            dataset::check_root(root)?;
         }
         Ok(Destination { root, is_store })
     }
 
-    /// Adds the findings, under the given name of the machine or its own.
+    /// Adds the findings under the name `host`, or else under the machine's own name.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When the findings cannot be written.
     pub fn add(&self, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
         if !self.is_store {
             return add(self.root, diagnosis, host);
         }
-        let directory = dataset::temporary().context("failed to make a temporary directory")?;
+        let directory = dataset::temporary_directory().context("failed to make a temporary directory")?;
         add(directory.path(), diagnosis, host)?;
         fleet::push(directory.path(), self.root)
     }
@@ -55,9 +55,9 @@ fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
         .duration_since(UNIX_EPOCH)
         .context("the clock is before 1970")?;
     let examined_unix_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
-    let place = Place::of_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
-    place.write(&Dataset::of_examination(&Examination {
-        id: place.run(),
+    let files = DatasetFiles::for_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
+    files.write(&Dataset::of_examination(&Examination {
+        id: files.id(),
         examined_unix_ns,
         host,
         kernel: &machine.release().to_string_lossy(),

@@ -35,7 +35,7 @@ pub const INTERRUPTED: u8 = 130;
 
 /// Returns the exit status for a failure of spawnscope.
 #[must_use]
-pub fn of_failure(error: &anyhow::Error) -> ExitCode {
+pub fn status_of_failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<StartError>() {
         Some(StartError::NotFound(_)) => 127,
         Some(StartError::NotExecutable(..) | StartError::NoInterpreter(_)) => 126,
@@ -43,9 +43,9 @@ pub fn of_failure(error: &anyhow::Error) -> ExitCode {
     })
 }
 
-/// Returns the exit status for a command with this `wait(2)` status.
+/// Returns the exit status for a command that ended with this status of wait(2).
 #[must_use]
-pub fn of_command(wait_status: i32) -> ExitCode {
+pub fn status_of_command(wait_status: i32) -> ExitCode {
     let status = if libc::WIFSIGNALED(wait_status) {
         128 + libc::WTERMSIG(wait_status)
     } else {
@@ -54,9 +54,9 @@ pub fn of_command(wait_status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
 }
 
-/// Describes how the command ended, as a clause to append to a sentence.
+/// Describes how the command ended, as a clause to append to a sentence. Empty if that is unknown.
 #[must_use]
-pub fn sentence(wait_status: i32) -> String {
+pub fn outcome_clause(wait_status: i32) -> String {
     match Outcome::of_wait_status(wait_status) {
         Outcome::Code(code) => format!("; the command exited with status {code}"),
         Outcome::Signal { number, .. } => format!("; the command was killed by {}", signal_name(number)),

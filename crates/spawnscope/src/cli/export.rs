@@ -12,7 +12,7 @@ use super::analysis::with_timelines_of;
 use super::analysis::{Input, with_timelines};
 use super::args::{ExportArguments, ExportFormat};
 #[cfg(feature = "parquet")]
-use super::dataset::Place;
+use super::dataset::DatasetFiles;
 #[cfg(feature = "parquet")]
 use super::fleet;
 use super::output;
@@ -39,17 +39,17 @@ use crate::record::reader::RecordingFile;
 /// When the recording cannot be read or the export cannot be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
-        ExportFormat::Ndjson => launches(arguments),
-        ExportFormat::Perfetto => trace(arguments, perfetto::write),
-        ExportFormat::Chrome => trace(arguments, perfetto::chrome::write),
-        ExportFormat::Otlp => spans(arguments, otlp::Encoding::Json),
-        ExportFormat::OtlpProtobuf => spans(arguments, otlp::Encoding::Protobuf),
+        ExportFormat::Ndjson => write_launches(arguments),
+        ExportFormat::Perfetto => write_trace(arguments, perfetto::write),
+        ExportFormat::Chrome => write_trace(arguments, perfetto::chrome::write),
+        ExportFormat::Otlp => write_spans(arguments, otlp::Encoding::Json),
+        ExportFormat::OtlpProtobuf => write_spans(arguments, otlp::Encoding::Protobuf),
         #[cfg(feature = "parquet")]
-        ExportFormat::Parquet => dataset(arguments),
+        ExportFormat::Parquet => add(arguments),
     }
 }
 
-fn launches(arguments: &ExportArguments) -> Result<()> {
+fn write_launches(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
@@ -63,7 +63,7 @@ fn launches(arguments: &ExportArguments) -> Result<()> {
 }
 
 /// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT.
-fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
+fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
     let path = &arguments.recording.file;
     let recording = RecordingFile::open(path)?.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
@@ -75,15 +75,15 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
         forest: &forest,
         command,
         service: service.as_deref(),
-        context: &inherited.unwrap_or_else(|| TraceContext::of(recording.info.started_unix_ns, command)),
+        context: &inherited.unwrap_or_else(|| TraceContext::for_recording(recording.info.started_unix_ns, command)),
         max_spans: arguments.max_spans as usize,
     };
     write(arguments, |out| otlp::write(out, &contents, encoding))
 }
 
-/// Adds the recording to the dataset of -o, unless it is there.
+/// Adds the recording to the dataset of -o, unless the dataset already has it.
 #[cfg(feature = "parquet")]
-fn dataset(arguments: &ExportArguments) -> Result<()> {
+fn add(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let Some(root) = output::file(arguments.output.as_deref()) else {
         bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
@@ -91,19 +91,19 @@ fn dataset(arguments: &ExportArguments) -> Result<()> {
     if !fleet::is_store(root) {
         return add_to_dataset(path, root);
     }
-    let directory = super::dataset::temporary().context("failed to make a temporary directory")?;
+    let directory = super::dataset::temporary_directory().context("failed to make a temporary directory")?;
     add_to_dataset(path, directory.path())?;
     fleet::push(directory.path(), root)
 }
 
-/// Adds a recording to the dataset in a directory, unless it is there.
+/// Adds a recording to the dataset in a directory, unless the dataset already has it.
 #[cfg(feature = "parquet")]
 fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let info = file.info()?;
-    let place = Place::of(root, &file, &info)?;
-    if place.is_taken()? {
-        output::print_message(&format!("{} is in {} already", path.display(), root.display()));
+    let files = DatasetFiles::for_recording(root, &file, &info)?;
+    if files.exist()? {
+        output::print_message(&format!("{} is already in {}", path.display(), root.display()));
         return Ok(());
     }
     with_timelines_of(&file, Part::Whole, |input| {
@@ -125,8 +125,8 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
                 (report, causes.map(|causes| causes.path))
             },
         );
-        place.write(&Dataset::new(&dataset::Contents {
-            run: place.run(),
+        files.write(&Dataset::new(&dataset::Contents {
+            run: files.id(),
             recorder: &info.version,
             forest,
             report: &report,
@@ -137,10 +137,10 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     })
 }
 
-/// Writes a trace.
+/// A function that writes a trace in one format.
 type WriteTrace = fn(&mut dyn Write, &perfetto::Contents<'_, '_>) -> io::Result<()>;
 
-fn trace(arguments: &ExportArguments, write_trace: WriteTrace) -> Result<()> {
+fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<()> {
     let path = &arguments.recording.file;
     with_timelines(path, Part::Whole, |input| {
         let Input {
@@ -168,7 +168,7 @@ fn trace(arguments: &ExportArguments, write_trace: WriteTrace) -> Result<()> {
             waits_of_parents: &waits_of_parents,
             run_queue: &timelines.run_queue_times(),
         };
-        write(arguments, |out| write_trace(out, &contents))
+        write(arguments, |out| write_format(out, &contents))
     })
 }
 

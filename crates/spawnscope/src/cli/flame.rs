@@ -84,8 +84,8 @@ fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: Flame
     let recording = file.read()?;
     output::print_contradictions(&arguments.recording.file, &recording.info.contradictions);
     let forest = Forest::build(&recording);
-    let placed = assign_phases(&forest, &file.threads()?, samples);
-    draw(arguments, &recording, sampled(&forest, &placed, wanted))
+    let assigned = assign_phases(&forest, &file.threads()?, samples);
+    draw(arguments, &recording, sampled(&forest, &assigned, wanted))
 }
 
 fn draw(arguments: &FlameArguments, recording: &Recording, found: Result<Flame<'_>, FlameError>) -> Result<Vec<u8>> {
@@ -131,7 +131,10 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
             let written = OutputFile::create(path)?.write_all(drawn);
             written.with_context(|| format!("failed to write {}", path.display()))?;
             if arguments.output.is_none() {
-                output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
+                output::print_message(&format!(
+                    "wrote {}: open it in a browser",
+                    output::escape_line(path.display())
+                ));
             }
             Ok(())
         }

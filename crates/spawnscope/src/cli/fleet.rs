@@ -1,4 +1,5 @@
-//! `spawnscope fleet`: replaces itself by `spawnscope-fleet`, which is a package of its own, so that only those who need its engine build it.
+//! `spawnscope fleet`: executes `spawnscope-fleet`. That program is a separate package, so that only users who need its query engine
+//! build it.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -23,39 +24,40 @@ Examples:
 /// Runs the program with the same arguments. Returns only if it cannot be started.
 ///
 /// # Errors
-/// When it is not installed.
+/// When the program is not installed or cannot be executed.
 pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let program = program();
     let error = Command::new(&program).args(arguments).exec();
-    Err(not_run(&program, error))
+    Err(start_error(&program, error))
 }
 
-/// Whether a dataset is in an object store. Only the program of the engine has a client for it.
+/// Whether a dataset is in an object store. Only `spawnscope-fleet` has a client for object stores.
 #[cfg(feature = "parquet")]
 pub fn is_store(dataset: &Path) -> bool {
     dataset.to_str().is_some_and(|name| name.contains("://"))
 }
 
-/// Copies the files of a dataset to another one, unless it has them.
+/// Copies the files of a dataset to another dataset, except those that it already has.
 ///
 /// # Errors
-/// When the program is not installed or fails. It has printed why.
+/// When the program is not installed or fails. If it fails, it prints why.
 #[cfg(feature = "parquet")]
 pub fn push(from: &Path, to: &Path) -> Result<()> {
     let program = program();
     let status = Command::new(&program).arg("push").arg(from).arg(to).status();
-    let status = status.map_err(|error| not_run(&program, error))?;
+    let status = status.map_err(|error| start_error(&program, error))?;
     if !status.success() {
-        anyhow::bail!("nothing was added to {}, or not all of it: export again", to.display());
+        anyhow::bail!("failed to add all files to {}: export again", to.display());
     }
     Ok(())
 }
 
+/// Returns the path of `spawnscope-fleet`, or its name if it is not in the directory of this program.
 fn program() -> PathBuf {
-    next_to_this_program().unwrap_or_else(|| PROGRAM.into())
+    program_in_our_directory().unwrap_or_else(|| PROGRAM.into())
 }
 
-fn not_run(program: &Path, error: io::Error) -> Error {
+fn start_error(program: &Path, error: io::Error) -> Error {
     if error.kind() == ErrorKind::NotFound {
         return anyhow::anyhow!(
             "{PROGRAM} is neither in the directory of spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
@@ -64,8 +66,8 @@ fn not_run(program: &Path, error: io::Error) -> Error {
     Error::new(error).context(format!("failed to run {}", program.display()))
 }
 
-/// The program in the directory of this one, if it is there.
-fn next_to_this_program() -> Option<PathBuf> {
+/// Returns the path of `spawnscope-fleet` in the directory of this program, if it exists.
+fn program_in_our_directory() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name(PROGRAM);
     path.exists().then_some(path)
 }

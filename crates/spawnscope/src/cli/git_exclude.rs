@@ -1,5 +1,5 @@
-//! Keeps the default recording out of `git status`: in a git repository, its name goes into `.git/info/exclude`, git's own list of
-//! files to ignore in this clone only. Nothing that git tracks changes, and a recording named with `-o` is the user's own choice.
+//! Keeps the default recording out of `git status`: in a git repository, its name is added to `.git/info/exclude`, git's list of
+//! files to ignore in this clone only. No tracked file changes. Recordings that the user names with `-o` are not added.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::owner::file_uid;
 
-/// A larger list is left alone.
+/// Maximum size of the list. A larger list is not changed.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The default recording, and what stands beside it.
-pub const ONE_RUN: &str = "spawnscope.db*";
-/// The same of each run of `record --runs`.
-pub const SEVERAL_RUNS: &str = "spawnscope.[0-9]*.db*";
+/// Matches the default recording, and the files beside it, such as its log.
+pub const ONE_RUN_PATTERN: &str = "spawnscope.db*";
+/// Matches the default recordings of `record --runs`, and the files beside them.
+pub const SEVERAL_RUNS_PATTERN: &str = "spawnscope.[0-9]*.db*";
 
-/// Adds default recordings to the list of the repository that `directory` is in. Returns the list if it was changed. The caller acts as the
-/// user whose recordings they are.
+/// Adds a pattern of default recordings to the list of the repository that `directory` is in. Returns the path of the list if it was
+/// changed. The calling thread must have the ids of the recordings' owner (`owner::act_as`).
 ///
 /// # Errors
 /// When the list cannot be read or written.
@@ -51,7 +51,8 @@ pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Opti
     Ok(Some(list))
 }
 
-/// Whether it is a directory of the user who acts: another user's repository may be made to mislead, which is why git refuses it as well.
+/// Whether this is a directory that belongs to the user whose ids this thread has. Another user's repository may be malicious; git
+/// refuses it for the same reason.
 fn is_own_directory(git: &Path) -> bool {
     let user = file_uid().as_raw();
     fs::symlink_metadata(git).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
@@ -86,11 +87,11 @@ mod tests {
         let list = directory.path().join(".git/info/exclude");
         fs::write(&list, "*.o").unwrap();
         assert_eq!(
-            add_default_recording(&below, ONE_RUN).unwrap().as_deref(),
+            add_default_recording(&below, ONE_RUN_PATTERN).unwrap().as_deref(),
             Some(list.as_path())
         );
-        assert_eq!(add_default_recording(directory.path(), ONE_RUN).unwrap(), None);
-        assert!(add_default_recording(&below, SEVERAL_RUNS).unwrap().is_some());
+        assert_eq!(add_default_recording(directory.path(), ONE_RUN_PATTERN).unwrap(), None);
+        assert!(add_default_recording(&below, SEVERAL_RUNS_PATTERN).unwrap().is_some());
         assert_eq!(
             fs::read_to_string(&list).unwrap(),
             "*.o\nspawnscope.db*\nspawnscope.[0-9]*.db*\n"
@@ -98,22 +99,25 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_or_written_through_a_link() {
+    fn a_missing_list_is_not_created_and_a_link_is_not_followed() {
         let (directory, below) = repository();
         let list = directory.path().join(".git/info/exclude");
-        assert_eq!(add_default_recording(&below, ONE_RUN).unwrap(), None);
-        assert!(!list.exists(), "git makes the list, or the user took it away");
+        assert_eq!(add_default_recording(&below, ONE_RUN_PATTERN).unwrap(), None);
+        assert!(
+            !list.exists(),
+            "git creates the list; if it is missing, the user has deleted it"
+        );
         let other = directory.path().join("other");
         fs::write(&other, "").unwrap();
         symlink(&other, &list).unwrap();
-        assert!(add_default_recording(&below, ONE_RUN).is_err());
+        assert!(add_default_recording(&below, ONE_RUN_PATTERN).is_err());
         assert_eq!(fs::read(&other).unwrap(), b"");
     }
 
     #[test]
-    fn outside_of_a_repository_nothing_happens() {
+    fn outside_a_repository_nothing_is_written() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(add_default_recording(directory.path(), ONE_RUN).unwrap(), None);
+        assert_eq!(add_default_recording(directory.path(), ONE_RUN_PATTERN).unwrap(), None);
     }
 }

@@ -38,16 +38,16 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
             grace: arguments.grace,
         }),
     };
-    let mut say = |notice| print_message(&words(arguments, &notice));
-    match hold::run(request, &signals, &mut say) {
-        Ok(status) => Ok(exit::of_command(status)),
-        // `exit::of_failure` derives the exit status from the type of this error.
+    let mut print = |notice| print_message(&message_for(arguments, &notice));
+    match hold::run(request, &signals, &mut print) {
+        Ok(status) => Ok(exit::status_of_command(status)),
+        // `exit::status_of_failure` derives the exit status from the type of this error.
         Err(HoldError::Start(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn words(arguments: &HoldArguments, notice: &Notice) -> String {
+fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
     match notice {
         Notice::Stopped {
             pid: Pid(pid),
@@ -59,7 +59,7 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
             format!(
                 "process {pid} is stopped before its first instruction: {}{}",
                 command_line(arguments),
-                what_to_do(*pid, *continued_by, sudo)
+                how_to_attach_and_continue(*pid, *continued_by, sudo)
             )
         }
         Notice::Attached(Pid(pid)) => format!("attached: continuing process {pid}"),
@@ -68,22 +68,25 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
             ATTACH_TIMEOUT.as_secs()
         ),
         Notice::EndedBefore(Pid(pid), status) => {
-            format!("the --run command ended ({}): continuing process {pid}", ended(*status))
+            format!(
+                "the --run command ended ({}): continuing process {pid}",
+                outcome(*status)
+            )
         }
         Notice::NotStarted(Pid(pid), why) => {
             format!("failed to start the --run command ({why}): continuing process {pid}")
         }
-        Notice::Failed(status) => format!("the --run command ended ({})", ended(*status)),
+        Notice::Failed(status) => format!("the --run command ended ({})", outcome(*status)),
         Notice::Sending(signal) => format!("the --run command is still running: sending {signal}"),
         Notice::Left(Pid(pid)) => {
             format!("the --run command is still running after all signals: process {pid} is left running")
         }
         Notice::Continued(Pid(pid)) => format!("process {pid} was continued by another process"),
-        Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while held ({})", ended(*status)),
+        Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while held ({})", outcome(*status)),
         Notice::Ended(Pid(pid), None) => {
             format!("process {pid} ended while held, or soon after it was continued")
         }
-        Notice::NoMatch { count } => no_match(arguments, *count),
+        Notice::NoMatch { count } => no_match_message(arguments, *count),
         Notice::LostPrivilege { arguments } => format!(
             "this program is set-user-id or set-group-id, and runs without that privilege because it is traced; run \
              spawnscope as root to keep it: {}",
@@ -92,7 +95,7 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
     }
 }
 
-fn what_to_do(pid: i32, continued_by: ContinuedBy, sudo: &str) -> String {
+fn how_to_attach_and_continue(pid: i32, continued_by: ContinuedBy, sudo: &str) -> String {
     // Without the `handle` command, gdb would stop at the SIGCONT that continues the process.
     let gdb = format!("{sudo}gdb -p {pid} -ex 'handle SIGCONT nostop noprint'");
     let attach = format!("\n  perf record -g -p {pid}\n  {gdb}\n  {sudo}strace -f -p {pid}\n");
@@ -105,7 +108,7 @@ fn what_to_do(pid: i32, continued_by: ContinuedBy, sudo: &str) -> String {
     }
 }
 
-fn no_match(arguments: &HoldArguments, count: u32) -> String {
+fn no_match_message(arguments: &HoldArguments, count: u32) -> String {
     let pattern = text::quote(arguments.pattern.as_deref().unwrap_or_default().as_bytes());
     match count {
         0 => format!("no launch matched {pattern}: nothing was held"),
@@ -116,8 +119,8 @@ fn no_match(arguments: &HoldArguments, count: u32) -> String {
     }
 }
 
-/// Describes how a process ended.
-fn ended(status: i32) -> String {
+/// Describes a status of wait(2).
+fn outcome(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         let number = libc::WTERMSIG(status);
         let signal = nix::sys::signal::Signal::try_from(number);
@@ -152,11 +155,11 @@ mod tests {
         let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else {
             panic!("not hold")
         };
-        words(&arguments, notice)
+        message_for(&arguments, notice)
     }
 
     #[test]
-    fn debuggers_are_to_be_run_by_root_where_only_root_may_attach() {
+    fn printed_debugger_commands_use_sudo_if_only_root_may_attach() {
         let stopped = |is_for_root| Notice::Stopped {
             pid: Pid(7),
             arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],

@@ -1,4 +1,4 @@
-//! `spawnscope html`: writes a page about a recording that a browser opens without a server.
+//! `spawnscope html`: writes a page about a recording. A browser can open the page without a server.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,13 @@ use crate::record::reader::Recording;
 
 /// The output file when -o is not given.
 const DEFAULT_OUTPUT: &str = "report.html";
-/// Parts of the time in the curve of concurrency: more than a screen has columns.
-const CURVE_PARTS: usize = 4000;
-/// Maximum number of programs, and of lines, whose removal is predicted. Each costs a replay,
+/// Number of points in the concurrency curve: more than a screen has columns.
+const CURVE_POINTS: usize = 4000;
+/// Maximum number of programs, and of script lines, whose removal is predicted.
 const MAX_REMOVALS: usize = 12;
-/// so there are fewer in a large recording: one for this number of launches.
-const LAUNCHES_REPLAYED: usize = 200_000;
+/// Number of launches that the predictions for programs may replay in total, and those for lines. A large recording therefore gets fewer
+/// predictions, but at least one of each kind.
+const MAX_REPLAYED_LAUNCHES: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
 
 /// Runs the verb.
@@ -51,16 +52,19 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let part = arguments.window.part(Part::Whole);
     let page = with_timelines(file, part, |input| {
         output::print_contradictions(file, &input.contradictions);
-        let mut found = Found::find(input.recording, input.forest, input.timelines);
+        let mut found = PageData::find(input.recording, input.forest, input.timelines);
         found.report.contradictions = input.contradictions;
         found.report.window = input.window.filter(|_| part != Part::Whole);
-        let typed = arguments.window.before(output::typed(file));
+        let typed = arguments.window.with_file(output::typed_name(file));
         let page = html::render(&found.contents(input.forest, typed.as_deref()));
         page.context("failed to make the page")
     })?;
     write(path, &page)?;
     if arguments.output.is_none() {
-        output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
+        output::print_message(&format!(
+            "wrote {}: open it in a browser",
+            output::escape_line(path.display())
+        ));
     }
     if arguments.open {
         viewer::open(path)?;
@@ -78,7 +82,7 @@ fn write(path: &Path, page: &str) -> Result<()> {
 }
 
 /// Everything that the page shows.
-struct Found<'a> {
+struct PageData<'a> {
     report: analyze::Report,
     callers: Callers,
     path: Option<CriticalPath>,
@@ -91,9 +95,9 @@ struct Found<'a> {
     flames: Vec<Flame<'a>>,
 }
 
-impl<'a> Found<'a> {
-    fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> Found<'a> {
-        let (of_threads, causes) = parallel::both(
+impl<'a> PageData<'a> {
+    fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> PageData<'a> {
+        let (thread_data, causes) = parallel::both(
             || {
                 let wall = Parameters::of(recording).map(|parameters| parameters.wall);
                 let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
@@ -103,9 +107,9 @@ impl<'a> Found<'a> {
                     waits_of_parents(recording, forest, timelines),
                 )
             },
-            || Causes::find_and(recording, forest, timelines, predicted),
+            || Causes::find_and(recording, forest, timelines, predict_removals),
         );
-        let (stretches, waits, waits_of_parents) = of_threads;
+        let (stretches, waits, waits_of_parents) = thread_data;
         let (causes, removals) = causes.unzip();
         let path = causes.as_ref().map(|causes| causes.path.clone());
         let (mut tables, (flames, mut report)) = parallel::both(
@@ -118,7 +122,7 @@ impl<'a> Found<'a> {
         );
         report.waits = waits;
         tables.retain(|(_, groups)| !groups.is_empty());
-        Found {
+        PageData {
             report,
             callers: Callers::find(forest, Detail::Line),
             path,
@@ -126,7 +130,7 @@ impl<'a> Found<'a> {
             tables,
             waits_of_parents,
             run_queue: timelines.run_queue_times(),
-            concurrency: concurrency(timelines, forest.end, CURVE_PARTS),
+            concurrency: concurrency(timelines, forest.end, CURVE_POINTS),
             removals: removals.unwrap_or_default(),
             flames,
         }
@@ -150,10 +154,10 @@ impl<'a> Found<'a> {
     }
 }
 
-fn predicted(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::removals::Removal> {
+fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::removals::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
-    let most = (LAUNCHES_REPLAYED / launches).clamp(1, MAX_REMOVALS);
-    removals(&context.whatif, context.path, context.callers, dependence, most)
+    let count = (MAX_REPLAYED_LAUNCHES / launches).clamp(1, MAX_REMOVALS);
+    removals(&context.whatif, context.path, context.callers, dependence, count)
 }
 
 /// Draws the flame graphs that this recording allows.

@@ -1,6 +1,6 @@
-//! Chooses the user that the command runs as. If sudo itself started spawnscope, this is the user who called sudo. A root shell started by
-//! sudo, or a script that root runs, also has SUDO_UID in its environment; there the command runs as root, as any other program would.
-//! `--user` and `--as-root` override the choice. Output files belong to the same user.
+//! Chooses the user that the command runs as. If sudo itself started spawnscope, this is the user who called sudo. If a root shell that
+//! sudo started, or a script in such a shell, starts spawnscope, SUDO_UID is set as well; then the command runs as root, as any other
+//! program would. `--user` and `--as-root` override the choice. Output files belong to the same user.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +25,7 @@ pub struct Choice<'a> {
 pub struct Decision {
     /// The ids to run as; `None` means those of spawnscope itself.
     pub identity: Option<Identity>,
-    /// Printed if the command does not run as the caller of spawnscope, or if the choice may surprise.
+    /// A message to print if the command does not run as the caller of spawnscope, or if the choice may surprise.
     pub notice: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
         if !is_root {
             bail!("--user needs root: run spawnscope with sudo");
         }
-        let identity = named(name)?;
+        let identity = look_up(name)?;
         let notice = Some(format!("the command runs as {name}"));
         return Ok(Decision {
             identity: Some(identity),
@@ -116,16 +116,16 @@ fn sudo_user() -> Option<(Uid, Gid)> {
     (uid != 0).then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
-/// Whether the parent process is sudo: a program of that name that root owns.
+/// Whether the parent process is sudo: its program has that name and belongs to root.
 fn is_child_of_sudo() -> bool {
     let program = format!("/proc/{}/exe", nix::unistd::getppid());
-    let is_called_sudo =
+    let is_named_sudo =
         std::fs::read_link(&program).is_ok_and(|path| path.file_name().is_some_and(|name| name == "sudo"));
-    is_called_sudo && std::fs::metadata(&program).is_ok_and(|file| file.uid() == 0)
+    is_named_sudo && std::fs::metadata(&program).is_ok_and(|file| file.uid() == 0)
 }
 
 /// Looks up a user by name or number.
-fn named(name: &str) -> Result<Identity> {
+fn look_up(name: &str) -> Result<Identity> {
     let found = match name.parse::<u32>() {
         Ok(uid) => User::from_uid(Uid::from_raw(uid)),
         Err(_) => User::from_name(name),

@@ -1,5 +1,5 @@
-//! Reads a recording from standard input, which `-` names. SQLite reads files, so the recording is copied to a temporary file without a
-//! name, which takes the place of standard input. All messages then call it /dev/stdin.
+//! Reads a recording from standard input, which `-` names. SQLite needs a file, so the recording is copied to a temporary file without a
+//! name, and this file replaces standard input. From then on, its path is /dev/stdin, also in messages.
 
 use std::env;
 use std::fs::{File, Permissions};
@@ -15,8 +15,8 @@ use super::output::STANDARD_STREAM;
 use crate::record::is_recording;
 
 const STANDARD_INPUT: &str = "/dev/stdin";
-/// Bytes that are copied before the copy is checked to be a recording. Standard input may be endless.
-const BEGINNING: u64 = 4096;
+/// Number of bytes to copy before checking that they are the beginning of a recording: standard input may be endless.
+const CHECKED_BYTES: u64 = 4096;
 
 /// Whether a path is standard input.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new(STANDARD_INPUT)
 }
 
-/// If one of the files is `-`, copies standard input and replaces the file by the path of the copy.
+/// Copies standard input if one of the files is `-`, and replaces this path by that of the copy.
 ///
 /// # Errors
 /// When standard input is a terminal, is not a recording, or cannot be copied, or several files are `-`.
@@ -34,33 +34,35 @@ pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
         return Ok(());
     };
     if named.next().is_some() {
-        bail!("standard input has one recording, but `-` was given more than once: name the files of the others");
+        bail!(
+            "standard input has one recording, but `-` was given more than once: give file names for the other recordings"
+        );
     }
     if io::stdin().is_terminal() {
         bail!("standard input is a terminal: pipe a recording into spawnscope, or name its file");
     }
     let directory = env::temp_dir();
-    let failed = || {
+    let copy_failure = || {
         format!(
             "failed to copy standard input to {}: name another directory in TMPDIR, or the file of the recording",
             directory.display()
         )
     };
-    let mut copy = tempfile::tempfile_in(&directory).with_context(failed)?;
+    let mut copy = tempfile::tempfile_in(&directory).with_context(copy_failure)?;
     copy.set_permissions(Permissions::from_mode(0o600))
-        .with_context(failed)?;
+        .with_context(copy_failure)?;
     let mut input = stdin_without_buffer().context("failed to read standard input")?;
-    io::copy(&mut input.by_ref().take(BEGINNING), &mut copy).with_context(failed)?;
+    io::copy(&mut input.by_ref().take(CHECKED_BYTES), &mut copy).with_context(copy_failure)?;
     if !is_recording(&descriptor(&copy)) {
         bail!("standard input is not a spawnscope recording: pipe a file that `spawnscope record` wrote");
     }
-    io::copy(&mut input, &mut copy).with_context(failed)?;
-    dup2_stdin(&copy).with_context(failed)?;
+    io::copy(&mut input, &mut copy).with_context(copy_failure)?;
+    dup2_stdin(&copy).with_context(copy_failure)?;
     *file = PathBuf::from(STANDARD_INPUT);
     Ok(())
 }
 
-/// Returns standard input as a file. Rust's own handle may read more than it returns.
+/// Returns standard input as a file. `io::stdin` has a buffer, so it may read more than it returns.
 fn stdin_without_buffer() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }

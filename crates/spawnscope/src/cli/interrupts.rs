@@ -1,12 +1,12 @@
-//! Counts Ctrl-C presses while a command runs. Ctrl-C belongs to the command, which may use it often: an editor, a pager, a shell. Only
-//! three presses within a second are meant for the recorder.
+//! Counts Ctrl-C presses while a command runs. Ctrl-C is for the command, which may be an editor, a pager or a shell, where it is
+//! pressed often. Only three presses within a second are for the recorder: it then stops recording and exits.
 
 use std::time::{Duration, Instant};
 
-/// Number of presses that make the recorder leave.
+/// Number of presses that make the recorder exit.
 const PRESSES: usize = 3;
-/// The presses must fall within this time.
-const WITHIN: Duration = Duration::from_secs(1);
+/// Maximum time from the first to the last of these presses.
+const MAX_TIME: Duration = Duration::from_secs(1);
 /// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through `timeout`.
 const ONE_PRESS: Duration = Duration::from_millis(50);
 
@@ -17,7 +17,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Counts an interrupt. Returns true if it makes the recorder leave.
+    /// Counts an interrupt. Returns whether the recorder must exit.
     pub fn press(&mut self, now: Instant) -> bool {
         if self
             .presses
@@ -26,7 +26,7 @@ impl Interrupts {
         {
             return false;
         }
-        self.presses.retain(|&press| now.duration_since(press) <= WITHIN);
+        self.presses.retain(|&press| now.duration_since(press) <= MAX_TIME);
         self.presses.push(now);
         self.presses.len() >= PRESSES
     }
@@ -36,7 +36,7 @@ impl Interrupts {
 mod tests {
     use super::*;
 
-    /// Whether each press at these times (in milliseconds) makes the recorder leave.
+    /// Returns, for each press at these times (in milliseconds), whether it makes the recorder exit.
     fn pressed(at: &[u64]) -> Vec<bool> {
         let start = Instant::now();
         let mut interrupts = Interrupts::default();
@@ -45,12 +45,12 @@ mod tests {
     }
 
     #[test]
-    fn three_presses_within_a_second_make_it_leave() {
+    fn three_presses_within_a_second_make_the_recorder_exit() {
         assert_eq!(pressed(&[0, 300, 600]), [false, false, true]);
     }
 
     #[test]
-    fn however_many_slow_presses_are_the_commands() {
+    fn slow_presses_are_ignored_however_many_there_are() {
         assert_eq!(pressed(&[0, 600, 1200, 1800, 60_000]), [false; 5]);
     }
 

@@ -1,5 +1,6 @@
-//! The processes that live, with their names and threads, from the events on their way to the recorder. When a recording of `--keep` ends and
-//! the next begins, they existed before it, as the collector reports processes at the start of a recording with `-a`.
+//! The processes that are running, with their names and threads, derived from the events before they are recorded. When a recording of
+//! `--keep` ends and the next one begins, those processes are added to the new recording as processes that existed before it, as the collector does at
+//! the start of a recording with `-a`.
 
 use std::collections::HashMap;
 
@@ -9,28 +10,28 @@ use nix::unistd;
 
 use crate::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 
-/// Processes that live, according to the events so far.
+/// The processes that are running according to the events so far, by their launches.
 #[derive(Debug, Default)]
-pub struct LivingProcesses(HashMap<LaunchId, Living>);
+pub struct LivingProcesses(HashMap<LaunchId, LivingProcess>);
 
 #[derive(Debug)]
-struct Living {
+struct LivingProcess {
     pid: Pid,
     name: Vec<u8>,
-    /// All threads but the first.
+    /// All threads but the main thread: the thread id and the creator of each.
     threads: HashMap<TaskId, (Pid, TaskId)>,
 }
 
 impl LivingProcesses {
-    /// Updates the state with an event.
+    /// Updates the processes with an event.
     pub fn note(&mut self, event: &Event) {
         let id = event.launch;
         match &event.kind {
-            EventKind::Adopted { pid, name } => self.begin(id, *pid, name.clone()),
+            EventKind::Adopted { pid, name } => self.insert(id, *pid, name.clone()),
             EventKind::Launched(launched) => {
                 let parent = self.0.get(&launched.parent);
                 let name = parent.map_or_else(|| b"?".to_vec(), |parent| parent.name.clone());
-                self.begin(id, launched.pid, name);
+                self.insert(id, launched.pid, name);
             }
             EventKind::Executed(executed) => {
                 if let Some(living) = self.0.get_mut(&id) {
@@ -43,12 +44,12 @@ impl LivingProcesses {
                     living.threads.insert(event.task, (*tid, *creator));
                 }
             }
-            EventKind::Gone { zombie, .. } => self.gone(id, event.task, zombie.is_some()),
+            EventKind::Gone { zombie, .. } => self.remove(id, event.task, zombie.is_some()),
             _ => {}
         }
     }
 
-    /// Whether an event is about a thread that ended before the recording began in which it would be stored.
+    /// Whether an event is late: its thread ended before the recording began in which the event would be stored.
     pub fn is_late(&self, event: &Event) -> bool {
         if matches!(
             event.kind,
@@ -56,14 +57,14 @@ impl LivingProcesses {
         ) {
             return false;
         }
-        let is_first = event.task.0 == event.launch.0;
+        let is_main_thread = event.task.0 == event.launch.0;
         let living = self.0.get(&event.launch);
-        living.is_none_or(|living| !is_first && !living.threads.contains_key(&event.task))
+        living.is_none_or(|living| !is_main_thread && !living.threads.contains_key(&event.task))
     }
 
-    /// Returns the events with which another recording can begin at `at`.
+    /// Returns the events with which a recording that starts at `at` must begin.
     pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
-        // The event of an end may have been lost.
+        // The event for the end of a process may have been lost.
         let exists = |pid: Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
         self.0.retain(|_, living| living.pid.0 == 0 || exists(living.pid));
         let mut processes: Vec<_> = self.0.iter().collect();
@@ -74,13 +75,13 @@ impl LivingProcesses {
             .collect()
     }
 
-    fn begin(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
+    fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
         let threads = HashMap::new();
-        self.0.insert(id, Living { pid, name, threads });
+        self.0.insert(id, LivingProcess { pid, name, threads });
     }
 
-    fn gone(&mut self, id: LaunchId, task: TaskId, is_over: bool) {
-        if is_over {
+    fn remove(&mut self, id: LaunchId, task: TaskId, is_process: bool) {
+        if is_process {
             self.0.remove(&id);
         } else if let Some(living) = self.0.get_mut(&id) {
             living.threads.remove(&task);
@@ -88,7 +89,7 @@ impl LivingProcesses {
     }
 }
 
-impl Living {
+impl LivingProcess {
     fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
         let event = |task, kind| Event { at, launch, task, kind };
         let adopted = EventKind::Adopted {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     fn adopted(name: &str) -> EventKind {
-        // Our own process, which lives.
+        // Our own process: it exists.
         let pid = Pid(std::process::id().cast_signed());
         let name = name.as_bytes().to_vec();
         EventKind::Adopted { pid, name }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_recording_begins_with_the_processes_and_threads_that_live() {
+    fn the_next_recording_begins_with_the_running_processes_and_threads() {
         let mut living = LivingProcesses::default();
         let thread = || EventKind::ThreadStarted {
             tid: Pid(0),

@@ -11,7 +11,7 @@ use clap_mangen::Man;
 
 use super::args::Arguments;
 
-/// The overhead of recording. A test compares these figures with README.md.
+/// The text on the overhead of recording. A test compares its figures with README.md.
 const OVERHEAD: &str = "\
 Starting and finishing takes 189 ms (quartiles 172 to 202). When recorded, a storm
 of launches (bash, 1,000 x /bin/true) takes 1.06 (quartiles 1.01 to 1.08) times
@@ -49,7 +49,8 @@ fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Renders the library's sections, but puts the text after the options under headings of its own: examples verbatim, the rest filled.
+/// Renders a page with the sections of clap_mangen, but puts the text after the options under separate headings: examples verbatim, other
+/// text as paragraphs.
 fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     page.render_title(text)?;
     page.render_name_section(text)?;
@@ -76,10 +77,10 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the synopsis. The library's own version lists options without their values.
+/// Writes the synopsis. That of clap_mangen lists options without their values.
 fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let mut parts = vec![format!("\\fB{}\\fR", escaped(name))];
+    let mut parts = vec![format!("\\fB{}\\fR", escape_roff(name))];
     let options = command
         .get_arguments()
         .filter(|argument| !argument.is_positional() && !argument.is_hide_set());
@@ -87,7 +88,7 @@ fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
         let short = option.get_short().map(|short| format!("\\fB\\-{short}\\fR"));
         let long = option
             .get_long()
-            .map(|long| format!("\\fB{}\\fR", escaped(&format!("--{long}"))));
+            .map(|long| format!("\\fB{}\\fR", escape_roff(&format!("--{long}"))));
         let names: Vec<String> = short.into_iter().chain(long).collect();
         let value = if option.get_action().takes_values() {
             values(option)
@@ -133,17 +134,20 @@ fn values(option: &Arg) -> String {
 
 fn placeholders(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
-    let names: Vec<String> = names.iter().map(|name| format!("\\fI{}\\fR", escaped(name))).collect();
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("\\fI{}\\fR", escape_roff(name)))
+        .collect();
     names.join(" ")
 }
 
-/// Writes lines verbatim. The help text indents them; here the section macro does.
+/// Writes lines verbatim, without the indentation of the help text: the section macro indents them.
 fn write_lines(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()> {
     let lines: Vec<&str> = lines
         .lines()
         .map(|line| line.strip_prefix("  ").unwrap_or(line))
         .collect();
-    writeln!(text, ".SH {heading}\n.nf\n{}\n.fi", escaped(&lines.join("\n")))
+    writeln!(text, ".SH {heading}\n.nf\n{}\n.fi", escape_roff(&lines.join("\n")))
 }
 
 /// Writes paragraphs that the man page viewer fills to the terminal's width.
@@ -153,12 +157,12 @@ fn write_paragraphs<'a>(
     text: &mut Vec<u8>,
 ) -> io::Result<()> {
     // roff would treat a line that begins with a dot as a request.
-    let shown = |paragraph| escaped(paragraph).replace("\n.", "\n\\&.");
+    let shown = |paragraph| escape_roff(paragraph).replace("\n.", "\n\\&.");
     let paragraphs: Vec<String> = paragraphs.into_iter().map(shown).collect();
     writeln!(text, ".SH {heading}\n{}", paragraphs.join("\n.PP\n"))
 }
 
-fn escaped(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
@@ -181,7 +185,7 @@ pub fn print_completions(shell: Shell) -> Result<()> {
         .args(whole.get_arguments().cloned())
         .subcommands(visible)
         .version(env!("CARGO_PKG_VERSION"));
-    // The library panics if it cannot write, so it writes to memory.
+    // clap_complete panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "spawnscope", &mut script);
     if shell == Shell::Fish {
@@ -192,7 +196,8 @@ pub fn print_completions(shell: Shell) -> Result<()> {
     written.context("failed to write the completion script")
 }
 
-/// Completes the values of positional arguments, such as the checks of `doctor`. The library does so for options only.
+/// Returns fish commands that complete the values of positional arguments, such as the checks of `doctor`. clap_complete completes only
+/// values of options.
 fn fish_positionals(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {
@@ -216,7 +221,7 @@ mod tests {
     use super::OVERHEAD;
 
     #[test]
-    fn the_overhead_is_that_of_the_readme() {
+    fn the_overhead_equals_that_in_the_readme() {
         let readme = include_str!("../../../../README.md");
         let joined = OVERHEAD.replace('\n', " ");
         for figure in [

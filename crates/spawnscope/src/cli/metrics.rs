@@ -1,4 +1,4 @@
-//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so a new one is written next to it and
+//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so a new file is written next to it and
 //! renamed.
 
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ use crate::record::is_recording;
 /// The suffix of the files that node_exporter reads.
 const SUFFIX: &str = "prom";
 
-/// Where metrics go, checked before the command starts.
+/// The destination of `--metrics`. It is checked before the command starts.
 pub struct MetricsFile {
     path: PathBuf,
     owner: Option<Owner>,
@@ -26,13 +26,13 @@ impl MetricsFile {
     /// Checks that the file can be replaced, by writing an empty one next to it.
     ///
     /// # Errors
-    /// When its directory cannot be written to, and when something else is at the path.
+    /// When its directory cannot be written to, or the path is a recording or not a regular file.
     pub fn check(path: &Path, owner: Option<&Owner>) -> Result<MetricsFile> {
         let file = MetricsFile {
             path: path.to_owned(),
             owner: owner.cloned(),
         };
-        let _acting = file.act()?;
+        let _owner_guard = file.act_as_owner()?;
         if is_recording(path) {
             bail!(
                 "--metrics {} would replace a recording: name another file",
@@ -54,7 +54,7 @@ impl MetricsFile {
         self.path.extension().is_none_or(|suffix| suffix != SUFFIX)
     }
 
-    fn act(&self) -> Result<Option<crate::owner::OwnerGuard>> {
+    fn act_as_owner(&self) -> Result<Option<crate::owner::OwnerGuard>> {
         act_as(self.owner.as_ref()).with_context(|| {
             format!(
                 "failed to switch to the ids of the user who called sudo, for {}",
@@ -72,12 +72,12 @@ impl MetricsFile {
         let created = tempfile::Builder::new()
             .prefix(".spawnscope-metrics-")
             .suffix(".tmp")
-            // node_exporter runs as a user of its own.
+            // node_exporter runs as another user, who must be able to read the file.
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(directory);
         created.with_context(|| match &self.owner {
             Some(owner) => format!(
-                "failed to create a file next to {} as user {}, who called sudo: name a file in a directory that this user may write",
+                "failed to create a file next to {} as user {}, who called sudo: name a file in a directory that this user may write to",
                 self.path.display(),
                 owner.uid
             ),
@@ -90,7 +90,7 @@ impl MetricsFile {
     /// # Errors
     /// When it cannot be written.
     pub fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
-        let _acting = self.act()?;
+        let _owner_guard = self.act_as_owner()?;
         let file = self.create_temporary()?;
         let failed = || format!("failed to write metrics to {}", self.path.display());
         let mut out = BufWriter::new(file.as_file());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_replaced_leaves_nothing_behind() {
+    fn no_temporary_file_remains_if_the_file_cannot_be_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.prom");
         let file = MetricsFile::check(&path, None).unwrap();

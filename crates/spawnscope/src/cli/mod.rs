@@ -36,8 +36,8 @@ mod publish;
 mod record;
 mod recordings;
 mod report;
+mod resources;
 mod ring;
-mod room;
 mod running;
 mod runs;
 mod session;
@@ -56,7 +56,7 @@ use clap::{CommandFactory, Parser};
 
 use self::args::{Arguments, Verb};
 
-/// The definition of the command line, by which tests parse the commands that documents show.
+/// Returns the definition of the command line. Tests parse the commands in the documentation with it.
 #[must_use]
 pub fn command() -> clap::Command {
     Arguments::command()
@@ -71,19 +71,19 @@ pub fn main() -> ExitCode {
             output::print_usage_error(&error);
             return ExitCode::from(exit::FAILED);
         }
-        Err(help) => return ended(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
+        Err(help) => return exit_code(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
     };
-    ended(run(arguments.verb))
+    exit_code(run(arguments.verb))
 }
 
-/// Prints the error if a verb failed, and returns the exit status.
-fn ended(result: Result<ExitCode>) -> ExitCode {
+/// Returns the exit status for the result of a verb, and prints the error if it failed.
+fn exit_code(result: Result<ExitCode>) -> ExitCode {
     match result {
         Ok(status) => status,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_failure(&error);
-            exit::of_failure(&error)
+            exit::status_of_failure(&error)
         }
     }
 }
@@ -108,7 +108,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
-        Verb::LabWorker { setting } => done(bench::work(setting)),
+        Verb::LabWorker { setting } => done(bench::run_worker(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions { shell } => done(manual::print_completions(*shell)),
         Verb::Man { directory } => done(manual::write_pages(directory)),

@@ -1,32 +1,33 @@
-// Tells `spawnscope record --node-lines` where a program launches: before each launch, it asks whether a file exists whose name is the call
-// stack. There is no such file; the recorder sees the question. Nothing here may change what the program does or throw.
+// Reports to `spawnscope record --node-lines` where a program launches: before each launch, it calls existsSync with a path that contains the
+// call stack. No such file exists, but the recorder sees the path in the system call. This code must neither throw nor change what the program
+// does.
 'use strict';
 const PREFIX = '/dev/null/spawnscope-node-lines/';
-// The innermost four are of this file.
+// Includes the innermost four formatFrames, which are in this file.
 const MAX_FRAMES = 20;
 const MAX_BYTES = 4000;
 
 const { existsSync } = require('fs');
 const childProcess = require('child_process');
 
-function frames(_, sites) {
+function formatFrames(_, sites) {
   let text = PREFIX;
   for (const site of sites) {
     const file = site.getFileName();
     if (!file || file === __filename || file.startsWith('node:')) continue;
     const name = site.getFunctionName() || '';
-    const next = `${site.getLineNumber() || 0}\n${file}\n${name.includes('\n') ? '' : name}\n`;
-    if (file.includes('\n') || Buffer.byteLength(text) + Buffer.byteLength(next) > MAX_BYTES) break;
-    text += next;
+    const frame = `${site.getLineNumber() || 0}\n${file}\n${name.includes('\n') ? '' : name}\n`;
+    if (file.includes('\n') || Buffer.byteLength(text) + Buffer.byteLength(frame) > MAX_BYTES) break;
+    text += frame;
   }
   return text;
 }
 
-function ask() {
+function reportCallStack() {
   const { prepareStackTrace, stackTraceLimit } = Error;
   const hadOwn = Object.hasOwn(Error, 'prepareStackTrace');
   try {
-    Error.prepareStackTrace = frames;
+    Error.prepareStackTrace = formatFrames;
     Error.stackTraceLimit = MAX_FRAMES;
     const holder = {};
     Error.captureStackTrace(holder);
@@ -39,27 +40,27 @@ function ask() {
   }
 }
 
-function tell() {
+function reportWithoutThrowing() {
   try {
-    ask();
+    reportCallStack();
   } catch {
     // The call site stays unknown.
   }
 }
 
-function telling(call) {
+function reporting(call) {
   return new Proxy(call, {
-    apply(target, self, given) {
-      tell();
-      return Reflect.apply(target, self, given);
+    apply(target, self, args) {
+      reportWithoutThrowing();
+      return Reflect.apply(target, self, args);
     },
   });
 }
 
 try {
   const { prototype } = childProcess.ChildProcess;
-  prototype.spawn = telling(prototype.spawn);
-  for (const name of ['spawnSync', 'execSync', 'execFileSync']) childProcess[name] = telling(childProcess[name]);
+  prototype.spawn = reporting(prototype.spawn);
+  for (const name of ['spawnSync', 'execSync', 'execFileSync']) childProcess[name] = reporting(childProcess[name]);
   require('module').syncBuiltinESMExports();
 } catch {
   // The lines stay unknown.

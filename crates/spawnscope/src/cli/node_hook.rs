@@ -1,4 +1,5 @@
-//! The hook of `record --node-lines`: a file that each Node.js below the command loads, and the variable that makes it do so.
+//! The hook of `record --node-lines`: a file that each Node.js process below the command loads, and the environment variable that makes
+//! Node.js load it.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 const HOOK: &str = include_str!("node_hook.js");
 const VARIABLE: &str = "NODE_OPTIONS";
 
-/// The hook's file, which is removed with its directory.
+/// The file of the hook. It is removed with its directory when this is dropped.
 #[derive(Debug)]
 pub struct NodeHook {
     directory: TempDir,
@@ -23,7 +24,7 @@ impl NodeHook {
     /// Writes the file. The command may run as another user, who must be able to read it.
     ///
     /// # Errors
-    /// If there is no place for temporary files.
+    /// When the file cannot be written to the directory for temporary files.
     pub fn create() -> Result<NodeHook> {
         let create = || {
             let directory = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
@@ -33,28 +34,28 @@ impl NodeHook {
             fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
             std::io::Result::Ok(NodeHook { directory, file })
         };
-        create().context("failed to write the file that --node-lines has Node.js load")
+        create().context("failed to write the file that Node.js loads for --node-lines")
     }
 
-    /// The variable for the command: what it would have without, and the hook.
+    /// Returns the variable to set for the command: its inherited value, followed by the option that loads the hook.
     pub fn variable(&self) -> (OsString, OsString) {
         let mut options = std::env::var_os(VARIABLE).unwrap_or_default();
         if !options.is_empty() {
             options.push(" ");
         }
         options.push("--require=");
-        options.push(quoted(&self.file));
+        options.push(quote(&self.file));
         (VARIABLE.into(), options)
     }
 
-    /// Does not remove the file: processes of the command still run, and a Node.js that cannot load the file ends.
+    /// Keeps the file. Call this if processes of the command are still running: Node.js exits if it cannot load the file.
     pub fn keep(self) {
         let _: PathBuf = self.directory.keep();
     }
 }
 
-/// A path in the quotes of NODE_OPTIONS.
-fn quoted(path: &std::path::Path) -> OsString {
+/// Quotes a path as NODE_OPTIONS requires.
+fn quote(path: &std::path::Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
         if matches!(byte, b'"' | b'\\') {
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_path_with_quotes_and_spaces_is_one_word() {
-        assert_eq!(quoted("/a b/\"c\\d".as_ref()), OsString::from("\"/a b/\\\"c\\\\d\""));
+        assert_eq!(quote("/a b/\"c\\d".as_ref()), OsString::from("\"/a b/\\\"c\\\\d\""));
     }
 
     #[test]

@@ -20,26 +20,26 @@ use crate::record::Redaction;
 use crate::record::reader::Contradictions;
 use crate::units;
 
-/// Columns if there is no terminal and `COLUMNS` is not set.
+/// The width in columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
 /// Values of `COLUMNS` that are accepted.
 const WIDTHS: RangeInclusive<usize> = 20..=1000;
 /// The name for standard input or output where a file is expected.
 pub const STANDARD_STREAM: &str = "-";
-/// The least width that every output supports. A narrower terminal wraps lines.
+/// Minimum width that all outputs support. A narrower terminal wraps lines.
 const MIN_WIDTH: usize = 40;
 
 /// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
 #[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
-    let said = || {
+    let from_variable = || {
         env::var("COLUMNS")
             .ok()?
             .parse()
             .ok()
-            .filter(|said| WIDTHS.contains(said))
+            .filter(|columns| WIDTHS.contains(columns))
     };
-    let width = terminal_width(stream).or_else(said);
+    let width = terminal_width(stream).or_else(from_variable);
     width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
 }
 
@@ -57,10 +57,10 @@ pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_STREAM))
 }
 
-/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name. A recording from
-/// standard input has no name; the user pipes it again.
+/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name. For a recording
+/// from standard input, that is `-`: the user pipes it again.
 #[must_use]
-pub fn typed(file: &Path) -> Option<String> {
+pub fn typed_name(file: &Path) -> Option<String> {
     if input::is_standard_input(file) {
         return Some(STANDARD_STREAM.to_owned());
     }
@@ -75,37 +75,38 @@ pub fn typed(file: &Path) -> Option<String> {
     (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
 }
 
-/// Prints a message of one or more lines to standard error. All messages leave the program here, so any text they quote (a file name, an
-/// error from SQLite) is escaped for the terminal and its recognizable secrets are masked. If standard error cannot be written, the message
-/// is dropped without an error.
+/// Prints a message of one or more lines to standard error. All messages are printed here, so any text that they quote (a file name, an
+/// error from SQLite) is escaped for the terminal, and its recognizable secrets are masked. If standard error cannot be written to, the
+/// message is lost without an error.
 pub fn print_message(message: &str) {
-    let _ = writeln!(io::stderr(), "spawnscope: {}", lines(message));
+    let _ = writeln!(io::stderr(), "spawnscope: {}", escape_lines(message));
 }
 
 /// Prints a failure with its causes.
 pub fn print_failure(error: &anyhow::Error) {
-    print_message(&line(format!("{error:#}")));
+    print_message(&escape_line(format!("{error:#}")));
 }
 
 /// Prints a usage error.
 pub fn print_usage_error(error: &clap::Error) {
-    // The error does not mark which words it quotes from the command line, so the arguments are escaped and parsed again.
+    // The error does not mark which words it quotes from the command line. Therefore the arguments are escaped and parsed again.
     let typed: Vec<OsString> = env::args_os().collect();
     let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
-    let mut again = Arguments::try_parse_from(shown).err();
+    let mut escaped_error = Arguments::try_parse_from(shown).err();
     let is_help = typed.get(1).is_some_and(|verb| verb == "help");
-    if let Some(again) = again
+    if let Some(escaped_error) = escaped_error
         .as_mut()
-        .filter(|again| again.kind() == ErrorKind::InvalidSubcommand && !is_help)
+        .filter(|escaped_error| escaped_error.kind() == ErrorKind::InvalidSubcommand && !is_help)
     {
         let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
-        suggest_record(again, &command);
+        suggest_record(escaped_error, &command);
     }
-    let message = again.as_ref().unwrap_or(error).render().to_string();
-    let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
+    let message = escaped_error.as_ref().unwrap_or(error).render().to_string();
+    let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
 }
 
-/// Adds the tip to record a command that was typed in place of a verb. clap's own tip stays if it names a similar verb that users know.
+/// Adds the tip to record a command that was typed instead of a verb. clap's own tip is kept if it names a similar verb that is not
+/// hidden.
 fn suggest_record(error: &mut clap::Error, command: &str) {
     let definition = Arguments::command();
     let typed = match error.get(ContextKind::InvalidSubcommand) {
@@ -113,9 +114,9 @@ fn suggest_record(error: &mut clap::Error, command: &str) {
         _ => String::new(),
     };
     let is_hidden = |name: &String| definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-    let is_meant = |name: &String| !is_hidden(name) && is_similar(&typed, name);
+    let is_helpful = |name: &String| !is_hidden(name) && is_similar(&typed, name);
     if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let names: Vec<String> = names.into_iter().filter(is_meant).collect();
+        let names: Vec<String> = names.into_iter().filter(is_helpful).collect();
         if !names.is_empty() {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
         }
@@ -126,18 +127,18 @@ fn suggest_record(error: &mut clap::Error, command: &str) {
 
 /// Escapes text from other sources so that it fits into a message as one line.
 #[must_use]
-pub fn line(quoted: impl Display) -> String {
+pub fn escape_line(quoted: impl Display) -> String {
     text::escape(quoted.to_string().as_bytes())
 }
 
 /// Escapes each line of a message and masks its secrets.
-fn lines(message: &str) -> String {
+fn escape_lines(message: &str) -> String {
     let message = Redaction::Mask.apply_to_text(message);
-    let shown: Vec<String> = message.split('\n').map(line).collect();
+    let shown: Vec<String> = message.split('\n').map(escape_line).collect();
     shown.join("\n")
 }
 
-/// Prints which rows of a recording cannot be true, for outputs that have no place for it.
+/// Prints which rows of a recording contradict each other, for outputs that cannot contain such a warning.
 pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
     for kind in &contradictions.0 {
         let rows = units::count(kind.rows);

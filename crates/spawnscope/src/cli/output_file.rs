@@ -1,5 +1,5 @@
-//! Creates the file given with -o. The file belongs to the calling user, only that user can read it, and it is never written through a
-//! link.
+//! Opens or creates the file given with -o. A new file belongs to the user who called sudo, if any, and only its owner can read it. Nothing
+//! is ever written through a link.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,18 +33,18 @@ impl OutputFile {
     /// When the path is a recording, which writing would destroy, when it is a link, or when it cannot be written to.
     pub fn open(path: &Path) -> Result<OutputFile> {
         let caller = identity::caller()?;
-        let _owner_guard = act(path, caller.as_ref())?;
+        let _owner_guard = act_as_caller(path, caller.as_ref())?;
         if is_recording(path) {
             bail!(
                 "{} is a recording, and writing to it would destroy it: name another file with -o",
                 path.display()
             );
         }
-        let opened = match inherited(path) {
+        let opened = match named_descriptor(path) {
             Some(fd) => duplicate(fd).map(OutputFile::Stream),
             None => open(path),
         };
-        opened.map_err(|error| refused(path, error, caller.as_ref()))
+        opened.map_err(|error| open_error(path, error, caller.as_ref()))
     }
 
     /// Opens the file, or creates it, and empties it.
@@ -69,11 +69,11 @@ impl OutputFile {
 /// When the file cannot be removed.
 pub fn remove(path: &Path) -> Result<()> {
     let caller = identity::caller()?;
-    let _owner_guard = act(path, caller.as_ref())?;
+    let _owner_guard = act_as_caller(path, caller.as_ref())?;
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 
-fn act(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
+fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
     guard.with_context(|| {
         format!(
@@ -101,7 +101,7 @@ fn open(path: &Path) -> io::Result<OutputFile> {
 }
 
 /// Returns the descriptor that a path such as /dev/stdout names. /proc presents these paths as links.
-fn inherited(path: &Path) -> Option<RawFd> {
+fn named_descriptor(path: &Path) -> Option<RawFd> {
     let named = path.to_str()?;
     let number = match named {
         "/dev/stdout" => "1",
@@ -130,7 +130,7 @@ fn duplicate(fd: RawFd) -> io::Result<File> {
 }
 
 /// Describes why the file cannot be opened and what to do.
-fn refused(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
+fn open_error(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
     let path = path.display();
     if error.raw_os_error() == Some(libc::ELOOP) {
         return anyhow!(
@@ -139,7 +139,7 @@ fn refused(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
     }
     let failed = match caller {
         Some(Caller { name, .. }) if error.kind() == io::ErrorKind::PermissionDenied => format!(
-            "failed to create {path} as {name}, who called sudo: name a file that {name} may write with -o, or redirect standard output"
+            "failed to create {path} as {name}, who called sudo: with -o, name a file that {name} may write to, or redirect standard output"
         ),
         _ => format!("failed to create {path}"),
     };
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_its_owners_alone_unless_it_was_there() {
+    fn a_new_file_is_private_and_an_existing_file_keeps_its_mode() {
         let directory = tempfile::tempdir().unwrap();
         let [new, old] = ["new", "old"].map(|name| directory.path().join(name));
         fs::write(&old, "something long").unwrap();
@@ -171,17 +171,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [link, other] = ["link", "other"].map(|name| directory.path().join(name));
         symlink(&other, &link).unwrap();
-        for is_there in [false, true] {
+        for exists in [false, true] {
             let error = OutputFile::create(&link).unwrap_err().to_string();
             assert!(error.contains("is a symbolic link"), "{error}");
-            assert_eq!(other.exists(), is_there);
+            assert_eq!(other.exists(), exists);
             fs::write(&other, "its own").unwrap();
         }
         assert_eq!(fs::read(&other).unwrap(), b"its own");
     }
 
     #[test]
-    fn what_the_caller_opened_is_written_to_where_it_stands_and_nothing_else() {
+    fn inherited_descriptors_are_written_to_and_our_own_are_refused() {
         let (mut end, other) = io::pipe().unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&other);
         for directory in ["/dev/fd", "/proc/self/fd"] {

@@ -1,6 +1,7 @@
 //! A spinner with the live count of launches. A recording with a command has no spinner, because the command inherits standard error and
 //! may leave an unfinished line on the terminal at any moment; so may a reader of the command's output (`| tee log`). Without a command
-//! (`-p`, `-a`), the spinner is shown as long as no followed process uses the terminal. Once one does, the spinner is hidden for good.
+//! (`-p`, `-a`), the spinner is shown as long as no followed process uses the terminal. Once one
+//! does, the spinner stays hidden.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -17,7 +18,7 @@ const SPINNER_DELAY: Duration = Duration::from_secs(1);
 /// A spinner on standard error, or nothing.
 pub struct Progress {
     spinner: Option<ProgressBar>,
-    began: Instant,
+    started: Instant,
 }
 
 /// Returns the device number of the terminal that the spinner would use, or `None` if there must not be a spinner.
@@ -37,14 +38,14 @@ impl Progress {
     pub fn new(wanted: bool) -> Progress {
         Progress {
             spinner: wanted.then(ProgressBar::hidden),
-            began: Instant::now(),
+            started: Instant::now(),
         }
     }
 
     /// Draws the next frame. `terminal_used` returns whether a followed process has used the terminal.
     pub fn tick(&mut self, launches: u64, terminal_used: impl FnOnce() -> bool) {
         let Some(spinner) = &self.spinner else { return };
-        if self.began.elapsed() < SPINNER_DELAY {
+        if self.started.elapsed() < SPINNER_DELAY {
             return;
         }
         if terminal_used() || !is_ours_to_draw_on() {

@@ -1,5 +1,5 @@
-//! The metrics of a recording in progress: a thread computes them from the rows of the recording, and every few seconds and at the end
-//! replaces the file of `--metrics` and hands requests to the sender of `--otlp`.
+//! The metrics of a recording in progress. A thread computes them from the rows of the recording. Every few seconds, and at the end, it
+//! replaces the file of `--metrics` and passes requests to the sender of `--otlp`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,7 +15,7 @@ use super::args::RecordArguments;
 use super::identity;
 use super::metrics::MetricsFile;
 use super::otlp::{Endpoint, Sender};
-use super::output::{line, print_message};
+use super::output::{escape_line, print_message};
 use crate::analyze::Scope;
 use crate::analyze::launch::base_name;
 use crate::analyze::live::{LaunchMetrics, LiveLaunches};
@@ -29,7 +29,7 @@ use crate::record::{Follower, Following, Header, follow};
 /// How often metrics are written and sent. Prometheus usually reads every 15 to 60 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Where metrics go, checked before the command starts.
+/// The destinations of metrics. They are checked before the command starts.
 pub struct Destinations {
     file: Option<MetricsFile>,
     endpoint: Option<Endpoint>,
@@ -37,20 +37,20 @@ pub struct Destinations {
     max_spans: usize,
 }
 
-/// The running thread.
+/// The thread that publishes metrics.
 pub struct Publisher {
     thread: JoinHandle<Result<()>>,
     lost: Arc<Mutex<Vec<Loss>>>,
 }
 
 impl Destinations {
-    /// Checks what the arguments name. `None` if they name nothing.
+    /// Checks the destinations in the arguments. Returns `None` if there are none.
     ///
     /// # Errors
     /// When the file cannot be replaced, or the endpoint is not valid.
     pub fn find(arguments: &RecordArguments) -> Result<Option<Destinations>> {
         let path = arguments.metrics.as_deref();
-        let file = path.map(|path| file(arguments, path)).transpose()?;
+        let file = path.map(|path| check_file(arguments, path)).transpose()?;
         let endpoint = arguments.otlp.as_ref();
         let endpoint = endpoint.map(|address| Endpoint::find(address.as_deref())).transpose()?;
         Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
@@ -61,10 +61,10 @@ impl Destinations {
         }))
     }
 
-    /// Starts the threads, and returns what the recorder passes rows to.
+    /// Starts the threads. The recorder must pass its rows to the returned `Follower`.
     ///
     /// # Errors
-    /// When there can be no more threads.
+    /// When a thread cannot be started.
     pub fn start(self, header: &Header) -> Result<(Publisher, Follower)> {
         let (follower, following) = follow(header.started_unix_ns);
         let lost = Arc::<Mutex<Vec<Loss>>>::default();
@@ -78,7 +78,7 @@ impl Destinations {
             skipped: 0,
             undelivered: None,
         };
-        let publishing = Publishing {
+        let publishing = PublishingThread {
             live: LiveLaunches::new(header.missing.clone()),
             metrics: LaunchMetrics::new(self.max_commands),
             state,
@@ -100,7 +100,7 @@ impl Destinations {
 }
 
 /// Checks the file of `--metrics`. Like other output files, it belongs to the user who called sudo.
-fn file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
+fn check_file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
     if path == arguments.output {
         bail!("--metrics and -o name the same file, {}", path.display());
     }
@@ -115,7 +115,7 @@ fn file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
     Ok(file)
 }
 
-/// Returns as what the recorder sends. A command has the trace that `export --format otlp` gives it.
+/// Returns the service, host and trace of the data that is sent. For a command, the trace is the same as in `export --format otlp`.
 fn source(header: &Header) -> Source {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let is_command = header.scope == Scope::Command;
@@ -128,7 +128,7 @@ fn source(header: &Header) -> Source {
             .or(command)
             .unwrap_or_else(|| "spawnscope".to_owned()),
         host: header.hostname.clone(),
-        context: inherited.unwrap_or_else(|| TraceContext::of(header.started_unix_ns, &header.command)),
+        context: inherited.unwrap_or_else(|| TraceContext::for_recording(header.started_unix_ns, &header.command)),
         is_command,
     }
 }
@@ -136,7 +136,7 @@ fn source(header: &Header) -> Source {
 impl Publisher {
     /// Sets how many events were lost so far.
     pub fn note_lost(&self, lost: &[Loss]) {
-        // A collector may report one kind in several parts, and a series may occur only once.
+        // A collector may report one kind in several parts, and a metric series must occur only once.
         let mut by_kind = BTreeMap::<&str, u64>::new();
         for loss in lost {
             *by_kind.entry(&loss.kind).or_default() += loss.events;
@@ -148,10 +148,11 @@ impl Publisher {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
     }
 
-    /// Waits until the figures of the whole recording, which must be finished, are published. For the network it waits a few seconds.
+    /// Waits until the metrics of the whole recording are published, but for the network only a few seconds. Finish the recorder before calling
+    /// this: the thread runs until then.
     ///
     /// # Errors
-    /// When the last file could not be written.
+    /// When the file could not be written at the end.
     pub fn finish(self) -> Result<()> {
         self.thread
             .join()
@@ -159,7 +160,7 @@ impl Publisher {
     }
 }
 
-/// The side of the thread that leads to the endpoint.
+/// What the thread needs to send data to the endpoint.
 struct Remote {
     sender: Sender,
     source: Source,
@@ -167,8 +168,8 @@ struct Remote {
     spans: Option<LongestSpans>,
 }
 
-/// The state of the thread.
-struct Publishing {
+/// The data of the thread.
+struct PublishingThread {
     live: LiveLaunches,
     metrics: LaunchMetrics,
     state: RecorderState,
@@ -178,11 +179,12 @@ struct Publishing {
     remote: Option<Remote>,
 }
 
-impl Publishing {
-    /// Follows the recording to its end. A file that cannot be written is tried again; only the last one counts.
+impl PublishingThread {
+    /// Follows the recording to its end. If the file cannot be written, this is tried again at the next interval; only a failure at the end is
+    /// returned.
     fn run(mut self) -> Result<()> {
         let mut has_failed = false;
-        // The first time is soon: an operator looks whether it works.
+        // The first metrics are published early, so that an operator soon sees that this works.
         let mut due = Instant::now() + Duration::from_secs(1);
         loop {
             match self.following.next(due.saturating_duration_since(Instant::now())) {
@@ -209,7 +211,7 @@ impl Publishing {
                 && !has_failed
             {
                 has_failed = true;
-                print_message(&format!("{}; trying again", line(format!("{error:#}"))));
+                print_message(&format!("{}; trying again", escape_line(format!("{error:#}"))));
             }
         }
     }
@@ -229,7 +231,7 @@ impl Publishing {
         if let Some(remote) = &mut self.remote {
             if let Some(spans) = &mut remote.spans {
                 let (body, sent, skipped) = spans.take(&remote.source);
-                remote.sender.spans(body, sent, skipped);
+                remote.sender.queue_spans(body, sent, skipped);
             }
             self.state.undelivered = Some(remote.sender.undelivered());
         }
@@ -242,7 +244,9 @@ impl Publishing {
         if let Some(remote) = &self.remote {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-            remote.sender.metrics(live::metrics(&remote.source, &snapshot, now));
+            remote
+                .sender
+                .queue_metrics(live::metrics(&remote.source, &snapshot, now));
         }
         self.file.as_ref().map_or(Ok(()), |file| file.replace(&snapshot))
     }

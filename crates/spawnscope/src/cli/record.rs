@@ -13,13 +13,13 @@ use anyhow::{Context, Result, bail};
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
 use super::node_hook::NodeHook;
-use super::output::{line, print_message};
+use super::output::{escape_line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::publish::{Destinations, Publisher};
-use super::recordings::{Last, Recordings, Writing};
+use super::recordings::{LastRecording, RecordingSettings, Recordings};
+use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
-use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, labels, report, runs};
@@ -36,18 +36,18 @@ use crate::record::{Ending, Finished, Follower, Header, RecordError, Recorder, R
 use crate::signals::Signals;
 use crate::units;
 
-/// Who follows a recording live, and may end it.
+/// Follows a recording live, and may end it.
 pub trait Watcher {
-    /// Returns what the recorder passes its rows to.
+    /// Returns the follower that the recorder must pass its rows to.
     fn follower(&mut self, header: &Header) -> Follower;
-    /// Begins to show them: the collector is attached, and the command runs.
+    /// Starts to show the rows. Called once the collector is attached and the command runs.
     ///
     /// # Errors
-    /// When they cannot be shown.
+    /// When the rows cannot be shown.
     fn begin(&mut self) -> Result<()>;
-    /// Whether the recording should end.
+    /// Whether the user wants the recording to end.
     fn has_quit(&self) -> bool;
-    /// Notes that a signal has ended the recording.
+    /// Ends the display, because a signal has ended the recording.
     fn end_now(&self);
 }
 
@@ -56,24 +56,24 @@ pub trait Watcher {
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
-    // Once for all runs: what is blocked now must not look inherited to the next run.
+    // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
     match arguments.runs {
-        Some(runs) => runs::record(arguments, runs, |arguments| once(arguments, &signals)),
-        None => once(arguments, &signals),
+        Some(runs) => runs::record(arguments, runs, |arguments| record_once(arguments, &signals)),
+        None => record_once(arguments, &signals),
     }
 }
 
 /// Records the command once.
-fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
-    watched(arguments, signals, None)
+fn record_once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
+    record_watched(arguments, signals, None)
 }
 
 /// Records the command once. A watcher gets the rows, and may end the recording.
 ///
 /// # Errors
 /// As for `run`.
-pub fn watched(
+pub fn record_watched(
     arguments: &RecordArguments,
     signals: &Signals,
     mut watcher: Option<&mut dyn Watcher>,
@@ -86,26 +86,26 @@ pub fn watched(
     let destinations = Destinations::find(arguments)?;
     let identity = identity_of_command(arguments)?;
     let hook = arguments.node_lines.then(NodeHook::create).transpose()?;
-    let held = hold(arguments, identity.clone(), hook.as_ref(), signals)?;
+    let held = hold_command(arguments, identity.clone(), hook.as_ref(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
-    let room = room::find(arguments, |notice| {
+    let memory_plan = resources::check(arguments, |notice| {
         if !arguments.quiet {
             print_message(notice);
         }
     })?;
-    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, room)?;
+    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, memory_plan)?;
     let options = WriterOptions {
         owner: identity.as_ref().map(identity::owner),
-        memory: room.memory,
+        memory: memory_plan.memory,
     };
     let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
     let header = Header {
         calibration,
         ..header(arguments, collector.as_ref(), followed)?
     };
-    let ring = ring(arguments, options.owner.as_ref())?;
+    let ring = open_ring(arguments, options.owner.as_ref())?;
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
-    let recorder = create(arguments, &file, &header, &options)?;
+    let recorder = create_recorder(arguments, &file, &header, &options)?;
     let publishing = destinations.map(|destinations| destinations.start(&header));
     let (publisher, follower) = publishing.transpose()?.unzip();
     let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
@@ -119,13 +119,13 @@ pub fn watched(
         watcher.begin()?;
     }
     let owner = options.owner.clone();
-    let writing = Writing {
+    let settings = RecordingSettings {
         header,
         redaction: redaction(arguments),
         options,
         follower,
     };
-    let mut recordings = Recordings::new(recorder, &file, started, ring, writing);
+    let mut recordings = Recordings::new(recorder, &file, started, ring, settings);
     let mut session = Session {
         collector: collector.as_mut(),
         recordings: &mut recordings,
@@ -155,7 +155,7 @@ pub fn watched(
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
-/// Opens the file of `--json` before the command starts: a bad name must not cost a run.
+/// Opens the file of `--json`. This happens before the command starts, so that no run is wasted if the name is bad.
 fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
     if arguments.json.as_ref() == Some(&arguments.output) {
         bail!("--json and -o name the same file, {}", arguments.output.display());
@@ -174,7 +174,7 @@ fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> 
     Ok(decision.identity)
 }
 
-fn hold(
+fn hold_command(
     arguments: &RecordArguments,
     identity: Option<Identity>,
     hook: Option<&NodeHook>,
@@ -195,13 +195,13 @@ fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     terminal: Option<u64>,
-    room: Room,
+    memory_plan: MemoryPlan,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
     // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = Unrecorded::measure();
-    let collector = attach(arguments, held, terminal, room)?;
+    let collector = attach(arguments, held, terminal, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
     let mut cost = Vec::new();
@@ -215,7 +215,7 @@ fn attach(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     terminal: Option<u64>,
-    room: Room,
+    memory_plan: MemoryPlan,
 ) -> Result<Box<dyn Collector>> {
     let follow = match (arguments.all, arguments.pid, held.map(HeldCommand::pid)) {
         (true, _, command) => Follow::System(command),
@@ -223,7 +223,7 @@ fn attach(
         (false, None, command) => Follow::Command(command.unwrap_or(Pid(0))),
     };
     let settings = Settings {
-        buffer_bytes: room.buffer_kib * 1024,
+        buffer_bytes: memory_plan.buffer_kib * 1024,
         terminal,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
@@ -242,7 +242,12 @@ fn attach(
     collectors::attach(options, follow, &settings)
 }
 
-fn create(arguments: &RecordArguments, file: &Path, header: &Header, options: &WriterOptions) -> Result<Recorder> {
+fn create_recorder(
+    arguments: &RecordArguments,
+    file: &Path,
+    header: &Header,
+    options: &WriterOptions,
+) -> Result<Recorder> {
     let user = options.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(file, header, redaction(arguments), options);
     // The error names the file and what failed.
@@ -262,29 +267,29 @@ fn redaction(arguments: &RecordArguments) -> Redaction {
     }
 }
 
-/// Opens the ring of `--keep`, and makes room in it.
-fn ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Ring>> {
+/// Opens the ring of `--keep`, and deletes old recordings that exceed its size.
+fn open_ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Ring>> {
     let Some(keep) = arguments.keep else { return Ok(None) };
-    let _acting = act_as(owner).context("failed to act as the owner of the recordings")?;
+    let _owner_guard = act_as(owner).context("failed to switch to the ids of the recordings' owner")?;
     let ring = Ring::open(&arguments.output, keep)?;
     ring.trim()?;
     Ok(Some(ring))
 }
 
-/// Makes git ignore a default recording. A list that cannot be written is left alone without a message.
+/// Makes git ignore a default recording. If the list cannot be written, there is no message.
 fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
     let default = Path::new(DEFAULT_FILE);
     let pattern = match arguments.runs {
         // A ring is numbered like several runs.
-        None if arguments.output == default && arguments.keep.is_some() => git_exclude::SEVERAL_RUNS,
-        None if arguments.output == default => git_exclude::ONE_RUN,
-        Some(runs) if (1..=runs).any(|run| arguments.output == runs::file_of(default, run)) => {
-            git_exclude::SEVERAL_RUNS
+        None if arguments.output == default && arguments.keep.is_some() => git_exclude::SEVERAL_RUNS_PATTERN,
+        None if arguments.output == default => git_exclude::ONE_RUN_PATTERN,
+        Some(runs) if (1..=runs).any(|run| arguments.output == runs::numbered_file(default, run)) => {
+            git_exclude::SEVERAL_RUNS_PATTERN
         }
         _ => return,
     };
     let changed =
-        act_as(owner).and_then(|_acting| git_exclude::add_default_recording(&std::env::current_dir()?, pattern));
+        act_as(owner).and_then(|_owner_guard| git_exclude::add_default_recording(&std::env::current_dir()?, pattern));
     if let Ok(Some(list)) = changed
         && !arguments.quiet
     {
@@ -296,8 +301,8 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
 }
 
 fn print_missing(collector: &dyn Collector, quiet: bool) {
-    let was_explained = collectors::was_explained(collector);
-    for missing in collector.missing().iter().filter(|_| !quiet && !was_explained) {
+    let prints_notice = collectors::prints_notice(collector);
+    for missing in collector.missing().iter().filter(|_| !quiet && !prints_notice) {
         print_message(&missing.to_string());
     }
 }
@@ -331,7 +336,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         kernel: text(machine.release()),
         arch: text(machine.machine()),
         hostname: text(machine.nodename()),
-        labels: labels::all(&arguments.labels),
+        labels: labels::collect(&arguments.labels),
         cpus: u32::try_from(cpus).unwrap_or(1),
         allowed_cpus: followed.and_then(allowed_cpus),
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
@@ -341,7 +346,8 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
     })
 }
 
-/// Releases the held command. From here on, nothing may harm it. If it cannot be executed, the output file is restored.
+/// Releases the held command. From here on, a failure of spawnscope must not affect the command. If the command cannot be executed, the earlier
+/// recording is restored.
 fn release(
     held: Option<HeldCommand>,
     arguments: &RecordArguments,
@@ -349,7 +355,7 @@ fn release(
 ) -> Result<(Recorder, Option<OwnedFd>, Option<Command>, Nanos)> {
     let started = clock::now();
     let Some(held) = held else {
-        // If the process has ended, there is nothing to wait for; a missing pidfd shows this as well as the pidfd of an ended process.
+        // There is no pidfd for a process that no longer exists.
         let process = arguments.pid.map(|pid| pidfd(Pid(pid))).transpose();
         let process = process.with_context(|| "the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
@@ -369,13 +375,13 @@ fn release(
     match held.release() {
         Ok(process) => Ok((recorder, Some(process), Some(command), started)),
         Err(error) => {
-            recorder.discard().context("failed to put the earlier recording back")?;
+            recorder.discard().context("failed to restore the earlier recording")?;
             Err(error.into())
         }
     }
 }
 
-/// What is known when the session has ended.
+/// What is needed after the session has ended.
 struct End<'a> {
     outcome: &'a Outcome,
     json: Option<File>,
@@ -384,7 +390,7 @@ struct End<'a> {
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
-fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
+fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
     let End {
         outcome,
         json,
@@ -409,11 +415,13 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the last rows are on their way.
     if let Some(Err(error)) = publisher.map(Publisher::finish) {
-        print_message(&line(format!("{error:#}")));
+        print_message(&escape_line(format!("{error:#}")));
         failed = true;
     }
     match &written {
-        Err(error) if !outcome.has_failed => print_message(&format!("the recording is incomplete: {}", line(error))),
+        Err(error) if !outcome.has_failed => {
+            print_message(&format!("the recording is incomplete: {}", escape_line(error)))
+        }
         Ok(Finished::WithLog(log)) => print_message(&format!(
             "another program is reading {}: until it ends, keep {} next to the recording",
             arguments.output.display(),
@@ -421,9 +429,9 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
         )),
         _ => {}
     }
-    // If the recording was moved away, another recording may be in its place.
-    let is_there = !matches!(written, Err(RecordError::Moved { .. }));
-    if is_there && (json.is_some() || !arguments.quiet) {
+    // If the recording was moved away, another recording may have its name.
+    let is_in_place = !matches!(written, Err(RecordError::Moved { .. }));
+    if is_in_place && (json.is_some() || !arguments.quiet) {
         let printed = print_report(arguments, json, owner);
         failed |= printed.is_err();
         if let Ok(launches) = printed
@@ -431,7 +439,7 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
             && !arguments.quiet
         {
             let launches = units::counted(launches, "launch", "launches");
-            let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
+            let ended = outcome.wait_status.map_or_else(String::new, exit::outcome_clause);
             let earlier = match last.earlier {
                 0 => String::new(),
                 many => format!(", {} before it", units::counted(many as u64, "recording", "recordings")),
@@ -443,7 +451,7 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
         }
     }
     Ok(match (outcome.wait_status, failed) {
-        (Some(status), _) => exit::of_command(status),
+        (Some(status), _) => exit::status_of_command(status),
         (None, true) => ExitCode::from(exit::FAILED),
         (None, false) if outcome.ended == "interrupted" && !arguments.command.is_empty() => {
             ExitCode::from(exit::INTERRUPTED)
@@ -452,20 +460,20 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
     })
 }
 
-/// Reads the recording with the ids of its owner, who may have replaced the file.
+/// Prints the report, and returns the number of launches. Reads the recording with the ids of its owner, who may have replaced the file.
 fn print_report(arguments: &RecordArguments, mut json: Option<File>, owner: Option<&Owner>) -> Result<u64> {
     let file = &arguments.output;
     let mut out = anstream::stderr().lock();
     let shown = (!arguments.quiet).then_some(&mut out as &mut dyn Write);
     let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
-    let printed = room::lacks_room_to_report(bytes)
+    let printed = resources::why_report_does_not_fit(bytes)
         .map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))
-        .and_then(|()| act_as(owner).context("failed to read it as its owner"))
-        .and_then(|_acting| report::print_after_recording(file, shown, json.as_mut()))
+        .and_then(|()| act_as(owner).context("failed to switch to the ids of the recording's owner"))
+        .and_then(|_owner_guard| report::print_after_recording(file, shown, json.as_mut()))
         .and_then(|launches| {
             out.flush().context("failed to write the report")?;
             Ok(launches)
         });
     drop(out);
-    printed.inspect_err(|error| print_message(&format!("no report: {}", line(format!("{error:#}")))))
+    printed.inspect_err(|error| print_message(&format!("no report: {}", escape_line(format!("{error:#}")))))
 }

@@ -1,5 +1,5 @@
-//! The recording that is written, and with `--keep` its successors: when one is full, it is finished, and the next begins with the processes
-//! that live. Events that arrive meanwhile wait in the kernel's buffer.
+//! The recording that is being written and, with `--keep`, those that follow it. When a recording is full, it is finished, and the next one
+//! begins with the processes that are running. Events that arrive meanwhile stay in the kernel's buffer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
 use crate::record::{Ending, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
 
-/// For this long after the beginning of a recording, events of the one before may arrive.
-const SETTLING: Duration = Duration::from_secs(1);
+/// For this long after the beginning of a recording, events of the previous recording may still arrive.
+const LATE_EVENTS_TIME: Duration = Duration::from_secs(1);
 
-/// How recordings are written, the same for all of a ring.
-pub struct Writing {
-    /// The header of the first one.
+/// Settings that all recordings of a ring share.
+pub struct RecordingSettings {
+    /// The header of the first recording.
     pub header: Header,
     /// Whether secrets are masked.
     pub redaction: Redaction,
-    /// Their owner, and the writer's memory.
+    /// The owner of the files, and the writer's memory.
     pub options: WriterOptions,
-    /// Gets the rows as they are written.
+    /// Receives the rows as they are written.
     pub follower: Option<Follower>,
 }
 
@@ -33,31 +33,34 @@ pub struct Writing {
 pub struct Recordings {
     recorder: Recorder,
     file: PathBuf,
-    /// When it began.
+    /// When the current recording began.
     started: Nanos,
     rotation: Option<Rotation>,
-    /// Launches in earlier recordings.
+    /// Number of launches in earlier recordings.
     launches_before: u64,
-    /// Lost events that earlier recordings have.
+    /// Lost events that are counted in earlier recordings.
     lost_before: Vec<Loss>,
 }
 
 struct Rotation {
     ring: Ring,
-    writing: Writing,
+    settings: RecordingSettings,
     living: LivingProcesses,
     /// When the current recording began, if it is not the first.
-    rotated: Option<Instant>,
-    /// Recordings of the ring before the current one.
+    rotated_at: Option<Instant>,
+    /// Number of recordings of the ring before the current one.
     earlier: usize,
-    /// Events that the current recording does not contain because they belong to the one before.
+    /// Number of events that the current recording does not contain because they belong to the previous one.
     late: u64,
 }
 
 impl Rotation {
-    /// Notes who lives. Drops events that belong to the recording before: the last slice of a thread may arrive after the thread's end.
+    /// Updates the running processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
+    /// of the thread's end.
     fn drop_late(&mut self, events: &mut Vec<Event>) {
-        let is_new = self.rotated.is_some_and(|rotated| rotated.elapsed() < SETTLING);
+        let is_new = self
+            .rotated_at
+            .is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
         events.retain(|event| {
             let is_late = is_new && self.living.is_late(event);
             self.late += u64::from(is_late);
@@ -67,8 +70,8 @@ impl Rotation {
     }
 }
 
-/// The last recording, when the session has ended.
-pub struct Last {
+/// The last recording, after the session has ended.
+pub struct LastRecording {
     /// Its recorder.
     pub recorder: Recorder,
     /// Its file.
@@ -82,17 +85,23 @@ pub struct Last {
 }
 
 impl Recordings {
-    /// Takes over a recording that `recorder` has begun. With a ring, others follow it.
-    pub fn new(recorder: Recorder, file: &Path, started: Nanos, ring: Option<Ring>, writing: Writing) -> Recordings {
+    /// Takes over the recording of `recorder`. With a ring, more recordings follow it.
+    pub fn new(
+        recorder: Recorder,
+        file: &Path,
+        started: Nanos,
+        ring: Option<Ring>,
+        settings: RecordingSettings,
+    ) -> Recordings {
         Recordings {
             recorder,
             file: file.to_owned(),
             started,
             rotation: ring.map(|ring| Rotation {
                 ring,
-                writing,
+                settings,
                 living: LivingProcesses::default(),
-                rotated: None,
+                rotated_at: None,
                 earlier: 0,
                 late: 0,
             }),
@@ -125,10 +134,11 @@ impl Recordings {
         rotation.is_some_and(|rotation| rotation.ring.is_due(Instant::now()))
     }
 
-    /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` is what was lost so far in all of them.
+    /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the events lost so far in all
+    /// recordings.
     ///
     /// # Errors
-    /// When one of these fails. Recording cannot continue then.
+    /// When one of these steps fails. Recording cannot continue then.
     pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
         let Some(rotation) = &mut self.rotation else {
             return Ok(());
@@ -136,35 +146,35 @@ impl Recordings {
         rotation.ring.advance(Instant::now());
         let file = rotation.ring.current();
         let now = clock::now();
-        let (next, started_unix_ns) = rotation.writing.begin(&file, now)?;
+        let (next, started_unix_ns) = rotation.settings.create(&file, now)?;
         let ended = std::mem::replace(&mut self.recorder, next);
         self.launches_before += ended.launches_so_far();
         let ending = Ending {
             wall: Some(now.since(self.started)),
             ended: "rotated".to_owned(),
             allowed_cpus: None,
-            lost: with_late(since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
+            lost: add_late(lost_since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
         };
         // The rows of the next recording must reach a follower after those of this one.
         ended
             .finish(ending)
             .with_context(|| format!("failed to finish {}", self.file.display()))?;
-        if let Some(follower) = &mut rotation.writing.follower {
+        if let Some(follower) = &mut rotation.settings.follower {
             *follower = follower.of_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
         self.recorder.send(rotation.living.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
-        let _acting =
-            act_as(rotation.writing.options.owner.as_ref()).context("failed to act as the owner of recordings")?;
-        rotation.rotated = Some(Instant::now());
+        let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
+            .context("failed to switch to the ids of the recordings' owner")?;
+        rotation.rotated_at = Some(Instant::now());
         rotation.earlier = rotation.ring.trim()?;
         Ok(())
     }
 
     /// Returns the last recording. Its follower gets no more rows once it is finished.
-    pub fn into_last(self) -> Last {
-        Last {
+    pub fn into_last(self) -> LastRecording {
+        LastRecording {
             recorder: self.recorder,
             file: self.file,
             started: self.started,
@@ -175,16 +185,16 @@ impl Recordings {
     }
 }
 
-impl Last {
-    /// Returns what was lost since it began.
+impl LastRecording {
+    /// Returns the events lost since this recording began. `lost` are those lost in all recordings.
     pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
-        with_late(since(lost, &self.lost_before), self.late)
+        add_late(lost_since(lost, &self.lost_before), self.late)
     }
 }
 
-impl Writing {
-    /// Begins the next recording. Returns also its time zero.
-    fn begin(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
+impl RecordingSettings {
+    /// Creates the next recording. Also returns its start time, in nanoseconds since 1970.
+    fn create(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .context("the clock is before 1970")?;
@@ -199,8 +209,8 @@ impl Writing {
     }
 }
 
-/// Adds the late events, which are in no recording, to what was lost.
-fn with_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
+/// Adds the late events, which no recording contains, to the lost events.
+fn add_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
     if late > 0 {
         lost.push(Loss {
             kind: "late event at a rotation".to_owned(),
@@ -210,8 +220,8 @@ fn with_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
     lost
 }
 
-/// Returns what was lost after `before`, by kind.
-fn since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
+/// Returns the events lost since the counts in `before`, by kind.
+fn lost_since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
     let earlier = |kind: &str| {
         before
             .iter()
@@ -243,7 +253,7 @@ mod tests {
             loss("malformed record", 2),
         ];
         assert_eq!(
-            since(&now, &before),
+            lost_since(&now, &before),
             [loss("ring buffer", 2), loss("malformed record", 2)]
         );
     }

@@ -39,7 +39,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let report = read_all(file, arguments.window.part(Part::Whole), group_by)?;
     let width = output::width(&io::stdout());
-    let typed = arguments.window.before(output::typed(file));
+    let typed = arguments.window.with_file(output::typed_name(file));
     let options = table::Options {
         width,
         top: Some(arguments.top.unwrap_or(table::DEFAULT_TOP)).filter(|&top| top > 0),
@@ -50,7 +50,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     } else if arguments.full {
         table::render(&report, &options)
     } else if arguments.by.is_some() || arguments.top.is_some() {
-        table::only_table(&report, &options)
+        table::render_table(&report, &options)
     } else {
         summary::render(&report, width, options.file)
     };
@@ -68,12 +68,16 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Opt
     }
     if let Some(out) = out {
         let width = output::width(&io::stderr());
-        print(&summary::render(&report, width, output::typed(file).as_deref()), out)?;
+        print(
+            &summary::render(&report, width, output::typed_name(file).as_deref()),
+            out,
+        )?;
     }
     Ok(report.all.count)
 }
 
-/// Reads a part of a recording and computes everything that a report shows. The whole of a recording of a machine includes its busiest episode.
+/// Reads a part of a recording and computes everything that a report shows. If the part is the whole of a
+/// whole-machine recording, the report also contains its busiest episode.
 fn read_all(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
     let mut report = read(path, part, group_by)?;
     if part == Part::Whole && report.scope == Scope::System && !report.episodes.is_empty() {
@@ -109,7 +113,7 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
         );
         report.waits = waits;
         report.contradictions = input.contradictions;
-        // The process of `-p` is explained as a whole.
+        // A recording of `-p` is explained as a whole.
         let is_whole = part == Part::Whole || (part == Part::Main && report.scope == Scope::Process);
         if !is_whole {
             report.window = input.window;

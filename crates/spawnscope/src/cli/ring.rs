@@ -1,5 +1,5 @@
-//! `record --keep SIZE`: which files the ring of recordings consists of, when the next one begins, and which are deleted. It deletes only
-//! recordings whose names have the form that it gives to its own: `spawnscope.7.db`.
+//! `record --keep SIZE`: which files the ring of recordings consists of, when the next one begins, and which are deleted. Only recordings whose
+//! names have the form of the ring, such as `spawnscope.7.db`, are ever deleted.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::runs::file_of;
+use super::runs::numbered_file;
 use crate::record::is_recording;
 
-/// A file is at most this part of the ring, so that little is lost when the oldest is deleted.
+/// A file is finished when it is larger than 1/PARTS of the ring, so that little is lost when the oldest file is deleted.
 const PARTS: u64 = 8;
-/// A file also ends after this time, so that a quiet machine's recordings stay short.
+/// A file is also finished after this time, so that the recordings of a quiet machine do not span days.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -23,11 +23,12 @@ const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 /// The files of a ring.
 pub struct Ring {
     output: PathBuf,
+    /// Maximum size of all files together, in bytes.
     keep: u64,
     /// The number of the current file.
     number: u32,
-    began: Instant,
-    next_look: Instant,
+    started: Instant,
+    next_size_check: Instant,
 }
 
 impl Ring {
@@ -40,8 +41,8 @@ impl Ring {
             output: output.to_owned(),
             keep,
             number: 0,
-            began: Instant::now(),
-            next_look: Instant::now(),
+            started: Instant::now(),
+            next_size_check: Instant::now(),
         };
         let last = ring.numbers()?.pop().unwrap_or(0);
         ring.number = last.saturating_add(1);
@@ -50,41 +51,41 @@ impl Ring {
 
     /// Returns the current file.
     pub fn current(&self) -> PathBuf {
-        file_of(&self.output, self.number)
+        numbered_file(&self.output, self.number)
     }
 
     /// Whether the current file is large or old enough.
     pub fn is_due(&mut self, now: Instant) -> bool {
-        if now < self.next_look {
+        if now < self.next_size_check {
             return false;
         }
-        self.next_look = now + INTERVAL;
-        now.duration_since(self.began) >= MAX_AGE || size_of(&self.current()) >= self.keep / PARTS
+        self.next_size_check = now + INTERVAL;
+        now.duration_since(self.started) >= MAX_AGE || size_of(&self.current()) >= self.keep / PARTS
     }
 
-    /// Goes on to the next file. The caller creates it.
+    /// Switches to the next file, which the caller must create.
     pub fn advance(&mut self, now: Instant) {
         self.number = self.number.saturating_add(1);
-        self.began = now;
+        self.started = now;
     }
 
-    /// Deletes the oldest files until the others, the current one and what is written before the next look fit into the ring. Returns how
-    /// many files are left, without the current one.
+    /// Deletes the oldest files until the remaining files, the current one and what is written before the next size check fit into the ring.
+    /// Returns the number of remaining files, without the current one.
     ///
     /// # Errors
     /// When the directory cannot be read or a file cannot be removed.
     pub fn trim(&self) -> Result<usize> {
         let numbers = self.numbers()?.into_iter().filter(|number| *number != self.number);
-        let files = numbers.map(|number| file_of(&self.output, number));
+        let files = numbers.map(|number| numbered_file(&self.output, number));
         // Newest first.
         let mut files: Vec<PathBuf> = files.filter(|file| is_recording(file)).collect();
         files.reverse();
-        let most = self.keep - 3 * (self.keep / PARTS);
+        let max_bytes = self.keep - 3 * (self.keep / PARTS);
         let mut used = 0;
         let mut kept = 0;
         for file in files {
             used += size_of(&file);
-            if used <= most {
+            if used <= max_bytes {
                 kept += 1;
             } else {
                 remove(&file)?;
@@ -107,7 +108,7 @@ impl Ring {
         Ok(numbers)
     }
 
-    /// Returns the number in a name, if it is the name of that file.
+    /// Returns the number in a file name. `None` if this is not a name that the ring gives to its files.
     fn number_in(&self, name: &OsString) -> Option<u32> {
         let path = Path::new(name);
         let stem = if self.output.extension().is_some() {
@@ -116,7 +117,7 @@ impl Ring {
             path
         };
         let number = stem.extension()?.to_str()?.parse().ok()?;
-        (file_of(&self.output, number).file_name()? == name).then_some(number)
+        (numbered_file(&self.output, number).file_name()? == name).then_some(number)
     }
 }
 
@@ -135,7 +136,7 @@ fn size_of(file: &Path) -> u64 {
 fn remove(file: &Path) -> Result<()> {
     fs::remove_file(file).with_context(|| format!("failed to remove {} for --keep", file.display()))?;
     for suffix in SQLITE_SUFFIXES {
-        // Usually there is none.
+        // Usually, this file does not exist.
         let _ = fs::remove_file(with_suffix(file, suffix));
     }
     Ok(())
@@ -145,7 +146,7 @@ fn remove(file: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The head of a SQLite file that is a recording, and bytes up to a size.
+    /// Writes a file of a given size that begins like a recording.
     fn recording(path: &Path, bytes: usize) {
         let directory = tempfile::tempdir().unwrap();
         let made = directory.path().join("r.db");
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_own_recordings_are_deleted_and_nothing_else() {
+    fn only_the_oldest_recordings_of_the_ring_are_deleted() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for number in [2, 9, 10, 11] {
@@ -198,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_due_when_it_is_large_or_old() {
+    fn a_file_is_due_when_it_is_large_or_old_enough() {
         let directory = tempfile::tempdir().unwrap();
         let mut ring = Ring::open(&directory.path().join("ring.db"), 8_000).unwrap();
         let mut now = Instant::now() + INTERVAL;
         assert!(!ring.is_due(now));
         fs::write(ring.current(), vec![0; 600]).unwrap();
         fs::write(with_suffix(&ring.current(), "-wal"), vec![0; 400]).unwrap();
-        assert!(!ring.is_due(now), "not looked up that often");
+        assert!(!ring.is_due(now), "the size is not looked up that often");
         now += INTERVAL;
         assert!(ring.is_due(now));
         ring.advance(now);

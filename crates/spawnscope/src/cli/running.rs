@@ -1,4 +1,5 @@
-//! Tracks which launched processes still run and which exited threads are still on a CPU. It reads the events on their way to the recorder.
+//! Tracks which launched processes are still running, and which exited threads are still on a CPU. This is derived from the events before
+//! they are recorded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,10 +9,11 @@ use nix::unistd;
 
 use crate::event::{Event, EventKind, LaunchId, Pid, TaskId};
 
-/// Launched processes that still run, according to the events so far.
+/// Launched processes that are still running, according to the events so far.
 #[derive(Debug, Default)]
 pub struct RunningProcesses {
     processes: HashMap<LaunchId, Pid>,
+    /// Threads that have exited but are still on a CPU.
     leaving: HashSet<TaskId>,
 }
 
@@ -41,7 +43,7 @@ impl RunningProcesses {
         self.processes.len()
     }
 
-    /// Forgets processes that have ended but whose exit event was lost. Processes outside the recorder's pid namespace have
+    /// Removes processes that have ended but whose exit event was lost. Processes outside the recorder's pid namespace have
     /// pid 0 and are kept.
     pub fn forget_missing(&mut self) {
         let exists = |pid: &Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
@@ -77,9 +79,9 @@ mod tests {
         let mut running = RunningProcesses::default();
         running.processes.insert(LaunchId(2), Pid(0));
         running.note(&gone(2, 3, None));
-        assert_eq!(running.processes(), 1, "another thread of it");
+        assert_eq!(running.processes(), 1, "another thread is still running");
         running.forget_missing();
-        assert_eq!(running.processes(), 1, "its pid is not known");
+        assert_eq!(running.processes(), 1, "its pid is unknown");
         running.note(&gone(2, 2, Some(Nanos(4))));
         assert_eq!(running.processes(), 0);
     }

@@ -1,4 +1,4 @@
-//! `record --runs N`: records a command several times, each run to a file of its own, so that `diff` and `check` can distinguish change from noise.
+//! `record --runs N`: records a command several times, each time to a separate file, so that `diff` and `check` can distinguish change from noise.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,29 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::args::RecordArguments;
-use super::output::{line, print_message};
+use super::output::{escape_line, print_message};
 
-/// Records the runs with `once`. A run that fails ends the series, because it did not do the same work as the others.
+/// Records the runs with `record_once`. If the command fails in a run, there are no further runs, because that run did not do the same work as
+/// the others.
 ///
 /// # Errors
 /// When spawnscope itself fails.
 pub fn record(
     arguments: &RecordArguments,
     runs: u32,
-    once: impl Fn(&RecordArguments) -> Result<ExitCode>,
+    record_once: impl Fn(&RecordArguments) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     for run in 1..=runs {
-        let of_run = RecordArguments {
-            output: file_of(&arguments.output, run),
+        let run_arguments = RecordArguments {
+            output: numbered_file(&arguments.output, run),
             quiet: true,
             ..arguments.clone()
         };
-        let status = once(&of_run)?;
+        let status = record_once(&run_arguments)?;
         if !arguments.quiet {
             print_message(&format!(
                 "recorded run {run} of {runs} to {}",
-                line(of_run.output.display())
+                escape_line(run_arguments.output.display())
             ));
         }
         if status != ExitCode::SUCCESS {
@@ -42,7 +43,7 @@ pub fn record(
 }
 
 /// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
-pub fn file_of(output: &Path, run: u32) -> PathBuf {
+pub fn numbered_file(output: &Path, run: u32) -> PathBuf {
     let mut name = OsString::from(output.file_stem().unwrap_or_default());
     name.push(format!(".{run}"));
     if let Some(suffix) = output.extension() {
@@ -63,7 +64,7 @@ mod tests {
             ("/tmp/a.b/recording", "/tmp/a.b/recording.3"),
             ("./x.y.db", "./x.y.3.db"),
         ] {
-            assert_eq!(file_of(Path::new(output), 3), Path::new(file));
+            assert_eq!(numbered_file(Path::new(output), 3), Path::new(file));
         }
     }
 }

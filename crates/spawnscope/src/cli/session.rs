@@ -1,4 +1,4 @@
-//! One recording from start to end: moves events from the collector to the recorder while the command runs, forwards signals, and decides
+//! One recording from start to end. It moves events from the collector to the recorder while the command runs, forwards signals, and decides
 //! when to stop. If anything fails here, the command still runs to its end.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
-use super::output::{line, print_message};
+use super::output::{escape_line, print_message};
 use super::progress::Progress;
 use super::publish::Publisher;
 use super::record::Watcher;
@@ -30,7 +30,7 @@ const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait at the end of the recording for exited threads to leave their CPU.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
-/// A running recording: its processes, and the events that are moved.
+/// A running recording.
 pub struct Session<'a> {
     /// The source of events.
     pub collector: &'a mut dyn Collector,
@@ -40,13 +40,13 @@ pub struct Session<'a> {
     pub signals: &'a Signals,
     /// The thread of `--metrics` and `--otlp`.
     pub publisher: Option<&'a Publisher>,
-    /// When to pass the count of lost events to it.
+    /// When to pass the counts of lost events to the publisher again.
     pub losses_due: Instant,
-    /// Who follows the recording live.
+    /// The view that follows the recording live.
     pub watcher: Option<&'a dyn Watcher>,
     /// The spinner.
     pub progress: Progress,
-    /// The command if there is one, else the followed process if there is one.
+    /// The pidfd of the command or, without a command, of the process that `-p` names.
     pub process: Option<OwnedFd>,
     /// The recorded command, if there is one.
     pub command: Option<Command>,
@@ -56,7 +56,7 @@ pub struct Session<'a> {
     pub waits_for_all: bool,
     /// Whether to print no notices.
     pub is_quiet: bool,
-    /// Which launched processes still run.
+    /// The launched processes that are still running.
     pub running: RunningProcesses,
 }
 
@@ -82,7 +82,7 @@ pub struct Outcome {
     pub recorded_until: Option<Nanos>,
     /// The command's wait status; `None` if there is no command or it was left running.
     pub wait_status: Option<i32>,
-    /// The CPUs that the command might use when it ended.
+    /// How many CPUs the command was allowed to use when it ended.
     pub allowed_cpus: Option<f64>,
     /// Lost events, by kind.
     pub lost: Vec<Loss>,
@@ -95,7 +95,7 @@ pub struct Outcome {
 }
 
 /// The result of one poll.
-struct Ready {
+struct PollResult {
     process_ended: bool,
 }
 
@@ -110,13 +110,13 @@ impl Session<'_> {
         let mut has_more = false;
         while outcome.ended.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
-            let at_most = if has_more { Duration::ZERO } else { INTERVAL };
-            let ready = self.wait(is_recording, outcome.process_ended, at_most)?;
+            let max_time = if has_more { Duration::ZERO } else { INTERVAL };
+            let ready = self.wait(is_recording, outcome.process_ended, max_time)?;
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
                     arrived.hand_on(command.pid.0);
                 }
-                if self.should_leave(arrived, outcome.process_ended, &mut interrupts) {
+                if self.ends_recording(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
                 }
                 if let Some(watcher) = self.watcher.filter(|_| arrived.should_end()) {
@@ -128,7 +128,7 @@ impl Session<'_> {
             }
             if is_recording {
                 has_more = self.move_events(&mut outcome);
-                self.pass_losses_on();
+                self.pass_losses_to_publisher();
                 self.rotate_if_full(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
@@ -139,7 +139,7 @@ impl Session<'_> {
             if ready.process_ended {
                 self.print_remaining_processes(&outcome);
             }
-            if outcome.process_ended && !self.should_wait_on(&outcome) {
+            if outcome.process_ended && !self.should_wait_for_others(&outcome) {
                 outcome.ended = "exited";
             }
         }
@@ -169,8 +169,8 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the command has ended but a process that it launched has not.
-    fn should_wait_on(&mut self, outcome: &Outcome) -> bool {
+    /// Whether to wait for other processes that the command launched and that have not ended yet (`--wait-for-all`).
+    fn should_wait_for_others(&mut self, outcome: &Outcome) -> bool {
         if !self.waits_for_all || outcome.recorded_until.is_some() {
             return false;
         }
@@ -179,7 +179,7 @@ impl Session<'_> {
     }
 
     fn print_remaining_processes(&mut self, outcome: &Outcome) {
-        if self.should_wait_on(outcome) && !self.is_quiet {
+        if self.should_wait_for_others(outcome) && !self.is_quiet {
             let processes = units::counted(self.running.processes() as u64, "process", "processes");
             print_message(&format!(
                 "the command has ended; waiting for {processes} that it launched (Ctrl-C stops the recording, not the processes)"
@@ -187,8 +187,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sleeps until something happens, but at most for `at_most`.
-    fn wait(&self, is_recording: bool, process_ended: bool, at_most: Duration) -> Result<Ready> {
+    /// Sleeps until something happens, but at most for `max_time`.
+    fn wait(&self, is_recording: bool, process_ended: bool, max_time: Duration) -> Result<PollResult> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
         let process = self.process.as_ref().filter(|_| !process_ended).map(|process| {
@@ -201,7 +201,7 @@ impl Session<'_> {
         let until_deadline = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let interval = until_deadline.map_or(at_most, |left| left.min(at_most));
+        let interval = until_deadline.map_or(max_time, |left| left.min(max_time));
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(interval.subsec_nanos()),
@@ -210,14 +210,14 @@ impl Session<'_> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
         }
-        Ok(Ready {
+        Ok(PollResult {
             process_ended: process.is_some_and(|index| !fds[index].revents().is_empty()),
         })
     }
 
     /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
     /// a second.
-    fn should_leave(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
+    fn ends_recording(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
         let Some(command) = self.command.filter(|_| !has_ended) else {
             return arrived.should_end();
         };
@@ -260,7 +260,7 @@ impl Session<'_> {
         has_more
     }
 
-    /// With `--keep`, begins the next recording when the current one is full.
+    /// Begins the next recording of `--keep` if the current one is full.
     fn rotate_if_full(&mut self, outcome: &mut Outcome) {
         if !self.recordings.is_full() {
             return;
@@ -274,8 +274,8 @@ impl Session<'_> {
         }
     }
 
-    /// Tells the thread of metrics how many events are lost so far. At the end, `stop_collecting` reports an error.
-    fn pass_losses_on(&mut self) {
+    /// Passes the counts of lost events to the thread of metrics. Errors are ignored here; `stop_collecting` reports them at the end.
+    fn pass_losses_to_publisher(&mut self) {
         let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else {
             return;
         };
@@ -285,10 +285,10 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the recording at its deadline or on failure. A command is still waited for.
+    /// Ends the recording at its deadline or on failure. Even then, the session waits for the command to end.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
-        let of_collector = outcome.collector_failure.as_ref();
-        let failure = of_collector
+        let collector_failure = outcome.collector_failure.as_ref();
+        let failure = collector_failure
             .map(|error| format!("failed to {error}"))
             .or_else(|| self.recordings.failure().map(|error| error.to_string()))
             .or_else(|| outcome.rotation_failure.take());
@@ -304,7 +304,7 @@ impl Session<'_> {
             } else {
                 ""
             };
-            print_message(&format!("the recording ends early: {}{command}", line(failure)));
+            print_message(&format!("the recording ends early: {}{command}", escape_line(failure)));
             outcome.has_failed = true;
         }
         if self.command.is_none() {

@@ -1,9 +1,9 @@
-//! Which names are similar to one that was mistyped. clap's own measure also accepts words that share only some letters.
+//! Decides which names are similar to a mistyped one. clap's own measure also accepts words that share only a few letters.
 
-/// A name is similar if at most one in this many of its characters is wrong.
+/// A name is similar if at most one in CHARACTERS_PER_MISTAKE of its characters is wrong.
 const CHARACTERS_PER_MISTAKE: usize = 3;
 
-/// Whether somebody who typed `typed` may have meant `name`.
+/// Whether a user who typed `typed` may have meant `name`.
 pub(super) fn is_similar(typed: &str, name: &str) -> bool {
     let longer = typed.chars().count().max(name.chars().count());
     strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)

@@ -37,7 +37,7 @@ pub fn run(arguments: &TreeArguments) -> Result<()> {
 }
 
 fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<()> {
-    let chosen = chosen(arguments, forest, path)?;
+    let chosen = choose(arguments, forest, path)?;
     let options = TreeOptions {
         shown: chosen.as_deref(),
         depth: arguments.depth.map(|depth| depth as usize),
@@ -49,8 +49,8 @@ fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalP
         .context("failed to write the tree")
 }
 
-/// Returns for each launch whether the options choose it. `None` when they choose all.
-fn chosen(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<Option<Vec<bool>>> {
+/// Returns for each launch whether the options choose it. `None` if they choose all.
+fn choose(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<Option<Vec<bool>>> {
     if arguments.matching.is_empty() && path.is_none() {
         return Ok(None);
     }

@@ -10,7 +10,8 @@ use super::identity;
 /// The program that opens a file as the user's desktop would.
 const OPENER: &str = "xdg-open";
 
-/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the calling user.
+/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the user who called
+/// sudo.
 ///
 /// # Errors
 /// When the opener cannot be started or fails.

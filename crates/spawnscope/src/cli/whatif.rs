@@ -18,7 +18,7 @@ use crate::present::whatif;
 /// # Errors
 /// When a selection is invalid or selects nothing, or when the recording cannot be read or is incomplete.
 pub fn run(arguments: &WhatifArguments) -> Result<()> {
-    let requested = requested(arguments)?;
+    let requested = requested_changes(arguments)?;
     if requested.is_empty() {
         bail!(
             "nothing to change: give at least one option such as --remove SEL (`spawnscope whatif --help` lists them)"
@@ -42,10 +42,10 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
         .context("failed to write the prediction")
 }
 
-/// Adds to an error the commands that show what can be selected, each with the recording as typed.
+/// Adds to an error the commands that list what can be selected. They name the recording as the user typed it.
 fn with_hint(error: WhatIfError, arguments: &WhatifArguments) -> Error {
-    let whole = output::typed(&arguments.recording.file);
-    let part = arguments.window.before(whole.clone());
+    let whole = output::typed_name(&arguments.recording.file);
+    let part = arguments.window.with_file(whole.clone());
     let [whole, part] = [whole, part].map(|file| file.map_or_else(String::new, |file| format!(" {file}")));
     let hint = match &error {
         WhatIfError::NothingSelected(_) => format!(
@@ -59,7 +59,7 @@ fn with_hint(error: WhatIfError, arguments: &WhatifArguments) -> Error {
 }
 
 /// Returns the changes that the options request.
-fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
+fn requested_changes(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     let selecting = [
         ("remove", Change::Remove, &arguments.remove),
         ("builtin", Change::Builtin, &arguments.builtin),
@@ -81,20 +81,20 @@ fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     let mut requested = Vec::new();
     for (option, change, texts) in selecting {
         for text in texts {
-            requested.push(of_selection(option, change, text)?);
+            requested.push(change_of_selection(option, change, text)?);
         }
     }
     for text in &arguments.batch {
-        let (selection, size) = batch(text)?;
-        requested.push(of_selection("batch", Change::Batch(size), selection)?);
+        let (selection, size) = parse_batch(text)?;
+        requested.push(change_of_selection("batch", Change::Batch(size), selection)?);
     }
     for text in &arguments.replace {
-        let (selection, thousandths) = replacement(text)?;
-        requested.push(of_selection("replace", Change::Replace(thousandths), selection)?);
+        let (selection, thousandths) = parse_replacement(text)?;
+        requested.push(change_of_selection("replace", Change::Replace(thousandths), selection)?);
     }
     for text in &arguments.jobs {
-        let (selection, jobs) = jobs(text)?;
-        requested.push(of_selection("jobs", Change::Jobs(jobs), selection)?);
+        let (selection, jobs) = parse_jobs(text)?;
+        requested.push(change_of_selection("jobs", Change::Jobs(jobs), selection)?);
     }
     if arguments.no_scan {
         requested.push(RequestedChange::of_all("--no-scan", Change::NoScan));
@@ -105,7 +105,7 @@ fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     Ok(requested)
 }
 
-fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedChange> {
+fn change_of_selection(option: &str, change: Change, text: &str) -> Result<RequestedChange> {
     let selector = Selector::parse(text).with_context(|| format!("--{option}"))?;
     Ok(RequestedChange {
         change,
@@ -118,14 +118,14 @@ fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedCha
     })
 }
 
-fn batch(text: &str) -> Result<(&str, u32)> {
+fn parse_batch(text: &str) -> Result<(&str, u32)> {
     let wrong = || anyhow!("--batch `{text}`: give SEL=K, where K launches become one, for example mv=50");
     let (selection, size) = text.rsplit_once('=').ok_or_else(wrong)?;
     let size = size.parse().ok().filter(|size| *size >= 2).ok_or_else(wrong)?;
     Ok((selection, size))
 }
 
-fn replacement(text: &str) -> Result<(&str, u32)> {
+fn parse_replacement(text: &str) -> Result<(&str, u32)> {
     let wrong = || anyhow!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3");
     let (selection, ratio) = text.rsplit_once('=').ok_or_else(wrong)?;
     let ratio: f64 = ratio
@@ -136,8 +136,8 @@ fn replacement(text: &str) -> Result<(&str, u32)> {
     Ok((selection, (ratio * 1000.0).round() as u32))
 }
 
-/// A number alone is for all launches.
-fn jobs(text: &str) -> Result<(&str, u32)> {
+/// Parses `SEL=N`, or `N` for all launches.
+fn parse_jobs(text: &str) -> Result<(&str, u32)> {
     let wrong = || anyhow!("--jobs `{text}`: give N or SEL=N, where N launches run at a time, for example convert=4");
     let (selection, jobs) = text.rsplit_once('=').unwrap_or(("*", text));
     let jobs = jobs.parse().ok().filter(|jobs| *jobs >= 2).ok_or_else(wrong)?;

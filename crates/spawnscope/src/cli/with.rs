@@ -1,4 +1,4 @@
-//! Finds the processes of `record --with`: daemons that run already, by pid or by name, with their child processes.
+//! Finds the processes of `record --with`: daemons that are already running, by pid or by name, with their descendants.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,10 +9,10 @@ use crate::event::Pid;
 use crate::process::pidfd;
 use crate::procfs;
 
-/// Returns the processes that the user named and their descendants, except the recorder and its own.
+/// Returns the processes that the user named, and their descendants, except the recorder and its descendants.
 ///
 /// # Errors
-/// If a process does not exist, or none has a name.
+/// When no process has a given pid or name.
 pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
@@ -23,7 +23,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     let mut found = BTreeSet::new();
     for text in wanted {
         let named: Vec<Pid> = match text.parse() {
-            Ok(pid) => vec![existing(Pid(pid))?],
+            Ok(pid) => vec![check_exists(Pid(pid))?],
             Err(_) => procfs::processes()
                 .filter(|pid| !own.contains(pid) && has_name(*pid, text.as_bytes()))
                 .collect(),
@@ -39,14 +39,16 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     Ok(found.into_iter().filter(|pid| !own.contains(pid)).collect())
 }
 
-fn existing(pid: Pid) -> Result<Pid> {
+/// Returns the pid if there is such a process.
+fn check_exists(pid: Pid) -> Result<Pid> {
     match pidfd(pid) {
         Ok(_) => Ok(pid),
         Err(error) => bail!("--with {}: no process has this pid ({error})", pid.0),
     }
 }
 
-/// Whether a process has a name: that of its first thread, which the kernel cuts to 15 bytes, or the base name of its first argument.
+/// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to 15 bytes, and the base name of its first
+/// argument.
 fn has_name(pid: Pid, wanted: &[u8]) -> bool {
     let by_argument = || {
         procfs::arguments(pid)

@@ -14,25 +14,25 @@ use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Finding, Foreign, Ow
 use crate::analyze::replay::is_believable;
 use crate::analyze::report::Report;
 
-/// Number of findings that a report lists.
+/// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
-/// The answer if there is no advice. `analyze::advice` has the limits.
+/// The text if there is no advice. `analyze::advice` defines the limits.
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall and 5 ms.";
-/// Version of the keys of `advise --json`.
+/// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The section of the report that lists the first advice.
-pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
+/// Prints the section of the report that lists the first pieces of advice.
+pub(super) fn print_first(page: &mut Page, report: &Report, file: Option<&str>) {
     let advices = &report.advices.worth;
     if advices.is_empty() {
         return;
     }
     page.heading("What to change");
     for (number, advice) in (1..).zip(advices.iter().take(MAX_IN_REPORT)) {
-        numbered_title(page, number, advice);
+        print_numbered_title(page, number, advice);
         page.sentence(5, PLAIN, &saving(advice, report));
     }
-    together(page, &report.advices);
+    print_combined_saving(page, &report.advices);
     page.sentence(2, QUIET, "For details and all advice:");
     page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
@@ -66,23 +66,23 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     }
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
-        numbered_title(&mut page, number, advice);
+        print_numbered_title(&mut page, number, advice);
         page.sentence(5, TITLE, &saving(advice, report));
-        in_full(&mut page, advice, file);
+        print_details(&mut page, advice, file);
     }
-    let counts_others = !all && !advices.not_worth.is_empty();
-    if advices.together.is_some() || counts_others || report.is_reconstructed {
+    let mentions_omitted = !all && !advices.not_worth.is_empty();
+    if advices.together.is_some() || mentions_omitted || report.is_reconstructed {
         page.line([]);
     }
-    together(&mut page, advices);
-    not_worth(&mut page, advices, all);
+    print_combined_saving(&mut page, advices);
+    print_not_worth(&mut page, advices, all);
     if report.is_reconstructed {
-        page.sentence(2, QUIET, &critical::reconstructed(&report.collector));
+        page.sentence(2, QUIET, &critical::reconstruction_note(&report.collector));
     }
     page.finish()
 }
 
-fn numbered_title(page: &mut Page, number: usize, advice: &Advice) {
+fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
     let title = text::escape(advice.finding.title.as_bytes());
     let width = page.width().saturating_sub(5);
     for (index, line) in text::wrap(&title, width).into_iter().enumerate() {
@@ -108,13 +108,13 @@ pub(super) fn saving(advice: &Advice, report: &Report) -> String {
     format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis}; rule {rule})")
 }
 
-/// Says where the example was launched, if that is known and other launches have other call sites.
+/// Returns a sentence on where the example was launched, if that is known and other launches have other call sites.
 pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
     let label = finding.example_call_site.as_deref()?;
     Some(format!("call site of the example: {label}"))
 }
 
-fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
+fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     let finding = &advice.finding;
     for sentence in &finding.evidence {
         page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
@@ -128,13 +128,13 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, PLAIN, &text::escape(call_site.as_bytes()));
     }
     if let Some(foreign) = &advice.foreign {
-        page.sentence(5, QUIET, &not_yours(foreign));
+        page.sentence(5, QUIET, &foreign_note(foreign));
     }
     for line in &finding.fix {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
-            snippet(page, 5, &escaped);
+            print_snippet(page, 5, &escaped);
         } else {
             page.sentence(5, PLAIN, &format!("-> {escaped}"));
         }
@@ -155,19 +155,19 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     }
 }
 
-/// Says why a fix is not the user's to make, and what is.
-fn not_yours(foreign: &Foreign) -> String {
+/// Returns why the user should not edit this file.
+fn foreign_note(foreign: &Foreign) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
-        Owner::Generated => format!("{file} is generated: an edit is lost when it is generated again"),
+        Owner::Generated => format!("{file} is generated: an edit is lost when the file is generated again"),
         Owner::ThirdParty | Owner::User => {
-            format!("{file} is not yours: an update overwrites an edit; report it there")
+            format!("{file} is not yours: an update would overwrite an edit; report this to its developers")
         }
     }
 }
 
-/// Prints a line to type, with its own indentation after that of its section. Continuation lines are indented further.
-pub(super) fn snippet(page: &mut Page, section_indent: usize, escaped: &str) {
+/// Prints a line of a snippet, indented by its own indentation after that of its section. Continuation lines are indented further.
+pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &str) {
     let typed = escaped.trim_start();
     let indent = section_indent + escaped.len() - typed.len();
     let lines = text::wrap(typed, page.width().saturating_sub(indent + 4));
@@ -177,7 +177,7 @@ pub(super) fn snippet(page: &mut Page, section_indent: usize, escaped: &str) {
     }
 }
 
-fn together(page: &mut Page, advices: &Advices) {
+fn print_combined_saving(page: &mut Page, advices: &Advices) {
     if let Some([expected, least, most]) = advices.together.map(|saving| saving.map(units::time)) {
         let first = advices.worth.len().min(MAX_IN_REPORT);
         page.sentence(
@@ -188,7 +188,7 @@ fn together(page: &mut Page, advices: &Advices) {
     }
 }
 
-fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
+fn print_not_worth(page: &mut Page, advices: &Advices, all: bool) {
     let count = advices.not_worth.len() as u64;
     if count == 0 {
         return;
@@ -250,7 +250,7 @@ fn value(advice: &Advice) -> Value {
     Value::Object(object(advice))
 }
 
-/// A finding that is not worth fixing, with the reason.
+/// Returns a finding that is not worth fixing, with the reason.
 fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
     let mut object = object(advice);
     let doubt = match doubt {
@@ -262,7 +262,7 @@ fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
     Value::Object(object)
 }
 
-/// Names who maintains the code that requests the launches.
+/// Returns who maintains the code that requests the launches.
 fn owner(advice: &Advice) -> &'static str {
     match advice.foreign.as_ref().map(|foreign| foreign.owner) {
         None | Some(Owner::User) => "user",

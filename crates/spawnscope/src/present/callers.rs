@@ -11,7 +11,7 @@ use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::{Group, THE_RECORDER};
 use crate::analyze::report::{Report, Spent};
 
-/// Number of programs that a row names.
+/// Maximum number of programs that a row names.
 const MAX_PROGRAMS: usize = 2;
 
 /// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if there is a file.
@@ -34,7 +34,7 @@ fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8
     }
 }
 
-/// Adds the call sites with the most launches and their counts, and the number of launches that these omit.
+/// Adds the call sites with the most launches, their counts, and the number of launches from other call sites.
 pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
     let with_count = |(call_site, count): &(CallSite, u64)| {
         let mut caller = value(call_site);
@@ -47,7 +47,7 @@ pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCoun
 }
 
 /// Prints the rows of a report by line or function, one sentence each.
-pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
+pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
     for group in groups {
         let label = text::escape(&group.label);
         let style = if group.call_site.is_some() { TITLE } else { PLAIN };
@@ -84,7 +84,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
         launched.chain(own).collect()
     };
     let labels: Vec<Vec<u8>> = groups.iter().flat_map(named).collect();
-    for meaning in words::of_parentheses(labels.iter().map(Vec::as_slice)) {
+    for meaning in words::explain_parentheses(labels.iter().map(Vec::as_slice)) {
         page.sentence(2, QUIET, &meaning);
     }
     if report.groups.iter().all(|group| group.call_site.is_none()) {
@@ -92,7 +92,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     }
 }
 
-/// `71,000 x dirname, 512 s, 84.0 % of the wall`
+/// Formats a group's launches, time and share of the wall: `71,000 x dirname, 512 s, 84.0 % of the wall`.
 fn facts(group: &Group, report: &Report) -> String {
     let mut facts: Vec<String> = group
         .launched

@@ -3,7 +3,7 @@
 
 use super::text;
 
-/// Spaces before a name.
+/// Number of spaces before a name.
 const NAME_INDENT: usize = 2;
 
 /// One column of figures.
@@ -12,8 +12,8 @@ pub(super) struct Column {
     pub(super) title: &'static str,
     /// Minimum width, including the space before the figure.
     pub(super) width: usize,
-    /// Columns with larger values are dropped later.
-    pub(super) worth: u8,
+    /// Columns with the lowest priority are dropped first.
+    pub(super) priority: u8,
 }
 
 /// The columns that fit, each with its position and width.
@@ -32,8 +32,8 @@ impl<'c> Columns<'c> {
             .map(|(position, column)| (position, column.width.max(widest(position) + 1)))
             .collect();
         while fitting.len() > 1 && fitting.iter().map(|(_, width)| width).sum::<usize>() > width {
-            let least = (0..fitting.len()).min_by_key(|at| columns[fitting[*at].0].worth);
-            fitting.remove(least.unwrap_or_default());
+            let lowest = (0..fitting.len()).min_by_key(|at| columns[fitting[*at].0].priority);
+            fitting.remove(lowest.unwrap_or_default());
         }
         Columns { columns, fitting }
     }
@@ -45,7 +45,7 @@ impl<'c> Columns<'c> {
             .any(|(position, _)| self.columns[*position].title == title)
     }
 
-    /// Returns the terminal columns that they take.
+    /// Returns the total width of the columns that fit.
     pub(super) fn width(&self) -> usize {
         self.fitting.iter().map(|(_, width)| width).sum()
     }

@@ -11,7 +11,7 @@ use crate::event::Nanos;
 const MIN_SHARE: f64 = 0.001;
 
 /// Returns the name of a part of the wall for JSON.
-pub(super) fn key(what: &Spent) -> &'static str {
+pub(super) fn json_key(what: &Spent) -> &'static str {
     match what {
         Spent::Tax => "launch_tax",
         Spent::Run => "run",
@@ -28,8 +28,8 @@ pub(super) fn key(what: &Spent) -> &'static str {
 }
 
 /// Describes a part of the wall in a few words.
-pub(super) fn words(what: &Spent) -> String {
-    let words = match what {
+pub(super) fn description(what: &Spent) -> String {
+    let description = match what {
         Spent::Tax => "launching: all phases but run",
         Spent::Run => "running programs",
         Spent::RunQueue => "runnable programs waiting for a CPU",
@@ -48,16 +48,16 @@ pub(super) fn words(what: &Spent) -> String {
         Spent::ExternalWait(ExternalWait::Recorder, _) => "the recorder, before the command and after its end",
         Spent::ExternalWait(ExternalWait::Unknown, _) => "unknown",
     };
-    words.to_owned()
+    description.to_owned()
 }
 
-/// Prints the section of the report.
-pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
+/// Prints the section of the report on the critical path.
+pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
     if report.where_the_wall_went.is_empty() {
         return;
     }
     page.heading("Where the wall time goes: the critical path");
-    parts(page, &report.where_the_wall_went, report.wall);
+    print_parts(page, &report.where_the_wall_went, report.wall);
     page.sentence(
         2,
         QUIET,
@@ -71,12 +71,12 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
         page.sentence(2, QUIET, &error);
     }
     if report.is_reconstructed {
-        page.sentence(2, QUIET, &reconstructed(&report.collector));
+        page.sentence(2, QUIET, &reconstruction_note(&report.collector));
     }
 }
 
-/// Says that the causes of waits were not recorded.
-pub(super) fn reconstructed(collector: &str) -> String {
+/// Returns the note that the causes of waits were not recorded.
+pub(super) fn reconstruction_note(collector: &str) -> String {
     format!(
         "{} does not record what ends a wait: the path is reconstructed from the ends of children, and waits with an unknown cause widen the \
          intervals",
@@ -84,14 +84,14 @@ pub(super) fn reconstructed(collector: &str) -> String {
     )
 }
 
-/// Prints a line for each part of a wall that is large enough.
-pub(super) fn parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
+/// Prints a line for each part of the wall whose share is at least `MIN_SHARE`.
+pub(super) fn print_parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
     for (what, time) in parts {
         if (time.0 as f64) < MIN_SHARE * wall.0 as f64 {
             continue;
         }
         let figure = text::pad_left(&units::time(*time), 10);
         let share = text::pad_left(&units::percent(*time, wall), 8);
-        page.hanging([plain(format!("  {figure}{share}   "))], PLAIN, &words(what));
+        page.hanging([plain(format!("  {figure}{share}   "))], PLAIN, &description(what));
     }
 }

@@ -9,36 +9,36 @@ use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 use crate::event::Nanos;
 
-/// Version of the JSON keys.
+/// The `schema_version` of `doctor --json`.
 const SCHEMA_VERSION: u32 = 1;
 /// Indentation of the lines below a title.
 const INDENT: usize = 5;
-/// Columns for the ids of checks.
+/// Width of the ids of checks, in columns.
 const ID_WIDTH: usize = 20;
 
-/// Renders problems in full. Renders notes in full as well if `all` is set.
+/// Renders problems in full, and notes only if `all` is set.
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let of = |severity| {
+    let with_severity = |severity| {
         diagnosis
             .findings
             .iter()
             .filter(move |finding| finding.severity == severity)
     };
-    let notes = of(Severity::Note).count() as u64;
-    summary(&mut page, diagnosis);
-    for (number, finding) in (1..).zip(of(Severity::Problem)) {
+    let notes = with_severity(Severity::Note).count() as u64;
+    print_summary(&mut page, diagnosis);
+    for (number, finding) in (1..).zip(with_severity(Severity::Problem)) {
         page.line([]);
-        in_full(&mut page, &format!("  {number}. "), finding);
+        print_finding(&mut page, &format!("  {number}. "), finding);
     }
     if all {
         if notes > 0 {
             page.heading("Notes: not problems, but they explain the figures");
         }
-        for finding in of(Severity::Note) {
+        for finding in with_severity(Severity::Note) {
             page.line([]);
-            in_full(&mut page, "   * ", finding);
+            print_finding(&mut page, "   * ", finding);
         }
         if !diagnosis.not_examined.is_empty() {
             page.heading("Not checked");
@@ -52,31 +52,31 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
         // Without problems, a second line is printed only for items that could hide one.
         if not_examined > 0 || diagnosis.has_problems() && notes > 0 {
             page.line([]);
-            page.sentence(2, QUIET, &rest(notes, not_examined));
+            page.sentence(2, QUIET, &omitted_note(notes, not_examined));
         }
     }
     page.finish()
 }
 
 /// Prints what a launch costs, and the number of problems.
-fn summary(page: &mut Page, diagnosis: &Diagnosis) {
+fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let launch = diagnosis.launch;
     let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
     let [fork, exec_static, exec_dynamic] = times.map(units::time);
     let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
     let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
     let problems = diagnosis.findings.iter().filter(is_problem).count() as u64;
-    let among = if diagnosis.is_whole { "" } else { " by these checks" };
+    let by_these_checks = if diagnosis.is_whole { "" } else { " by these checks" };
     if problems == 0 && times.iter().all(Option::is_some) {
-        page.sentence(0, PLAIN, &format!("no problems found{among}: {cost}"));
+        page.sentence(0, PLAIN, &format!("no problems found{by_these_checks}: {cost}"));
     } else {
         page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
         let found = match problems {
-            0 => format!("no problems found{among}, but not all launches could be timed"),
-            1 => format!("1 problem found{among}"),
+            0 => format!("no problems found{by_these_checks}, but not all launches could be timed"),
+            1 => format!("1 problem found{by_these_checks}"),
             _ => {
                 let problems = units::count(problems);
-                format!("{problems} problems found{among}, largest effect first")
+                format!("{problems} problems found{by_these_checks}, largest effect first")
             }
         };
         page.sentence(2, FINDING, &found);
@@ -88,18 +88,18 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-fn rest(notes: u64, not_examined: u64) -> String {
+fn omitted_note(notes: u64, not_examined: u64) -> String {
     let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
     let not_examined = (not_examined > 0).then(|| {
-        let things = units::counted(not_examined, "item", "items");
-        format!("{things} that could not be checked")
+        let items = units::counted(not_examined, "item", "items");
+        format!("{items} that could not be checked")
     });
     let both: Vec<String> = notes.into_iter().chain(not_examined).collect();
     format!("{}: see `spawnscope doctor --all`", both.join(", and "))
 }
 
-fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
-    dependence(page, mark, TITLE, &finding.title);
+fn print_finding(page: &mut Page, mark: &str, finding: &Finding) {
+    print_marked(page, mark, TITLE, &finding.title);
     if let Some(effect) = finding.effect {
         page.sentence(INDENT, PLAIN, &cost(effect));
     }
@@ -111,7 +111,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
         if line.starts_with("  ") {
             page.command(INDENT, &text::escape(line.as_bytes()));
         } else {
-            dependence(page, &format!("{indent}-> "), PLAIN, line);
+            print_marked(page, &format!("{indent}-> "), PLAIN, line);
         }
     }
     page.sentence(
@@ -127,7 +127,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
 }
 
 /// Prints a sentence after a mark. Continuation lines are aligned with the first.
-fn dependence(page: &mut Page, mark: &str, style: Style, sentence: &str) {
+fn print_marked(page: &mut Page, mark: &str, style: Style, sentence: &str) {
     let indent = text::width(mark);
     let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
     for (index, line) in lines.into_iter().enumerate() {
@@ -146,7 +146,7 @@ fn cost(effect: Effect) -> String {
     format!("effect: {more_than}{span} for {} ({})", effect.of, effect.basis.name())
 }
 
-/// Lists the checks and what each examines.
+/// Renders a list of the checks and of what each examines.
 #[must_use]
 pub fn list(checks: &[&Check], width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -160,7 +160,7 @@ pub fn list(checks: &[&Check], width: usize) -> String {
     page.finish()
 }
 
-/// Lists the checks as a JSON object that ends with a newline.
+/// Renders the list of checks as a JSON object that ends with a newline.
 #[must_use]
 pub fn list_json(checks: &[&Check]) -> String {
     let one = |check: &&Check| json!({"name": check.id, "about": check.examines});

@@ -12,11 +12,11 @@ use crate::analyze::report::Report;
 use crate::analyze::window::{Episode, WindowTitle};
 use crate::event::{Nanos, Pid};
 
-/// Number of episodes that a report lists.
+/// Maximum number of episodes that a report lists.
 const MAX_EPISODES: usize = 5;
-/// Columns that the name of a process keeps.
+/// Minimum width of the name of a process, in columns.
 const NAME_WIDTH: usize = 12;
-/// Columns before the name: the number of the episode.
+/// Width of the number of an episode, in columns.
 const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] = [
     column("start", 11, 4),
@@ -25,22 +25,22 @@ const FIGURES: [Column; 4] = [
     column("tax", 11, 2),
 ];
 
-const fn column(title: &'static str, width: usize, worth: u8) -> Column {
-    Column { title, width, worth }
+const fn column(title: &'static str, width: usize, priority: u8) -> Column {
+    Column { title, width, priority }
 }
 
-/// Returns the report with the explanation: for a recording of the whole machine, that on the busiest episode.
-pub(super) fn explained(report: &Report) -> &Report {
+/// Returns the report whose launches are explained: for a recording of the whole machine, the report on its busiest episode.
+pub(super) fn report_to_explain(report: &Report) -> &Report {
     report.busiest.as_deref().unwrap_or(report)
 }
 
-/// Names the window of a report: the process, and the span.
-pub(super) fn title(window: &WindowTitle) -> String {
+/// Formats the title of a window: its process and its span.
+pub(super) fn window_title(window: &WindowTitle) -> String {
     let (from, to) = (units::time(window.from), units::time(window.to));
-    format!("{}, {from} to {to}", process(&window.label, window.pid))
+    format!("{}, {from} to {to}", process_label(&window.label, window.pid))
 }
 
-fn process(label: &[u8], pid: Option<Pid>) -> String {
+fn process_label(label: &[u8], pid: Option<Pid>) -> String {
     let name = text::escape(label);
     match pid {
         Some(pid) => format!("{name} (pid {})", pid.0),
@@ -49,14 +49,14 @@ fn process(label: &[u8], pid: Option<Pid>) -> String {
 }
 
 /// Prints the busiest episodes, with the numbers that `--episode` takes.
-pub(super) fn busiest(page: &mut Page, report: &Report, file: Option<&str>) {
+pub(super) fn print_busiest(page: &mut Page, report: &Report, file: Option<&str>) {
     if report.episodes.is_empty() {
         return;
     }
     page.heading("Busiest episodes");
     let shown = &report.episodes[..report.episodes.len().min(MAX_EPISODES)];
-    let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
-    let names: Vec<String> = shown.iter().map(|each| process(&each.label, each.pid)).collect();
+    let rows: Vec<Vec<String>> = shown.iter().map(figures).collect();
+    let names: Vec<String> = shown.iter().map(|each| process_label(&each.label, each.pid)).collect();
     let columns = Columns::fit(page.width().saturating_sub(NUMBER_WIDTH + NAME_WIDTH), &FIGURES, &rows);
     let width = page.width().saturating_sub(NUMBER_WIDTH - 2);
     let name_width = columns.name_width(width, text::widest(&names, "process"));
@@ -76,7 +76,7 @@ pub(super) fn busiest(page: &mut Page, report: &Report, file: Option<&str>) {
     page.command(2, &format!("spawnscope advise --episode 1{}", argument(file)));
 }
 
-fn figures_of(episode: &Episode) -> Vec<String> {
+fn figures(episode: &Episode) -> Vec<String> {
     vec![
         units::time(episode.span.from),
         units::time(episode.span.to.since(episode.span.from)),
@@ -93,21 +93,21 @@ pub(super) fn values(episodes: &[Episode]) -> Vec<Value> {
         insert_text(&mut object, "process", &episode.label);
         object.insert("launches".into(), episode.launches.into());
         object.insert("launch_tax_ns".into(), nanos(episode.tax));
-        span(&mut object, episode.pid, episode.span.from, episode.span.to);
+        insert_span(&mut object, episode.pid, episode.span.from, episode.span.to);
         Value::Object(object)
     };
     (1..).zip(episodes).map(value).collect()
 }
 
 /// Returns the window of a report for JSON.
-pub(super) fn window(window: &WindowTitle) -> Value {
+pub(super) fn window_value(window: &WindowTitle) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "process", &window.label);
-    span(&mut object, window.pid, window.from, window.to);
+    insert_span(&mut object, window.pid, window.from, window.to);
     Value::Object(object)
 }
 
-fn span(object: &mut Map<String, Value>, pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) {
+fn insert_span(object: &mut Map<String, Value>, pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) {
     object.insert("pid".into(), json!(pid.map(|pid| pid.0)));
     object.insert("from_ns".into(), from.into());
     object.insert("to_ns".into(), to.into());

@@ -10,35 +10,35 @@ use crate::analyze::path_search::Fault;
 use crate::analyze::report::Report;
 use crate::event::Nanos;
 
-/// Number of directories and programs that the PATH search section lists.
+/// Maximum number of directories, and of programs, that the PATH search section lists.
 const MAX_FAULTS: usize = 8;
-/// Columns that a name keeps; figures are dropped before it gets narrower.
+/// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
 const FAULT_WIDTH: usize = 16;
-/// Figures of the directories and programs that caused misses.
+/// The columns of the tables of directories and programs that caused misses.
 const FIGURES: [Column; 3] = [
     Column {
         title: "misses",
         width: 10,
-        worth: 3,
+        priority: 3,
     },
     Column {
         title: "searches",
         width: 10,
-        worth: 1,
+        priority: 1,
     },
     Column {
         title: "time",
         width: 11,
-        worth: 2,
+        priority: 2,
     },
 ];
-/// Number of parents that the drift section lists.
+/// Maximum number of parents that the drift section lists.
 const MAX_DRIFTS: usize = 5;
 /// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Prints what the recording is about. Values come from outside, and a long one takes several lines.
-pub(super) fn labels(page: &mut Page, report: &Report) {
+/// Prints the labels of the recording. Their values are untrusted, and a long value takes several lines.
+pub(super) fn print_labels(page: &mut Page, report: &Report) {
     let Some(widest) = report.labels.iter().map(|label| label.key.len()).max() else {
         return;
     };
@@ -50,7 +50,7 @@ pub(super) fn labels(page: &mut Page, report: &Report) {
 }
 
 /// Prints the cost of PATH searches, and the directories and programs that caused misses.
-pub(super) fn path_searches(page: &mut Page, report: &Report) {
+pub(super) fn print_path_searches(page: &mut Page, report: &Report) {
     let found = &report.path_searches;
     if found.searches == 0 {
         return;
@@ -78,8 +78,8 @@ pub(super) fn path_searches(page: &mut Page, report: &Report) {
         faults: &found.not_found,
     };
     let widest = missed.widest().max(never_launched.widest());
-    missed.show(page, widest);
-    never_launched.show(page, widest);
+    missed.print(page, widest);
+    never_launched.print(page, widest);
 }
 
 fn name_with_reason(fault: &Fault) -> String {
@@ -98,17 +98,17 @@ struct Faults<'f> {
 }
 
 impl Faults<'_> {
-    /// Returns the columns of the title or the widest name that is shown, whichever is wider.
+    /// Returns the width of the title or of the widest name that is printed, whichever is larger.
     fn widest(&self) -> usize {
         text::widest(&self.names[..self.names.len().min(MAX_FAULTS)], self.title)
     }
 
-    fn show(&self, page: &mut Page, widest: usize) {
+    fn print(&self, page: &mut Page, widest: usize) {
         if self.faults.is_empty() {
             return;
         }
         let shown = &self.faults[..self.faults.len().min(MAX_FAULTS)];
-        let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
+        let rows: Vec<Vec<String>> = shown.iter().map(fault_figures).collect();
         let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
         let name_width = columns.name_width(page.width(), widest);
         let title = text::pad_right(self.title, name_width);
@@ -123,7 +123,7 @@ impl Faults<'_> {
     }
 }
 
-fn figures_of(fault: &Fault) -> Vec<String> {
+fn fault_figures(fault: &Fault) -> Vec<String> {
     vec![
         units::count(fault.misses),
         units::count(fault.searches),
@@ -132,7 +132,7 @@ fn figures_of(fault: &Fault) -> Vec<String> {
 }
 
 /// Prints failed execs that were not part of a PATH search, by errno.
-pub(super) fn failures(page: &mut Page, report: &Report) {
+pub(super) fn print_failures(page: &mut Page, report: &Report) {
     if report.failures.is_empty() {
         return;
     }
@@ -151,13 +151,13 @@ pub(super) fn failures(page: &mut Page, report: &Report) {
 }
 
 /// Prints the parents whose launches became slower.
-pub(super) fn drifts(page: &mut Page, report: &Report) {
+pub(super) fn print_drifts(page: &mut Page, report: &Report) {
     if report.drifts.is_empty() {
         return;
     }
     page.heading("Launches that became slower");
     for drift in report.drifts.iter().take(MAX_DRIFTS) {
-        drift_lines(page, drift);
+        print_drift(page, drift);
     }
     if let Some(more) = report.drifts.len().checked_sub(MAX_DRIFTS).filter(|more| *more > 0) {
         page.line([styled(
@@ -167,7 +167,7 @@ pub(super) fn drifts(page: &mut Page, report: &Report) {
     }
 }
 
-fn drift_lines(page: &mut Page, drift: &Drift) {
+fn print_drift(page: &mut Page, drift: &Drift) {
     let (Some(first), Some(last)) = (drift.segments.first(), drift.segments.last()) else {
         return;
     };
@@ -182,10 +182,10 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
         styled(FINDING, bar),
         plain(format!(" to {to}, {:.1} times", drift.ratio())),
     ]);
-    page.sentence(4, PLAIN, &cause_of(drift));
+    page.sentence(4, PLAIN, &drift_cause(drift));
 }
 
-fn cause_of(drift: &Drift) -> String {
+fn drift_cause(drift: &Drift) -> String {
     if let Some(growth) = &drift.memory {
         return format!(
             "grows with the parent's memory ({:.1} us per MB, {} to {}): a leak, or fork from a growing parent",
@@ -199,15 +199,15 @@ fn cause_of(drift: &Drift) -> String {
     };
     let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
     let phase = rise.phase.name();
-    let is_weighed = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());
-    let memory = if is_weighed {
+    let is_memory_known = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());
+    let memory = if is_memory_known {
         ""
     } else {
         "; the parent's memory is unknown"
     };
     format!(
         "{part} of the rise is in {phase}: {}{memory}",
-        words::what_makes_long(rise.phase)
+        words::phase_causes(rise.phase)
     )
 }
 
@@ -218,7 +218,7 @@ fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
 }
 
 /// Prints what was lost, unsupported or cut off, so that the reader knows which figures to trust.
-pub(super) fn limits(page: &mut Page, report: &Report) {
+pub(super) fn print_limits(page: &mut Page, report: &Report) {
     let sentences = caveats(report);
     if sentences.is_empty() {
         return;
@@ -229,8 +229,8 @@ pub(super) fn limits(page: &mut Page, report: &Report) {
     }
 }
 
-/// Prints the caveats that make figures wrong. Returns the number of minor notes.
-pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
+/// Prints the caveats that make figures wrong. Returns the number of other caveats, which are not printed.
+pub(super) fn print_warnings(page: &mut Page, report: &Report) -> usize {
     let (warnings, notes): (Vec<_>, Vec<_>) = caveats(report).into_iter().partition(|(style, _)| *style == WARNING);
     for (style, sentence) in warnings {
         page.sentence(2, style, &sentence);
@@ -239,7 +239,7 @@ pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
 }
 
 /// Lists the most frequent commands with their counts.
-fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
+fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     const MAX_NAMED: usize = 4;
     let label = |(command, count): &(Vec<u8>, u64)| match count {
         1 => text::escape(command),
@@ -310,7 +310,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
             PLAIN,
             format!(
                 "{launches} still running at the end of the recording, counted up to then: {}",
-                most_frequent(&report.still_running)
+                list_most_frequent(&report.still_running)
             ),
         ));
     }
@@ -320,8 +320,8 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
     sentences
 }
 
-/// Prints the command lines that were launched again and again.
-pub(super) fn repeats(page: &mut Page, report: &Report) {
+/// Prints the command lines that were launched repeatedly.
+pub(super) fn print_repeats(page: &mut Page, report: &Report) {
     if report.repeats.is_empty() {
         return;
     }
@@ -329,8 +329,8 @@ pub(super) fn repeats(page: &mut Page, report: &Report) {
     for repeat in &report.repeats {
         let count = text::pad_left(&units::count(repeat.count), 8);
         let total = text::pad_left(&units::time(repeat.total), 10);
-        let room = page.width().saturating_sub(25);
-        let line = text::abridge(&text::escape(&repeat.label), room);
+        let available = page.width().saturating_sub(25);
+        let line = text::abridge(&text::escape(&repeat.label), available);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
     page.sentence(

@@ -22,7 +22,7 @@ use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::event::Nanos;
 
-/// Version of the report's keys. It is raised when a key changes its meaning or is removed.
+/// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the report as a multi-line JSON object that ends with a newline.
@@ -52,7 +52,7 @@ fn value(report: &Report) -> Value {
         "labels": report.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
         "collector": report.collector,
         "ended": report.ended,
-        "exit": report.exit.and_then(ExitObject::of),
+        "exit": report.exit.and_then(ExitObject::new),
         "is_live": report.is_live,
         "lost_events": report.lost_events(),
         "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
@@ -69,7 +69,7 @@ fn value(report: &Report) -> Value {
         "forks_without_exec": all.forks_without_exec,
         "launch_tax_ns": nanos(all.tax),
         "critical_tax_ns": nanos(all.critical_tax),
-        "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
+        "critical_path": report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),
         "replay_error": report.replay_error,
         "waits_reconstructed": report.is_reconstructed,
         "waits": report.waits.iter().map(waits).collect::<Vec<_>>(),
@@ -77,15 +77,15 @@ fn value(report: &Report) -> Value {
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),
         "phases_unknown": phases_unknown(&all.phases),
-        "by": by(report.group_by),
+        "by": grouping_name(report.group_by),
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "depends_on": report.dependence.iter().map(dependence).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": advice::values(&episodes::explained(report).advices.worth),
-        "window": report.window.as_ref().map(episodes::window),
+        "advice": advice::values(&episodes::report_to_explain(report).advices.worth),
+        "window": report.window.as_ref().map(episodes::window_value),
         "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),
     });
@@ -93,7 +93,7 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
-/// What removing all launches of a command would save.
+/// Returns the saving that is predicted for a removal of all launches of a command.
 fn dependence(dependence: &Dependence) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &dependence.label);
@@ -116,7 +116,8 @@ fn repeat(repeat: &Repeat) -> Value {
     Value::Object(object)
 }
 
-pub(super) fn by(group_by: GroupBy) -> &'static str {
+/// Returns the name of a grouping, as in `report --by`.
+pub(super) fn grouping_name(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",
         GroupBy::Arguments => "args",
@@ -173,9 +174,9 @@ fn launched((command, count): &(Vec<u8>, u64)) -> Value {
     Value::Object(object)
 }
 
-pub(super) fn spent((what, time): &(Spent, Nanos)) -> Value {
+pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
     let mut object = Map::new();
-    object.insert("on".into(), critical::key(what).into());
+    object.insert("on".into(), critical::json_key(what).into());
     if let Spent::ExternalWait(_, Some(name)) = what {
         insert_text(&mut object, "process", name);
     }
@@ -191,7 +192,7 @@ fn waits(waits: &AttributedWaits) -> Value {
         "syscall": waits.syscall.and_then(crate::event::syscalls::name),
         "syscall_number": waits.syscall,
         "object": waits.object.as_ref().map(waited_object),
-        "on": waits.on.iter().map(waited_for).collect::<Vec<_>>(),
+        "on": waits.on.iter().map(wait_target).collect::<Vec<_>>(),
         "count": waits.count,
         "total_ns": parts.total().0,
         "tax_ns": parts.tax.0,
@@ -205,7 +206,8 @@ fn waits(waits: &AttributedWaits) -> Value {
     Value::Object(object)
 }
 
-/// `device` and `inode` are present if all waits were on the same object, `path` if all were on the same path or address.
+/// Returns the object that was waited for. `device` and `inode` are present if all waits were for the same object, `path` if all were for the same
+/// path or address.
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
@@ -219,8 +221,8 @@ fn waited_object(waited: &AttributedObject) -> Value {
     Value::Object(object)
 }
 
-/// A launch, a permission scanner, or another process that is not recorded. `null` means that its name is unknown.
-fn waited_for(each: &WaitTargets) -> Value {
+/// Returns what was waited for: a launch, a permission scanner, or another process that is not recorded. A name of `null` is unknown.
+fn wait_target(each: &WaitTargets) -> Value {
     let mut object = Map::new();
     let mut insert = |key: &str, name: Option<&[u8]>| match name {
         Some(name) => insert_text(&mut object, key, name),

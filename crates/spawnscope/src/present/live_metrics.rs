@@ -8,20 +8,20 @@ use crate::event::Loss;
 /// The prefix of the names of all metrics.
 const PREFIX: &str = "spawnscope";
 
-/// What is known at one moment.
+/// The metrics at one moment.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
-    /// The figures by command.
+    /// The metrics by command.
     pub launches: &'a LaunchMetrics,
-    /// Launches that began.
+    /// Number of launches that began.
     pub started: u64,
-    /// Launches that have not ended.
+    /// Number of launches that have not ended.
     pub running: u64,
     /// The recorder.
     pub recorder: &'a RecorderState,
 }
 
-/// What is known about the recorder.
+/// The state of the recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderState {
     /// The name of the collector.
@@ -34,7 +34,7 @@ pub struct RecorderState {
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.
     pub lost: Vec<Loss>,
-    /// Launches that ended while these metrics could not be computed fast enough.
+    /// Number of launches that are missing in these metrics, because they could not be computed fast enough.
     pub skipped: u64,
     /// What an OTLP endpoint did not receive. `None` if there is none.
     pub undelivered: Option<Undelivered>,
@@ -43,9 +43,9 @@ pub struct RecorderState {
 /// What an OTLP endpoint did not receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undelivered {
-    /// Launches without a span: above the limit, or in a request that failed.
+    /// Number of launches whose span was not sent: above the limit, or in a request that failed.
     pub spans: u64,
-    /// Requests that failed, their retries included.
+    /// Number of requests that failed even when repeated.
     pub requests: u64,
 }
 
@@ -54,26 +54,26 @@ pub struct Undelivered {
 pub struct Family<'a> {
     /// Its name, after the prefix.
     name: &'static str,
-    /// What it is, in a sentence.
+    /// Its description, one or two sentences.
     pub help: &'static str,
     /// Its type.
     pub kind: Kind,
-    /// Its series. Without one, nothing of the kind happened.
+    /// Its series. Empty if nothing was counted.
     pub series: Vec<Series<'a>>,
 }
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only increases.
+    /// A number that only increases.
     Counter,
-    /// It varies.
+    /// A number that varies.
     Gauge,
-    /// Durations by buckets.
+    /// A distribution of durations.
     Histogram,
 }
 
-/// A value and the labels that it is for.
+/// A value with its labels.
 #[derive(Debug)]
 pub struct Series<'a> {
     /// Names and values.
@@ -85,15 +85,16 @@ pub struct Series<'a> {
 /// The value of a series.
 #[derive(Debug)]
 pub enum Value<'a> {
-    /// Of a counter or a gauge.
+    /// The value of a counter or a gauge.
     Count(u64),
-    /// Of a histogram, in seconds.
+    /// The value of a histogram, in seconds.
     Times(&'a Histogram),
 }
 
-/// Returns one of the counts of a command.
+/// A function that returns one of the counts of a command.
 type Counter = fn(&CommandMetrics) -> u64;
 
+/// The metrics by command: name, description and value.
 const BY_COMMAND: [(&str, &str, Counter); 3] = [
     (
         "launches_total",
@@ -121,8 +122,15 @@ pub fn command_label(launch: &EndedLaunch) -> String {
 /// Returns all metrics.
 #[must_use]
 pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
-    let mut families = of_recorder(snapshot.recorder);
-    families.extend(snapshot.recorder.undelivered.map(of_delivery).into_iter().flatten());
+    let mut families = recorder_families(snapshot.recorder);
+    families.extend(
+        snapshot
+            .recorder
+            .undelivered
+            .map(delivery_families)
+            .into_iter()
+            .flatten(),
+    );
     families.push(Family::single(
         "launches_started_total",
         "Launches that began, all commands.",
@@ -150,7 +158,7 @@ pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     families
 }
 
-fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
+fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
     let info = Series::count(
         vec![
             ("version", env!("CARGO_PKG_VERSION")),
@@ -198,7 +206,7 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
     ]
 }
 
-fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
+fn delivery_families(undelivered: Undelivered) -> [Family<'static>; 2] {
     [
         Family::single(
             "otlp_skipped_spans_total",
@@ -233,7 +241,7 @@ fn phases(launches: &LaunchMetrics) -> Family<'_> {
 }
 
 impl Family<'_> {
-    /// Returns the whole name.
+    /// Returns the name with its prefix.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{PREFIX}_{}", self.name)

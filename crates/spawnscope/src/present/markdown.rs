@@ -1,14 +1,14 @@
-//! Escapes for Markdown that others render: text from a recording must not become markup, a link, or the end of a cell.
+//! Escapes text for Markdown: text from a recording must not become markup, a link, or the end of a cell.
 
 use super::text;
 
 /// Formats escaped text as code in a cell of a table, where a bar would end the cell even within code.
 #[must_use]
-pub(super) fn cell_of_code(escaped: &str) -> String {
+pub(super) fn code_cell(escaped: &str) -> String {
     code(escaped).replace('|', "\\|")
 }
 
-/// Formats escaped text as code, which renders nothing. The fence is longer than any run of backticks in the text.
+/// Formats escaped text as code, in which no markup is interpreted. The fence is longer than any run of backticks in the text.
 #[must_use]
 pub(super) fn code(escaped: &str) -> String {
     let longest = escaped
@@ -17,7 +17,7 @@ pub(super) fn code(escaped: &str) -> String {
         .max()
         .unwrap_or_default();
     let fence = "`".repeat(longest + 1);
-    // A space keeps backticks at the ends apart from the fence; Markdown removes it.
+    // A space separates backticks at the ends from the fence. Markdown removes the space.
     let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() {
         " "
     } else {
@@ -34,7 +34,7 @@ pub(super) fn sentence(sentence: &str) -> String {
         match character {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            // A zero-width word joiner would hide; an entity is shown as the character and mentions no user.
+            // An entity is displayed as the character, but does not mention a user. A zero-width word joiner would remain invisibly in copied text.
             '@' => escaped.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
                 escaped.push('\\');
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn text_of_a_recording_is_not_markup() {
         assert_eq!(code("a`b|c"), "``a`b|c``");
-        assert_eq!(cell_of_code("b|c"), "`b\\|c`");
+        assert_eq!(code_cell("b|c"), "`b\\|c`");
         assert_eq!(code("`"), "`` ` ``");
         assert_eq!(
             sentence("![x](http://e.com) <img> @all | `a`"),

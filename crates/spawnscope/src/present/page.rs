@@ -7,9 +7,9 @@ use anstyle::Style;
 use super::palette::{PLAIN, TITLE};
 use super::text;
 
-/// If fewer columns than this are left after the beginning of a line, a sentence starts on the next line.
+/// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the sentence starts on the next line.
 const HANGING_WIDTH: usize = 16;
-/// The indentation of such a sentence, in columns.
+/// The indentation of a sentence on the next line, in columns.
 const HANGING_INDENT: usize = 4;
 
 /// A part of a line in one style. Its text must be escaped.
@@ -43,18 +43,18 @@ impl Page {
         }
     }
 
-    /// Returns the maximum columns of a line.
+    /// Returns the maximum width of a line, in columns.
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
     /// Adds a line, cut to the width.
     pub(super) fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
-        let mut left = self.width;
+        let mut available = self.width;
         let mut line = String::new();
         for span in spans {
-            let shown = text::truncate(&span.text, left);
-            left -= text::width(&shown);
+            let shown = text::truncate(&span.text, available);
+            available -= text::width(&shown);
             if shown.is_empty() {
                 continue;
             }

@@ -12,7 +12,7 @@ pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
 pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
 
 /// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both.
-pub(super) fn of_phase(phase: Phase) -> (Style, char) {
+pub(super) fn phase_style(phase: Phase) -> (Style, char) {
     let (color, glyph) = match phase {
         Phase::Create => (AnsiColor::Red, '█'),
         Phase::Queue => (AnsiColor::Yellow, '░'),

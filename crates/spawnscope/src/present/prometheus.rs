@@ -21,7 +21,7 @@ pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
         let name = &family.name();
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help)?;
         for series in &family.series {
-            let label = |(name, value): &(&str, &str)| format!("{name}=\"{}\"", label_value(value));
+            let label = |(name, value): &(&str, &str)| format!("{name}=\"{}\"", escape_label_value(value));
             let labels: Vec<String> = series.labels.iter().map(label).collect();
             let labels = labels.join(",");
             match series.value {
@@ -50,8 +50,8 @@ fn seconds(time: Nanos) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes a label's value as the format demands. Newlines never get this far; escaping them is a precaution.
-fn label_value(value: &str) -> String {
+/// Escapes a label's value as the format requires. `text::escape` has already replaced newlines; escaping them is a precaution.
+fn escape_label_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
         match character {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_hostile_name_stays_inside_its_quotes() {
         let hostile = b"a\"} 1\nevil{x=\"\\\x1b[2J\xff\r";
-        let value = label_value(&text::escape(hostile));
+        let value = escape_label_value(&text::escape(hostile));
         assert!(!value.contains(['\n', '\r', '\x1b']), "{value}");
         let unescaped = value.replace("\\\\", "").replace("\\\"", "");
         assert!(!unescaped.contains(['"', '\\']), "{value}");

@@ -11,7 +11,7 @@ use crate::analyze::report::Report;
 use crate::analyze::summary::PhaseSum;
 use crate::event::Nanos;
 
-/// Lines of a screen, minus one for the prompt or the last line of `record`.
+/// Number of lines for the report: those of a screen, minus one for the prompt or the last line of `record`.
 const LINES: usize = 23;
 /// Maximum rows of the table of commands, if the screen has room.
 const MAX_COMMANDS: usize = 5;
@@ -19,26 +19,30 @@ const MAX_COMMANDS: usize = 5;
 const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const MIN_SHARE: f64 = 0.01;
-/// Columns of a saving.
+/// Width of a saving, in columns.
 const SAVING_WIDTH: usize = 9;
 
 /// Renders the summary. `file` is the recording as the user must type it; `None` means the default file.
 #[must_use]
 pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
-    let above = above_the_table(report, width);
-    let below = below_the_table(report, width, file);
+    let above = render_above_table(report, width);
+    let below = render_below_table(report, width, file);
     // The heading of the table and the empty line before it take two lines.
-    let taken = above.lines().count() + below.lines().count() + 2;
-    let room = LINES.saturating_sub(taken).clamp(1, MAX_COMMANDS + 1);
-    let has_dependence = report.groups.iter().take(room).any(|group| group.depends.is_some());
-    let has_legend = has_dependence && room > MIN_COMMANDS.min(report.groups.len());
-    let rows = (room - usize::from(has_legend))
+    let used_lines = above.lines().count() + below.lines().count() + 2;
+    let available = LINES.saturating_sub(used_lines).clamp(1, MAX_COMMANDS + 1);
+    let has_dependence = report
+        .groups
+        .iter()
+        .take(available)
+        .any(|group| group.depends.is_some());
+    let has_legend = has_dependence && available > MIN_COMMANDS.min(report.groups.len());
+    let rows = (available - usize::from(has_legend))
         .min(MAX_COMMANDS)
         .min(report.groups.len());
     let mut page = Page::of_width(width);
     if rows > 0 {
         page.line([]);
-        table::table(&mut page, &report.groups[..rows], "command");
+        table::print_table(&mut page, &report.groups[..rows], "command");
         if has_legend {
             page.sentence(2, QUIET, table::SHORT_LEGEND);
         }
@@ -46,7 +50,7 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     above + &page.finish() + &below
 }
 
-fn above_the_table(report: &Report, width: usize) -> String {
+fn render_above_table(report: &Report, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.line([styled(TITLE, table::title(report, width))]);
     if let Some(verdict) = verdict(report) {
@@ -56,8 +60,8 @@ fn above_the_table(report: &Report, width: usize) -> String {
     page.sentence(2, PLAIN, &totals(report));
     let tax = report.all.tax.unwrap_or_default();
     if tax.0 as f64 >= MIN_SHARE * report.wall.0 as f64 && report.all.count > 0 {
-        table::bar(&mut page, report);
-        legend(&mut page, report);
+        table::print_bar(&mut page, report);
+        print_legend(&mut page, report);
     }
     page.finish()
 }
@@ -103,7 +107,7 @@ pub(super) fn totals(report: &Report) -> String {
 fn tax_and_critical(report: &Report) -> Vec<String> {
     let Some(tax) = report.all.tax else { return Vec::new() };
     let tax = units::time(tax);
-    let least = if tax_is_partial(report) { "at least " } else { "" };
+    let least = if is_tax_partial(report) { "at least " } else { "" };
     let Some(critical) = report.all.critical_tax else {
         let unknown = (!report.sees_scheduler).then(|| "how much of it is on the critical path is unknown".to_owned());
         return [format!("launch tax {least}{tax}")]
@@ -114,7 +118,7 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     let share = units::percent(critical, report.wall);
     let critical = units::time(critical);
     if report.is_reconstructed {
-        // The second one may be larger.
+        // The second time may be larger than the first one.
         vec![
             format!("launch tax {least}{tax} without unknown phases"),
             format!("critical tax {critical} with them ({share} of the wall)"),
@@ -128,7 +132,7 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
 }
 
 /// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not record some phases.
-pub(super) fn tax_is_partial(report: &Report) -> bool {
+pub(super) fn is_tax_partial(report: &Report) -> bool {
     !report.sees_scheduler
 }
 
@@ -140,7 +144,7 @@ pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
 }
 
 /// Prints the phases and their shares of the launch tax, in as many lines as they need.
-fn legend(page: &mut Page, report: &Report) {
+fn print_legend(page: &mut Page, report: &Report) {
     let mut spans = Vec::new();
     let mut used = 0;
     for phase in Phase::TAX {
@@ -149,7 +153,7 @@ fn legend(page: &mut Page, report: &Report) {
         if time.is_none() && sum.unknown == 0 {
             continue;
         }
-        let (style, glyph) = palette::of_phase(phase);
+        let (style, glyph) = palette::phase_style(phase);
         let words = format!(" {} {}", phase.name(), units::percent(time, report.all.tax));
         let columns = 3 + text::width(&words);
         if used + columns > page.width() {
@@ -164,7 +168,7 @@ fn legend(page: &mut Page, report: &Report) {
 
 /// Prints warnings in full, and how many notes the full report has.
 pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
-    let notes = findings::warnings(page, report);
+    let notes = findings::print_warnings(page, report);
     if notes > 0 {
         let notes = units::counted(notes as u64, "note", "notes");
         let sentence = format!("{notes} about these figures: see --full");
@@ -174,7 +178,7 @@ pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
 
 /// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
 /// than one.
-fn separate(advices: &[Advice]) -> Vec<&Advice> {
+fn distinct_advice(advices: &[Advice]) -> Vec<&Advice> {
     let mut chosen: Vec<&Advice> = Vec::new();
     for advice in advices {
         if chosen.len() == advice::MAX_IN_REPORT {
@@ -187,21 +191,21 @@ fn separate(advices: &[Advice]) -> Vec<&Advice> {
     chosen
 }
 
-/// Whether more than half of the launches of the larger one are also those of the other.
+/// Whether more than half of the launches of the larger one also belong to the other one.
 fn has_same_launches(one: &Advice, other: &Advice) -> bool {
     let (one, other) = (&one.finding.launches, &other.finding.launches);
     let common = one.iter().filter(|launch| other.binary_search(launch).is_ok()).count();
     2 * common > one.len().max(other.len())
 }
 
-fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
+fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let advices = &episodes::explained(report).advices.worth;
+    let advices = &episodes::report_to_explain(report).advices.worth;
     if !advices.is_empty() {
         page.line([]);
         page.sentence(2, PLAIN, "What to change, and the saving:");
     }
-    for advice in separate(advices) {
+    for advice in distinct_advice(advices) {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
         page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);

@@ -3,7 +3,7 @@
 use crate::event::syscalls::name;
 
 /// Returns the name of a system call, or its number if it has no known name.
-pub(super) fn shown(number: u16) -> String {
+pub(super) fn name_or_number(number: u16) -> String {
     name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }
 
@@ -13,7 +13,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_name_is_a_number() {
-        assert_eq!(shown(0), "read");
-        assert_eq!(shown(999), "system call 999");
+        assert_eq!(name_or_number(0), "read");
+        assert_eq!(name_or_number(999), "system call 999");
     }
 }

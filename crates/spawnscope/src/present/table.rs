@@ -17,7 +17,7 @@ use crate::event::Nanos;
 /// Layout options of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Columns of the terminal.
+    /// Width of the terminal, in columns.
     pub width: usize,
     /// Maximum rows of the table of programs; `None` shows all.
     pub top: Option<usize>,
@@ -50,29 +50,32 @@ impl Options<'_> {
     }
 }
 
-/// Columns that the name of a program keeps; figures are dropped before it gets narrower.
+/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
-/// The title of the column of arguments, and its width, which figures give way to.
+/// The title of the column of arguments.
 const ARGUMENTS: &str = "arguments";
+/// Minimum width of arguments and of labels, if they are that wide. Columns of figures are dropped to keep this width.
 const ARGUMENTS_WIDTH: usize = 40;
-/// The titles of the columns of labels, which may be paths.
+// The titles of the columns of labels.
 const TARGET: &str = "target";
 const CRATE: &str = "crate";
 const DIRECTORY: &str = "directory";
 const PACKAGE: &str = "package";
 const TEST: &str = "test";
 const CMAKE: &str = "CMake target";
-/// The title of the column of subcommands, and its width.
+/// The title of the column of subcommands.
 const SUBCOMMAND: &str = "subcommand";
+/// Minimum width of subcommands, if they are that wide.
 const SUBCOMMAND_WIDTH: usize = 24;
-/// Columns before the figures of the legend: a glyph and the name of the phase.
+/// Width of the glyph and the name of a phase in the legend, in columns.
 const PHASE_WIDTH: usize = 13;
 
-/// The titles of the last figure: where there is room, and where there is not. The legend explains the short one.
+/// The last column.
 const FAILED: Column = column("failed execs", 13, 1);
+/// The last column with a short title, if `FAILED` does not fit. The legend explains it.
 const FAILED_SHORT: Column = column("failed", 7, 1);
 
-/// Figures of the table of programs.
+/// The columns of the table of programs.
 const FIGURES: [Column; 8] = [
     column("count", 7, 8),
     column("depends", 9, 7),
@@ -84,7 +87,7 @@ const FIGURES: [Column; 8] = [
     FAILED,
 ];
 
-/// Position of the column `depends`, which is omitted if it is unknown for all rows.
+/// Index of the column `depends`, which is omitted if it is unknown for all rows.
 const DEPENDS_COLUMN: usize = 1;
 
 /// Explains the columns of the short table.
@@ -92,7 +95,7 @@ pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; cr
 /// Explains the column `depends` of the full table.
 const DEPENDS: &str = "depends: how much shorter the wall would be without these launches and their waits";
 
-/// Figures of the legend.
+/// The columns of the legend of phases.
 const PHASE_FIGURES: [Column; 4] = [
     column("total", 12, 4),
     column("share", 12, 3),
@@ -100,18 +103,18 @@ const PHASE_FIGURES: [Column; 4] = [
     column("cpu", 12, 1),
 ];
 
-const fn column(title: &'static str, width: usize, worth: u8) -> Column {
-    Column { title, width, worth }
+const fn column(title: &'static str, width: usize, priority: u8) -> Column {
+    Column { title, width, priority }
 }
 
 /// Renders only the table and its totals.
 #[must_use]
-pub fn only_table(report: &Report, options: &Options<'_>) -> String {
+pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     page.line([styled(TITLE, title(report, page.width()))]);
     page.sentence(2, PLAIN, &summary::totals(report));
     if report.all.count > 0 {
-        groups(&mut page, report, options);
+        print_groups(&mut page, report, options);
     }
     summary::warnings_and_note_count(&mut page, report);
     page.finish()
@@ -121,21 +124,21 @@ pub fn only_table(report: &Report, options: &Options<'_>) -> String {
 #[must_use]
 pub fn render(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
-    headline(&mut page, report);
+    print_headline(&mut page, report);
     if report.all.count > 0 {
-        phases(&mut page, report);
-        groups(&mut page, report, options);
-        critical::where_the_wall_went(&mut page, report);
-        waited::what_was_waited_for(&mut page, report);
-        advice::first_ones(&mut page, episodes::explained(report), options.file);
-        episodes::busiest(&mut page, report, options.file);
+        print_phases(&mut page, report);
+        print_groups(&mut page, report, options);
+        critical::print_critical_path(&mut page, report);
+        waited::print_waits(&mut page, report);
+        advice::print_first(&mut page, episodes::report_to_explain(report), options.file);
+        episodes::print_busiest(&mut page, report, options.file);
     }
-    findings::repeats(&mut page, report);
-    findings::path_searches(&mut page, report);
-    findings::failures(&mut page, report);
-    findings::drifts(&mut page, report);
-    findings::labels(&mut page, report);
-    findings::limits(&mut page, report);
+    findings::print_repeats(&mut page, report);
+    findings::print_path_searches(&mut page, report);
+    findings::print_failures(&mut page, report);
+    findings::print_drifts(&mut page, report);
+    findings::print_labels(&mut page, report);
+    findings::print_limits(&mut page, report);
     page.finish()
 }
 
@@ -144,7 +147,7 @@ pub(super) fn argument(file: Option<&str>) -> String {
     file.map_or_else(String::new, |file| format!(" {file}"))
 }
 
-fn headline(page: &mut Page, report: &Report) {
+fn print_headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
     let cpus = summary::cpus(report);
     page.line([styled(
@@ -162,16 +165,16 @@ fn headline(page: &mut Page, report: &Report) {
         () if report.is_cut_off() => "up to the last stored batch",
         () => "",
     };
-    fact(page, "wall", &units::time(report.wall), wall_note);
-    fact(page, "launches", &units::count(all.count), "");
-    fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
-    fact(page, "failed execs", &units::count(all.failed_execs), "");
+    print_fact(page, "wall", &units::time(report.wall), wall_note);
+    print_fact(page, "launches", &units::count(all.count), "");
+    print_fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
+    print_fact(page, "failed execs", &units::count(all.failed_execs), "");
     if all.count > 0 {
-        let name = match summary::tax_is_partial(report) {
+        let name = match summary::is_tax_partial(report) {
             true => "launch tax, at least",
             false => "launch tax",
         };
-        fact(page, name, &units::time(all.tax), &tax_note(report));
+        print_fact(page, name, &units::time(all.tax), &tax_note(report));
         if let Some(tax) = all.critical_tax {
             let share = units::percent(tax, report.wall);
             let unknown = match report.is_reconstructed {
@@ -179,14 +182,14 @@ fn headline(page: &mut Page, report: &Report) {
                 false => "",
             };
             let note = format!("{share} of the wall: launching on the critical path{unknown}");
-            fact(page, "critical tax", &units::time(tax), &note);
+            print_fact(page, "critical tax", &units::time(tax), &note);
         }
     } else {
         page.sentence(2, PLAIN, "no launches");
     }
     if report.lost_events() > 0 {
         let events = units::count(report.lost_events());
-        styled_fact(
+        print_styled_fact(
             page,
             [WARNING; 2],
             "events lost",
@@ -196,12 +199,13 @@ fn headline(page: &mut Page, report: &Report) {
     }
 }
 
+/// Returns the title of a report: the command, the window, or what was followed.
 pub(super) fn title(report: &Report, width: usize) -> String {
     if !report.command.is_empty() {
         return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
     }
     if let Some(window) = &report.window {
-        return text::truncate(&episodes::title(window), width);
+        return text::truncate(&episodes::window_title(window), width);
     }
     match &report.followed {
         Some((pid, name)) => format!("launches by process {} ({}) and below", pid.0, text::escape(name)),
@@ -224,18 +228,18 @@ fn tax_note(report: &Report) -> String {
     }
 }
 
-fn fact(page: &mut Page, name: &str, figure: &str, note: &str) {
-    styled_fact(page, [PLAIN, TITLE], name, figure, note);
+fn print_fact(page: &mut Page, name: &str, figure: &str, note: &str) {
+    print_styled_fact(page, [PLAIN, TITLE], name, figure, note);
 }
 
-fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &str, figure: &str, note: &str) {
+fn print_styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &str, figure: &str, note: &str) {
     let name = styled(name_style, format!("  {name:<20}"));
     let figure = styled(figure_style, text::pad_left(figure, 12));
     page.hanging([name, figure, plain("   ")], name_style, note);
 }
 
 /// Prints the bar of the launch tax. It omits `run`, because the root's own run phase would hide all other phases.
-pub(super) fn bar(page: &mut Page, report: &Report) {
+pub(super) fn print_bar(page: &mut Page, report: &Report) {
     let times: Vec<(Phase, Nanos)> = Phase::TAX
         .into_iter()
         .filter_map(|phase| Some((phase, summary::phase_time(report.all.phases.get(phase))?)))
@@ -243,17 +247,17 @@ pub(super) fn bar(page: &mut Page, report: &Report) {
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
         let segment = |(phase, cells): (Phase, usize)| {
-            let (style, glyph) = palette::of_phase(phase);
+            let (style, glyph) = palette::phase_style(phase);
             styled(style, glyph.to_string().repeat(cells))
         };
         page.line(std::iter::once(plain("  ")).chain(cells.into_iter().map(segment)));
     }
 }
 
-fn phases(page: &mut Page, report: &Report) {
+fn print_phases(page: &mut Page, report: &Report) {
     page.heading("Where the launch tax goes");
-    bar(page, report);
-    legend(page, report);
+    print_bar(page, report);
+    print_legend(page, report);
     let all = &report.all;
     let unknown = all.phases.iter().filter(|(_, sum)| sum.unknown > 0);
     let unknown = unknown.map(|(phase, sum)| format!("{} for {}", phase.name(), units::count(sum.unknown)));
@@ -264,14 +268,14 @@ fn phases(page: &mut Page, report: &Report) {
     }
 }
 
-fn legend(page: &mut Page, report: &Report) {
+fn print_legend(page: &mut Page, report: &Report) {
     let phases: Vec<Phase> = Phase::TAX.into_iter().chain([Phase::Run]).collect();
     let rows: Vec<Vec<String>> = phases.iter().map(|phase| phase_figures(report, *phase)).collect();
     let columns = Columns::fit(page.width().saturating_sub(PHASE_WIDTH), &PHASE_FIGURES, &rows);
     let titles = columns.titles();
     page.line([styled(QUIET, format!("    {:<9}{titles}", "phase"))]);
     for (phase, figures) in phases.iter().zip(&rows) {
-        let (style, glyph) = palette::of_phase(*phase);
+        let (style, glyph) = palette::phase_style(*phase);
         page.line([
             plain("  "),
             styled(style, glyph.to_string()),
@@ -313,7 +317,7 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
     cells
 }
 
-fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
+fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
@@ -332,40 +336,40 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
     let (shown, rest) = report.groups.split_at(count);
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
-        callers::rows(page, report, shown);
-        left_out(page, rest, report.group_by, options.file);
+        callers::print_rows(page, report, shown);
+        print_omitted(page, rest, report.group_by, options.file);
         return;
     }
-    let is_abbreviated = table(page, shown, column);
-    left_out(page, rest, report.group_by, options.file);
-    legend_of_groups(page, report, shown);
+    let is_abbreviated = print_table(page, shown, column);
+    print_omitted(page, rest, report.group_by, options.file);
+    print_groups_legend(page, report, shown);
     if is_abbreviated {
         page.sentence(2, QUIET, "failed: number of failed execs");
     }
 }
 
 /// Prints the table of programs. Returns whether its last column has the short title.
-pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) -> bool {
-    let mut rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
+pub(super) fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
+    let mut rows: Vec<Vec<String>> = groups.iter().map(group_figures).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {
         figures.remove(DEPENDS_COLUMN);
         rows.iter_mut().for_each(|row| drop(row.remove(DEPENDS_COLUMN)));
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
-    let least_name = match column {
+    let min_name_width = match column {
         ARGUMENTS | TARGET | CRATE | DIRECTORY | PACKAGE | TEST | CMAKE => {
             ARGUMENTS_WIDTH.min(text::widest(&names, column))
         }
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };
-    let room = page.width().saturating_sub(2 + least_name);
-    let is_abbreviated = !Columns::fit(room, &figures, &rows).has(FAILED.title);
+    let available = page.width().saturating_sub(2 + min_name_width);
+    let is_abbreviated = !Columns::fit(available, &figures, &rows).has(FAILED.title);
     if is_abbreviated && let Some(last) = figures.last_mut() {
         *last = FAILED_SHORT;
     }
-    let columns = Columns::fit(room, &figures, &rows);
+    let columns = Columns::fit(available, &figures, &rows);
     let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
     page.line([styled(
@@ -384,7 +388,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) -> bool {
     columns.has(FAILED_SHORT.title)
 }
 
-fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
+fn print_groups_legend(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.depends.is_some()) {
         page.sentence(2, QUIET, DEPENDS);
     }
@@ -392,21 +396,21 @@ fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
     }
-    for meaning in words::of_parentheses(shown.iter().map(|group| group.label.as_slice())) {
+    for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
         page.sentence(2, QUIET, &meaning);
     }
 }
 
-fn figures_of(group: &Group) -> Vec<String> {
+fn group_figures(group: &Group) -> Vec<String> {
     let sums = &group.sums;
     let largest = sums.phases.largest().map(|(phase, time)| {
-        let whole = sums
+        let total = sums
             .phases
             .iter()
             .filter_map(|(_, sum)| sum.time)
             .map(|time| time.0)
             .sum();
-        format!("{} {}", phase.name(), units::percent(time, Nanos(whole)))
+        format!("{} {}", phase.name(), units::percent(time, Nanos(total)))
     });
     vec![
         units::count(sums.count),
@@ -420,7 +424,7 @@ fn figures_of(group: &Group) -> Vec<String> {
     ]
 }
 
-fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&str>) {
+fn print_omitted(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&str>) {
     if groups.is_empty() {
         return;
     }
@@ -429,7 +433,7 @@ fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&
     let more = units::counted(groups.len() as u64, "more row", "more rows");
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
-    let by = json::by(group_by);
+    let by = json::grouping_name(group_by);
     page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

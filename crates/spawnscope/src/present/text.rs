@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Maximum number of bytes of arguments that are quoted to show a part of them.
+/// Maximum size of arguments, in bytes, that are quoted completely to show their beginning and end.
 const MAX_QUOTED: usize = 64 << 10;
 
 /// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
@@ -62,7 +62,7 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&quote(beginning(argument, width_limit)));
+        line.push_str(&quote(shown_beginning(argument, width_limit)));
         if width_limit.is_some_and(|limit| width(&line) > limit) {
             break;
         }
@@ -74,7 +74,7 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
 }
 
 /// Returns as much of an argument as `width_limit` columns can show, so that a megabyte is not quoted to show 80 columns.
-fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
+fn shown_beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     // A character has at most four bytes, and zero-width characters are rare enough to ignore.
     let Some(needed) = width_limit
         .map(|limit| 4 * limit + 8)
@@ -87,13 +87,13 @@ fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     &argument[..boundary.unwrap_or(needed)]
 }
 
-/// Returns the columns that escaped text takes on a terminal.
+/// Returns the width of escaped text on a terminal, in columns.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// Returns the columns of the widest of these names and their title.
+/// Returns the width of the widest of these names and their title, in columns.
 #[must_use]
 pub fn widest(names: &[String], title: &str) -> usize {
     names.iter().map(|name| width(name)).fold(width(title), usize::max)
@@ -118,7 +118,7 @@ pub fn truncate(text: &str, limit: usize) -> String {
 }
 
 /// Returns the text, or its beginning and its end with a `…` between them, in `limit` columns. The end begins with a whole word, if that
-/// leaves enough of it. Command lines often begin with options that all of them have.
+/// keeps at least half of it. Showing the end helps because many command lines begin with the same options.
 #[must_use]
 pub fn abridge(text: &str, limit: usize) -> String {
     if width(text) <= limit {
@@ -141,7 +141,7 @@ fn ending(text: &str, limit: usize) -> &str {
     &text[first.map_or(text.len(), |(position, _)| position)..]
 }
 
-/// Formats arguments as a line for a shell, whose beginning and end are shown if it is longer than `limit` columns.
+/// Formats arguments as a line for a shell. If it is longer than `limit` columns, only its beginning and end are shown.
 #[must_use]
 pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> + Clone, limit: usize) -> String {
     let bytes: usize = arguments.clone().into_iter().map(<[u8]>::len).sum();
@@ -167,15 +167,15 @@ pub fn pad_left(text: &str, limit: usize) -> String {
     padded
 }
 
-/// Units that follow a figure after a space, and the multiplication sign.
+/// Units and signs that stay on one line with the figure before them.
 const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "%", "x", "B", "KiB", "MiB", "GiB"];
 
-/// Wraps the text at spaces into lines of at most `limit` columns. A figure stays with its unit, and text in backticks on one line, if
-/// they fit.
+/// Wraps the text at spaces into lines of at most `limit` columns. A figure and its unit stay on one line, and so does text in
+/// backticks, if they fit.
 #[must_use]
 pub fn wrap(text: &str, limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for piece in unbroken(text) {
+    for piece in split_at_breaks(text) {
         let is_wide = width(piece) > limit;
         for word in piece.split(|each| is_wide && each == ' ') {
             match lines.last_mut() {
@@ -191,14 +191,14 @@ pub fn wrap(text: &str, limit: usize) -> Vec<String> {
 }
 
 /// Splits the text at the spaces where a line may end.
-fn unbroken(text: &str) -> Vec<&str> {
+fn split_at_breaks(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for (at, _) in text.match_indices(' ') {
         let piece = &text[start..at];
         let next = text[at + 1..].split(' ').next().unwrap_or_default();
         let is_quoted = piece.matches('`').count() % 2 == 1;
-        if !is_quoted && !belong_together(piece, next) {
+        if !is_quoted && !must_stay_together(piece, next) {
             pieces.push(piece);
             start = at + 1;
         }
@@ -208,7 +208,7 @@ fn unbroken(text: &str) -> Vec<&str> {
 }
 
 /// Whether a line must not end between the words: between a figure and its unit, and after `13 x`.
-fn belong_together(piece: &str, next: &str) -> bool {
+fn must_stay_together(piece: &str, next: &str) -> bool {
     let unit = next.trim_end_matches([',', ';', ':', '.', ')']);
     let last = piece.rsplit(' ').next().unwrap_or_default();
     let is_figure = last
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(
             command_line([wide.as_bytes()], Some(7)),
             "'x日x…",
-            "not cut inside a character"
+            "the text is not cut inside a character"
         );
     }
 

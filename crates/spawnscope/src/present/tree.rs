@@ -15,15 +15,15 @@ use crate::analyze::tree::Step;
 use crate::analyze::tree_view::{Line, TreeOptions, TreeView};
 use crate::event::Nanos;
 
-/// Columns reserved for phases when a program's arguments are cut.
+/// Width reserved for phases when a program's arguments are cut, in columns.
 const PHASES_WIDTH: usize = 26;
-/// Columns that a program's arguments keep even in deep trees.
+/// Minimum width of a program's arguments, in columns, even in deep trees.
 const PROGRAM_WIDTH: usize = 16;
-/// Maximum columns for the file of a failed exec.
+/// Maximum width of the file of a failed exec, in columns.
 const FAILED_PATH_WIDTH: usize = 24;
-/// Maximum failed execs per line without a width limit.
-const MAX_FAILURES_UNCUT: usize = 20;
-/// Maximum levels drawn per line without a width limit.
+/// Maximum number of failed execs in a line, if lines are not cut.
+const MAX_FAILED_EXECS: usize = 20;
+/// Maximum number of levels drawn in a line, if lines are not cut.
 const MAX_LEVELS: usize = 40;
 
 /// Writes the whole tree. `width` cuts lines for a terminal; `None` does not cut.
@@ -31,7 +31,7 @@ pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> 
     write_view(out, forest, TreeOptions::default(), None, width)
 }
 
-/// Writes what the options show of a tree. With a critical path, each line says how much of it the launch took.
+/// Writes the part of a tree that the options select. With a critical path, each line shows the launch's time on it.
 pub fn write_view(
     out: &mut dyn Write,
     forest: &Forest<'_>,
@@ -41,33 +41,33 @@ pub fn write_view(
 ) -> io::Result<()> {
     let is_shown = |orphan: &usize| options.shown.is_none_or(|shown| shown[*orphan]);
     let has_orphans = forest.orphans.iter().any(is_shown);
-    let shown = Shown {
+    let writer = TreeWriter {
         forest,
         view: TreeView::new(forest, options),
         path,
         width,
     };
-    shown.write_below(out, &forest.roots, 0)?;
+    writer.write_subtrees(out, &forest.roots, 0)?;
     if has_orphans {
         writeln!(
             out,
             "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}"
         )?;
-        shown.write_below(out, &forest.orphans, 1)?;
+        writer.write_subtrees(out, &forest.orphans, 1)?;
     }
     Ok(())
 }
 
-/// A tree and how it is shown.
-struct Shown<'s, 'a> {
+/// Writes a tree, with the options for it.
+struct TreeWriter<'s, 'a> {
     forest: &'s Forest<'a>,
     view: TreeView<'s, 'a>,
     path: Option<&'s CriticalPath>,
     width: Option<usize>,
 }
 
-impl Shown<'_, '_> {
-    fn write_below(&self, out: &mut dyn Write, tops: &[usize], indent: usize) -> io::Result<()> {
+impl TreeWriter<'_, '_> {
+    fn write_subtrees(&self, out: &mut dyn Write, tops: &[usize], indent: usize) -> io::Result<()> {
         // For each level above the current line, whether its last sibling was reached.
         let mut finished_levels = Vec::new();
         for line in self.view.lines(tops) {
@@ -76,7 +76,7 @@ impl Shown<'_, '_> {
             finished_levels.push(is_last);
             // The roots of the main tree are at the margin, without a branch.
             let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
-            let branch = branch(branches, self.width);
+            let branch = draw_branch(branches, self.width);
             match line {
                 Line::Launch(step) => self.write_line(out, step, &branch)?,
                 Line::Folded { count, total, .. } => {
@@ -104,22 +104,22 @@ impl Shown<'_, '_> {
         let (forest, width) = (self.forest, self.width);
         let launch = &forest.launches[step.index];
         let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
-        let mut facts = facts_of(forest, step.index, width);
+        let mut facts = launch_facts(forest, step.index, width);
         if let Some(path) = self.path {
             let critical = units::time(path.launches[step.index].total());
             facts.push_str(&format!("  critical {critical}"));
         }
         let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
         let program_limit = width.map(|width| {
-            let left = width.saturating_sub(used);
-            left.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(left))
+            let available = width.saturating_sub(used);
+            available.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(available))
         });
         let mut program = words::program(launch, program_limit);
         if let Some(limit) = program_limit {
             program = text::truncate(&program, limit);
         }
         let phases_limit = width.map(|width| width.saturating_sub(used + text::width(&program)));
-        let phases = phases_of(launch, phases_limit);
+        let phases = list_phases(launch, phases_limit);
         let facts = match width {
             // The line is so deep or narrow that even the facts do not fit.
             Some(width) => text::truncate(&facts, width.saturating_sub(text::width(branch) + pid.len() + 1)),
@@ -141,15 +141,15 @@ fn is_failure(outcome: Outcome) -> bool {
 
 /// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
 /// ones: a chain of 100,000 would need a gigabyte of branches.
-fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
+fn draw_branch(finished_levels: &[bool], width: Option<usize>) -> String {
     let max_levels = width.map_or(MAX_LEVELS, |width| width / 8);
-    let left_out = finished_levels.len().saturating_sub(max_levels);
-    let mut drawn = if left_out > 0 {
-        format!("+{left_out} ")
+    let omitted = finished_levels.len().saturating_sub(max_levels);
+    let mut drawn = if omitted > 0 {
+        format!("+{omitted} ")
     } else {
         String::new()
     };
-    if let Some((is_last, above)) = finished_levels[left_out..].split_last() {
+    if let Some((is_last, above)) = finished_levels[omitted..].split_last() {
         for is_finished in above {
             drawn.push_str(if *is_finished { "   " } else { "│  " });
         }
@@ -158,23 +158,23 @@ fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
     drawn
 }
 
-/// Returns the wall time and anything unusual.
-fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
+/// Returns the wall time of a launch, and anything unusual about it.
+fn launch_facts(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
     let launch = &forest.launches[index];
     let attempts = attempts_of(forest, index);
     let misses: u64 = attempts.searches.iter().map(|search| search.misses.len() as u64).sum();
     let mut notes = vec![units::time(launch.total(forest.end))];
     notes.extend(Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()));
     notes.extend((misses > 0).then(|| units::counted(misses, "PATH miss", "PATH misses")));
-    notes.extend(failed_execs(&attempts.single, width));
+    notes.extend(list_failed_execs(&attempts.single, width));
     notes.extend(words::origin_mark(launch.origin).map(str::to_owned));
     notes.iter().map(|note| format!("  {note}")).collect()
 }
 
 /// Lists execs that failed, each with errno and file. With a width limit, only the first one.
-fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
+fn list_failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
     let distinct = without_repetitions(failed);
-    let most = width.map_or(MAX_FAILURES_UNCUT, |_| 1);
+    let max_notes = width.map_or(MAX_FAILED_EXECS, |_| 1);
     let note = |(failed, times): &(&FailedExec<'_>, u64)| {
         let path = text::escape(failed.path);
         let path = if width.is_some() {
@@ -189,14 +189,14 @@ fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> 
         };
         format!("{times}{} {path}", words::errno_name(failed.errno))
     };
-    let mut notes: Vec<String> = distinct.iter().take(most).map(note).collect();
-    let more: u64 = distinct.iter().skip(most).map(|(_, times)| times).sum();
+    let mut notes: Vec<String> = distinct.iter().take(max_notes).map(note).collect();
+    let more: u64 = distinct.iter().skip(max_notes).map(|(_, times)| times).sum();
     notes.extend((more > 0).then(|| units::counted(more, "more failed exec", "more failed execs")));
     notes
 }
 
 /// Lists the phases that took time, longest first, as many as fit.
-fn phases_of(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
+fn list_phases(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
     let mut spent: Vec<(Phase, Nanos)> = launch
         .phases
         .iter()

@@ -1,7 +1,7 @@
 //! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall depends on, and the most
 //! worthwhile finding that the user can fix, with its saving.
 
-use super::whatif::took_time;
+use super::whatif::has_visible_overhead;
 use super::{critical, episodes, text, units};
 use crate::analyze::advice::Advice;
 use crate::analyze::dependence::Dependence;
@@ -19,7 +19,7 @@ const DOMINANT_SHARE: f64 = 0.5;
 /// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
-/// The beginning of a verdict without advice, a large launch tax, or a command that the wall depends on.
+/// The beginning of a verdict if there is neither advice, nor a large launch tax, nor a command that the wall depends on.
 pub(super) const NOTHING: &str = "Nothing worth changing";
 
 /// The rule that finds scripts that sleep until something happens.
@@ -30,29 +30,29 @@ const POLLING: &str = "sleep-loop";
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     if let Some(busiest) = &report.busiest {
-        let title = busiest.window.as_ref().map(episodes::title).unwrap_or_default();
+        let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
         return Some(format!("Busiest episode, {title}: {}", verdict(busiest)?));
     }
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
         return Some(format!("No verdict: {}.", unbelievable(error)));
     }
-    let mut sentences = vec![principal(report)?];
+    let mut sentences = vec![principal_sentence(report)?];
     let (largest, _) = report.where_the_wall_went.first()?;
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
-        sentences.push(launching(report));
+        sentences.push(launch_tax_sentence(report));
     }
     let best = report.advices.worth.first();
     if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
         && best.is_none_or(|best| best.finding.rule != POLLING)
     {
-        sentences.extend(polling(report));
+        sentences.extend(polling_sentence(report));
     }
-    sentences.extend(best.map(|best| best_fix(best, report)));
+    sentences.extend(best.map(|best| best_fix_sentence(best, report)));
     Some(sentences.join(" "))
 }
 
-/// Names the loop that sleeps, even if the event that it waits for, and therefore the saving, is unknown.
-fn polling(report: &Report) -> Option<String> {
+/// Returns the sentence about a loop that sleeps, even if the event that the loop waits for, and therefore the saving, is unknown.
+fn polling_sentence(report: &Report) -> Option<String> {
     let unsure = report.advices.not_worth.iter().map(|(_, advice)| advice);
     let mut all = report.advices.worth.iter().chain(unsure);
     let polling = all.find(|advice| advice.finding.rule == POLLING)?;
@@ -61,7 +61,7 @@ fn polling(report: &Report) -> Option<String> {
 }
 
 /// Returns the sentence about the largest part of the wall.
-fn principal(report: &Report) -> Option<String> {
+fn principal_sentence(report: &Report) -> Option<String> {
     let (largest, time) = report.where_the_wall_went.first()?;
     let share = units::percent(*time, report.wall);
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
@@ -72,41 +72,41 @@ fn principal(report: &Report) -> Option<String> {
             format!(
                 "{tax}.{}",
                 culprit
-                    .map(|each| format!(" {}.", depends(each, report)))
+                    .map(|each| format!(" {}.", depends_clause(each, report)))
                     .unwrap_or_default()
             )
         }
-        (Spent::Run, _) => work(report, *time, culprit),
+        (Spent::Run, _) => work_sentence(report, *time, culprit),
         (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
         (_, Some(culprit)) => {
             format!(
                 "{}; {share} of the wall is {}.",
-                depends(culprit, report),
-                spent(largest)
+                depends_clause(culprit, report),
+                spent_clause(largest)
             )
         }
         (_, None) => {
-            let nothing = if nothing_stands_out(report) {
+            let nothing = if has_nothing_to_report(report) {
                 format!("{NOTHING}: ")
             } else {
                 String::new()
             };
-            format!("{nothing}{share} of the wall is {}.", spent(largest))
+            format!("{nothing}{share} of the wall is {}.", spent_clause(largest))
         }
     })
 }
 
-/// Completes `69.0 % of the wall is`.
-fn spent(what: &Spent) -> String {
+/// Returns the end of a sentence that begins with `69.0 % of the wall is`.
+fn spent_clause(what: &Spent) -> String {
     match what {
         Spent::RunQueue => "spent waiting for a CPU".to_owned(),
-        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::words(what),
-        _ => format!("spent {}", critical::words(what)),
+        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::description(what),
+        _ => format!("spent {}", critical::description(what)),
     }
 }
 
 /// Returns the sentence about programs that work most of the time.
-fn work(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
+fn work_sentence(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
     let most = report
         .work
         .as_ref()
@@ -130,20 +130,20 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
     let own_work = most.map_or(0, |most| most.time.0) as f64;
     let more = culprit.filter(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64);
     match more {
-        Some(culprit) => format!("{clause}; {}.", depends(culprit, report)),
-        None if nothing_stands_out(report) => format!("{NOTHING}: {clause}."),
+        Some(culprit) => format!("{clause}; {}.", depends_clause(culprit, report)),
+        None if has_nothing_to_report(report) => format!("{NOTHING}: {clause}."),
         None => format!("{clause}."),
     }
 }
 
-/// Whether neither advice, nor a large launch tax, nor a command that the wall depends on is to be reported.
-fn nothing_stands_out(report: &Report) -> bool {
+/// Whether there is neither advice, nor a large launch tax, nor a command that the wall depends on.
+fn has_nothing_to_report(report: &Report) -> bool {
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
-    report.advices.worth.is_empty() && !is_notable(tax(report), report) && culprit.is_none()
+    report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
 /// Formats `83.0 % of the wall depends on 41 x git`.
-fn depends(culprit: &Dependence, report: &Report) -> String {
+fn depends_clause(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let count = units::count(culprit.count);
     format!(
@@ -152,7 +152,7 @@ fn depends(culprit: &Dependence, report: &Report) -> String {
     )
 }
 
-fn tax(report: &Report) -> Nanos {
+fn critical_tax(report: &Report) -> Nanos {
     let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
     tax.map_or(Nanos(0), |(_, tax)| *tax)
 }
@@ -161,9 +161,9 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentence about the launch tax where it is not the principal cause.
-fn launching(report: &Report) -> String {
-    let tax = tax(report);
+/// Returns the sentence about the launch tax if it is not the principal cause.
+fn launch_tax_sentence(report: &Report) -> String {
+    let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let cause = if is_notable(tax, report) {
         largest_cause(report).unwrap_or_default()
@@ -173,10 +173,10 @@ fn launching(report: &Report) -> String {
     format!("Starting and ending programs takes {share} of the wall{cause}.")
 }
 
-fn best_fix(best: &Advice, report: &Report) -> String {
+fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
-    let wall = if took_time(report.wall, unrecorded) {
+    let wall = if has_visible_overhead(report.wall, unrecorded) {
         format!("{} without recording overhead", units::time(unrecorded))
     } else {
         units::time(report.wall)

@@ -11,23 +11,23 @@ use crate::event::{Nanos, ObjectKind};
 const MIN_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
 const MIN_TIME: Nanos = Nanos(1_000_000);
-/// Lines of the section.
+/// Maximum number of lines of the section.
 const MAX_LINES: usize = 6;
-/// Programs named in a line.
+/// Maximum number of programs named in a line.
 const MAX_NAMED: usize = 3;
-/// Maximum columns of a name or path.
+/// Maximum width of a name or path, in columns.
 const NAME_WIDTH: usize = 40;
 
-/// The part of a wait that is not assigned to a phase.
+/// The name of the part of a wait that is not attributed to a phase.
 const UNATTRIBUTED: &str = "unattributed";
 
-/// A no-break space, between a figure and its unit.
-pub(super) const TIE: char = '\u{a0}';
-/// Names up to this width stay on one line with their count.
+/// A no-break space: lines are not wrapped between a figure and its unit.
+pub(super) const NO_BREAK_SPACE: char = '\u{a0}';
+/// Maximum width of a name that stays on one line with its count, in columns.
 const TIED_NAME_WIDTH: usize = 16;
 
-/// Prints the section of the report.
-pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
+/// Prints the section of the report on waits.
+pub(super) fn print_waits(page: &mut Page, report: &Report) {
     let matters = |waits: &&AttributedWaits| {
         let total = waits.parts.total();
         total >= MIN_TIME && total.0 as f64 >= MIN_SHARE * report.wall.0 as f64
@@ -42,7 +42,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
-            page.line([plain(indent), styled(PLAIN, line.replace(TIE, " "))]);
+            page.line([plain(indent), styled(PLAIN, line.replace(NO_BREAK_SPACE, " "))]);
         }
     }
     if let Some(more) = shown.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
@@ -55,27 +55,29 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
 }
 
-/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it blocked), 1.00 s launch tax,
+/// Formats waits, for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it blocked), 1.00 s launch tax,
 /// 300 ms queued for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
 /// program can fix it.
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
-    let command = shown(&waits.command);
+    let command = short_name(&waits.command);
     let total = time(waits.parts.total());
-    let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));
-    let object = waits.object.as_ref().and_then(object).unwrap_or_default();
+    let call = waits
+        .syscall
+        .map(|call| format!(" in {}", syscalls::name_or_number(call)));
+    let object = waits.object.as_ref().and_then(describe_object).unwrap_or_default();
     // Data through a pipe comes *from* a process; without an object, the wait is *for* its end.
     let word = if object.is_empty() { "for" } else { "from" };
-    let on = on(&waits.on);
+    let targets = list_targets(&waits.on);
     format!(
-        "{command} waited {total}{}{object} {word} {on}{}",
+        "{command} waited {total}{}{object} {word} {targets}{}",
         call.unwrap_or_default(),
-        parts(&waits.parts)
+        list_parts(&waits.parts)
     )
 }
 
-fn object(object: &AttributedObject) -> Option<String> {
+fn describe_object(object: &AttributedObject) -> Option<String> {
     if let Some(path) = object.path.as_deref() {
-        return Some(format!(" on {}", shown(path)));
+        return Some(format!(" on {}", short_name(path)));
     }
     Some(match object.kind {
         ObjectKind::Pipe => " on a pipe".to_owned(),
@@ -89,12 +91,12 @@ fn object(object: &AttributedObject) -> Option<String> {
         ObjectKind::Signalfd => " on a signalfd".to_owned(),
         ObjectKind::Timerfd => " on a timerfd".to_owned(),
         ObjectKind::Pidfd => " on a pidfd".to_owned(),
-        // The system call says it already, or there is nothing to say.
+        // The name of the system call already shows this, or there is nothing to add.
         ObjectKind::Epoll | ObjectKind::Anonymous | ObjectKind::Permission => return None,
     })
 }
 
-fn on(all: &[WaitTargets]) -> String {
+fn list_targets(all: &[WaitTargets]) -> String {
     let named = &all[..all.len().min(MAX_NAMED)];
     let mut names: Vec<String> = named.iter().map(target_name).collect();
     let others: u64 = all[named.len()..].iter().map(|each| each.count).sum();
@@ -110,24 +112,30 @@ fn on(all: &[WaitTargets]) -> String {
 
 fn target_name(each: &WaitTargets) -> String {
     let named = |what: &str, name: &Option<Vec<u8>>| match name {
-        Some(name) => format!("the {what} {}", shown(name)),
+        Some(name) => format!("the {what} {}", short_name(name)),
         None => format!("a {what} of unknown name"),
     };
     match &each.target {
         WaitTarget::Launches { command, through } => {
-            let through = through.as_ref().map(|through| format!(" (through {})", shown(through)));
+            let through = through
+                .as_ref()
+                .map(|through| format!(" (through {})", short_name(through)));
             let count = units::count(each.count);
-            let name = shown(command);
-            let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { TIE };
-            format!("{count}{TIE}x{space}{name}{}", through.unwrap_or_default())
+            let name = short_name(command);
+            let space = if text::width(&name) > TIED_NAME_WIDTH {
+                ' '
+            } else {
+                NO_BREAK_SPACE
+            };
+            format!("{count}{NO_BREAK_SPACE}x{space}{name}{}", through.unwrap_or_default())
         }
         WaitTarget::Process(name) => named("process", name),
         WaitTarget::Scanner(name) => named("scanner", name),
     }
 }
 
-/// Lists the parts, longest first. Returns nothing if the whole wait is unknown. Parts below a thousandth are not shown.
-fn parts(parts: &Parts) -> String {
+/// Lists the parts of waits, longest first. Returns nothing if all of the time is unattributed. Parts below a thousandth are not shown.
+fn list_parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [
         (parts.run, "run", (parts.run_waiting, "blocked")),
@@ -136,22 +144,23 @@ fn parts(parts: &Parts) -> String {
         (parts.other, UNATTRIBUTED, (Nanos(0), "")),
     ];
     named.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
-    let least = parts.total().0 / 1000;
-    let visible: Vec<_> = named.iter().filter(|(time, ..)| time.0 > least).collect();
+    let min_shown = parts.total().0 / 1000;
+    let visible: Vec<_> = named.iter().filter(|(time, ..)| time.0 > min_shown).collect();
     if let [(_, UNATTRIBUTED, _)] = visible[..] {
         return String::new();
     }
     let each = visible.iter().map(|(span, name, (part, what))| {
-        let part = (part.0 > least).then(|| format!(" ({} of it {what})", time(*part)));
+        let part = (part.0 > min_shown).then(|| format!(" ({} of it {what})", time(*part)));
         format!("{} {name}{}", time(*span), part.unwrap_or_default())
     });
     format!(": {}", each.collect::<Vec<_>>().join(", "))
 }
 
+/// Formats a time, with a no-break space before its unit.
 fn time(span: Nanos) -> String {
-    units::time(span).replace(' ', &TIE.to_string())
+    units::time(span).replace(' ', &NO_BREAK_SPACE.to_string())
 }
 
-fn shown(bytes: &[u8]) -> String {
+fn short_name(bytes: &[u8]) -> String {
     text::truncate(&text::escape(bytes), NAME_WIDTH)
 }

@@ -4,7 +4,7 @@ use anstyle::Style;
 use serde_json::{Map, Value, json};
 
 use super::columns::{Column, Columns};
-use super::json::{insert_text, spent};
+use super::json::{insert_text, spent_value};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units};
@@ -12,26 +12,26 @@ use crate::analyze::whatif::Prediction;
 use crate::analyze::whatif::whatif_report::{Changed, Critical, WhatIfReport};
 use crate::event::Nanos;
 
-/// Version of the JSON keys.
+/// The `schema_version` of `whatif --json`.
 const SCHEMA_VERSION: u32 = 1;
-/// The overhead of recording is not mentioned below this share of the wall.
-const MIN_RECORDING: f64 = 0.005;
-/// Number of programs on the critical path that are listed.
+/// Share of the wall below which the overhead of recording is not mentioned.
+const MIN_OVERHEAD: f64 = 0.005;
+/// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
-/// Columns that the name of a program keeps; figures are dropped before it gets narrower.
+/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
-/// Figures of programs on the critical path.
+/// The columns of the table of programs on the critical path.
 const FIGURES: [Column; 2] = [
     Column {
         title: "critical",
         width: 13,
-        worth: 2,
+        priority: 2,
     },
     Column {
         title: "tax",
         width: 13,
-        worth: 1,
+        priority: 1,
     },
 ];
 
@@ -49,7 +49,7 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
             } else {
                 QUIET
             },
-            &held(change),
+            &describe_effect(change),
         );
     }
     if let Some((label, count)) = &whatif_report.forks_left {
@@ -59,25 +59,25 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         page.sentence(2, QUIET, &all);
     }
     page.line([]);
-    figure(&mut page, PLAIN, "wall", prediction.wall, &recorded(prediction));
-    let interval = between(prediction.low, prediction.high);
-    figure(&mut page, TITLE, "predicted", prediction.predicted, &interval);
-    difference(&mut page, prediction);
+    print_time(&mut page, PLAIN, "wall", prediction.wall, &overhead_note(prediction));
+    let interval = format_interval(prediction.low, prediction.high);
+    print_time(&mut page, TITLE, "predicted", prediction.predicted, &interval);
+    print_saving(&mut page, prediction);
     let error = units::signed_percent(prediction.replay_error);
     let error = format!(
         "replay error: {error}; both intervals include it; the interval of `predicted` also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
     if prediction.unknown.is_some() {
-        page.sentence(2, QUIET, &critical::reconstructed(&whatif_report.collector));
+        page.sentence(2, QUIET, &critical::reconstruction_note(&whatif_report.collector));
     }
     if !whatif_report.critical_after.is_empty() {
-        critical_after(&mut page, whatif_report);
+        print_critical_after(&mut page, whatif_report);
     }
     page.finish()
 }
 
-fn figure(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
+fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
     let beginning = [
         plain(format!("  {name:<10}")),
         styled(style, text::pad_left(&units::time(time), 10)),
@@ -86,13 +86,13 @@ fn figure(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
     page.hanging(beginning, PLAIN, note);
 }
 
-fn between(least: Nanos, most: Nanos) -> String {
+fn format_interval(least: Nanos, most: Nanos) -> String {
     format!("between {} and {}", units::time(least), units::time(most))
 }
 
-/// Describes the wall without the overhead of recording, if the difference is visible.
-fn recorded(prediction: &Prediction) -> String {
-    if !took_time(prediction.wall, prediction.unrecorded) {
+/// Returns a note on the wall without the overhead of recording, if the difference is large enough to mention.
+fn overhead_note(prediction: &Prediction) -> String {
+    if !has_visible_overhead(prediction.wall, prediction.unrecorded) {
         return String::new();
     }
     format!(
@@ -101,49 +101,59 @@ fn recorded(prediction: &Prediction) -> String {
     )
 }
 
-/// Whether the overhead of recording is visible.
-pub(super) fn took_time(wall: Nanos, unrecorded: Nanos) -> bool {
-    wall.since(unrecorded).0 as f64 >= MIN_RECORDING * wall.0 as f64
+/// Whether the overhead of recording is large enough to mention.
+pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
+    wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD * wall.0 as f64
 }
 
-/// Names the wall that savings are a share of: the wall without recording.
+/// Returns the name of the wall that savings are a share of: the wall without the overhead of recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
-    if took_time(wall, unrecorded) {
+    if has_visible_overhead(wall, unrecorded) {
         "the wall without recording overhead"
     } else {
         "the wall"
     }
 }
 
-fn held(change: &Changed) -> String {
+fn describe_effect(change: &Changed) -> String {
     match (change.selected, change.launches) {
         (0, _) => "applies to the whole recording".to_owned(),
         (selected, 0) => format!(
             "selects {}, but changes nothing",
             units::counted(selected, "launch", "launches")
         ),
-        (selected, held) if selected == held => format!("changes {}", units::counted(held, "launch", "launches")),
-        (selected, held) => format!("changes {} of {} launches", units::count(held), units::count(selected)),
+        (selected, changed) if selected == changed => {
+            format!("changes {}", units::counted(changed, "launch", "launches"))
+        }
+        (selected, changed) => format!(
+            "changes {} of {} launches",
+            units::count(changed),
+            units::count(selected)
+        ),
     }
 }
 
-/// Prints the saving. It is known better than the wall, which also drifts, so it has the interval that the advice prints.
-fn difference(page: &mut Page, prediction: &Prediction) {
+/// Prints the saving. It has the same interval as in the advice, which is smaller than that of the predicted wall: walls also vary from run to run.
+fn print_saving(page: &mut Page, prediction: &Prediction) {
     let wall = prediction.unrecorded;
     let name = wall_name(prediction.wall, wall);
     let more = prediction.predicted.since(wall);
     if more.0 > 0 {
         let note = format!("longer, {} of {name}", units::percent(more, wall));
-        return figure(page, PLAIN, "added", more, &note);
+        return print_time(page, PLAIN, "added", more, &note);
     }
     let [saved, least, most] = prediction.saving();
-    let note = format!("{} of {name}; {}", units::percent(saved, wall), between(least, most));
-    figure(page, PLAIN, "saved", saved, &note);
+    let note = format!(
+        "{} of {name}; {}",
+        units::percent(saved, wall),
+        format_interval(least, most)
+    );
+    print_time(page, PLAIN, "saved", saved, &note);
 }
 
-fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
+fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     page.heading("The critical path with these changes");
-    critical::parts(
+    critical::print_parts(
         page,
         &whatif_report.where_the_wall_went,
         whatif_report.prediction.predicted,
@@ -186,7 +196,7 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
             .map(|[stay, go]| json!({ "may_stay_ns": stay.0, "may_go_ns": go.0 })),
         "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
-        "critical_path": whatif_report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
+        "critical_path": whatif_report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

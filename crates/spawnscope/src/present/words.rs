@@ -1,4 +1,4 @@
-//! Wording shared by the outputs: what a launch is and how it ended.
+//! Wording that several outputs share: what a launch ran, and how it ended.
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -33,7 +33,7 @@ pub(super) fn outcome(outcome: Outcome) -> String {
     }
 }
 
-/// Marks a launch that entered the recording in an unusual way.
+/// Returns a mark for a launch that entered the recording in an unusual way.
 pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
     match origin {
         Origin::Launched | Origin::Command => None,
@@ -50,7 +50,7 @@ pub(super) fn errno_name(errno: i32) -> String {
     }
 }
 
-/// Describes an `execve` error. Replaces the system's text where that misleads.
+/// Describes an `execve` error. Replaces the system's text where it would mislead.
 pub(super) fn errno_meaning(errno: i32) -> String {
     match errno {
         libc::ENOENT => "no such file, or no such interpreter".to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn errno_meaning(errno: i32) -> String {
 }
 
 /// Describes the usual reasons for a long phase.
-pub(super) fn what_makes_long(phase: Phase) -> &'static str {
+pub(super) fn phase_causes(phase: Phase) -> &'static str {
     match phase {
         Phase::Create => "the parent's call itself",
         Phase::Queue => "too few CPUs",
@@ -106,8 +106,8 @@ fn is_descriptor(path: &[u8]) -> bool {
     path.starts_with(b"/dev/fd/") || path.starts_with(b"/proc/self/fd/")
 }
 
-/// Explains the names in parentheses that a table shows: forks (by their first example) and the recorder.
-pub(super) fn of_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+/// Explains the names in parentheses that a table shows: forks, with the first one as an example, and the recorder.
+pub(super) fn explain_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let (mut fork, mut recorder) = (None, None);
     for label in labels {
         if label == THE_RECORDER {

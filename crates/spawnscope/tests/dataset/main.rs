@@ -346,7 +346,7 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
     let failed = export(&add_fleet_program(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
     assert!(
-        failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
+        failed.status.code() == Some(125) && message.contains("failed to add all files to s3://builds/fleet"),
         "{message}"
     );
     let output = run_doctor("s3://builds/fleet", &[], &add_fleet_program(sample.directory.path(), 0));

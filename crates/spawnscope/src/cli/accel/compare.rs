@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use super::explain::inner;
+use super::explain::accel_command_line;
 use crate::cli::args::AccelArguments;
 use crate::cli::output::print_message;
 use crate::record::reader::RecordingFile;
@@ -21,16 +21,17 @@ const AFTER: &str = "spawnscope-after.db";
 /// # Errors
 /// When a run cannot be recorded, or a recording cannot be read.
 pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
-    recorded(BEFORE, arguments.command.clone())?;
-    let status = recorded(AFTER, inner(arguments, None)?)?;
-    let (before, after) = (read(Path::new(BEFORE))?, read(Path::new(AFTER))?);
+    record(BEFORE, arguments.command.clone())?;
+    let status = record(AFTER, accel_command_line(arguments, None)?)?;
+    let (before, after) = (summarize(Path::new(BEFORE))?, summarize(Path::new(AFTER))?);
     print_message(&format!(
         "recorded the command twice\n  without accel: {before}\n  with accel:    {after}\n  spawnscope diff {BEFORE} {AFTER}"
     ));
     Ok(status)
 }
 
-fn recorded(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
+/// Records the command with a second spawnscope process, and returns the command's exit status.
+fn record(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let mut recorder = Command::new(program);
     recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
@@ -41,7 +42,8 @@ fn recorded(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
     }
 }
 
-fn read(file: &Path) -> Result<String> {
+/// Describes the wall, launches and launch tax of a recording.
+fn summarize(file: &Path) -> Result<String> {
     let recording = RecordingFile::open(file)?.read()?;
     let report = crate::analyze::report(&recording, crate::analyze::GroupBy::Command);
     Ok(format!(

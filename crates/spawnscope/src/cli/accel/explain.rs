@@ -1,5 +1,5 @@
-//! `accel --explain`: runs the command below this process, and prints what the library counted in a file that all processes of the tree
-//! map.
+//! `accel --explain`: runs the command as a child of this process, and prints the counts of the library. The library keeps them in a
+//! file that all processes of the tree map.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,8 +19,9 @@ use crate::event::Pid;
 use crate::held::HeldCommand;
 use crate::signals::Signals;
 
-/// The size of the file, and what each of its numbers counts, as in `crates/vspawn-preload/src/settings.rs`.
-const PAGE: usize = 4096;
+/// The size of the file in bytes, as in `crates/vspawn-preload/src/settings.rs`.
+const FILE_BYTES: usize = 4096;
+/// What each number in the file counts, in the order of `crates/vspawn-preload/src/settings.rs`.
 const REASONS: [&str; 10] = [
     "skipped: the command was started without a shell",
     "kept: more than one simple command",
@@ -33,8 +34,8 @@ const REASONS: [&str; 10] = [
     "used after all: the program could not be executed",
     "kept: a redirection that only the shell can do",
 ];
-/// The place of the number of small programs whose work was done in place, after those of the reasons.
-const IN_PLACE: usize = REASONS.len();
+/// The index of the number of small programs whose work was done in place. It follows the numbers of the reasons.
+const IN_PLACE_INDEX: usize = REASONS.len();
 
 /// Runs the command, prints the counts, and returns the command's exit status.
 ///
@@ -45,19 +46,21 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
         .prefix("spawnscope-accel-")
         .tempfile()
         .context("failed to create a file for the counts")?;
-    fs::write(&counters, [0; PAGE]).context("failed to write the file for the counts")?;
+    fs::write(&counters, [0; FILE_BYTES]).context("failed to write the file for the counts")?;
     let signals = Signals::catch().context("failed to catch signals")?;
-    let command = inner(arguments, Some(counters.path()))?;
+    let command = accel_command_line(arguments, Some(counters.path()))?;
     let held = HeldCommand::start(&command, None, signals.inherited_mask())?;
     let pid = held.pid();
     let process = held.release()?;
     let status = wait(pid, &process, &signals)?;
-    print_message(&counted(&fs::read(&counters).context("failed to read the counts")?));
-    Ok(exit::of_command(status))
+    print_message(&describe_counts(
+        &fs::read(&counters).context("failed to read the counts")?,
+    ));
+    Ok(exit::status_of_command(status))
 }
 
-/// The command line of `accel` itself that executes the command.
-pub fn inner(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<OsString>> {
+/// Returns the command line of the `accel` process that executes the command.
+pub fn accel_command_line(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<OsString>> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let mut command = vec![program.into_os_string(), "accel".into()];
     let options = [
@@ -111,21 +114,21 @@ fn status_of(pid: i32) -> Result<i32> {
     })
 }
 
-fn counted(page: &[u8]) -> String {
+fn describe_counts(page: &[u8]) -> String {
     let numbers: Vec<u64> = page
         .chunks_exact(8)
         .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes))
         .collect();
-    let shells = of_shells(&numbers);
-    match numbers.get(IN_PLACE).copied().unwrap_or(0) {
+    let shells = describe_shells(&numbers);
+    match numbers.get(IN_PLACE_INDEX).copied().unwrap_or(0) {
         0 => shells,
         count => format!(
-            "{shells}\nsmall programs, as dirname and mv, whose work was done without executing them:\n{count:>8}"
+            "{shells}\nsmall programs (such as dirname and mv) whose work was done without executing them:\n{count:>8}"
         ),
     }
 }
 
-fn of_shells(numbers: &[u64]) -> String {
+fn describe_shells(numbers: &[u64]) -> String {
     let counted = numbers.iter().zip(REASONS).filter(|(count, _)| **count > 0);
     let lines: String = counted
         .map(|(count, reason)| format!("\n{count:>8} {reason}"))
@@ -141,19 +144,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_listed() {
-        let mut page = vec![0; PAGE];
+    fn only_counts_above_zero_are_listed() {
+        let mut page = vec![0; FILE_BYTES];
         page[0] = 3;
         page[8] = 1;
-        let text = counted(&page);
+        let text = describe_counts(&page);
         assert!(text.contains("       3 skipped"), "{text}");
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(counted(&vec![0; PAGE]).starts_with("no program"));
-        page[8 * IN_PLACE] = 7;
+        assert!(describe_counts(&vec![0; FILE_BYTES]).starts_with("no program"));
+        page[8 * IN_PLACE_INDEX] = 7;
         assert!(
-            counted(&page).ends_with("executing them:\n       7"),
+            describe_counts(&page).ends_with("executing them:\n       7"),
             "{}",
-            counted(&page)
+            describe_counts(&page)
         );
     }
 }

@@ -1,7 +1,7 @@
-//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` looks at the command's file,
-//! `explain` counts, `compare` records.
+//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` detects
+//! commands into which the library cannot be loaded, `explain` is `--explain`, `compare` is `--record`.
 //!
-//! The command replaces this process, so that nothing stands between it and its caller.
+//! The command replaces this process, so that its parent is the caller of spawnscope.
 
 mod compare;
 mod explain;
@@ -24,7 +24,7 @@ use super::output::print_message;
 use crate::held::StartError;
 
 const LIBRARY: &str = "libvspawn_preload.so";
-/// Where `make install` puts the library, relative to the directory of the program; then where `make build` does, and `cargo build`.
+/// Directories of the library, relative to that of spawnscope: of `make install`, of `make build` and of `cargo build`.
 const DIRECTORIES: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
@@ -37,7 +37,7 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let Some(name) = arguments.command.first() else {
         bail!("nothing to run: give a command (`spawnscope accel -- CMD`)");
     };
-    let library = (!arguments.no_preload).then(library).transpose()?;
+    let library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
         return compare::run(arguments);
     }
@@ -53,10 +53,10 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let mut command = Command::new(name);
     command.args(&arguments.command[1..]);
     set_environment(&mut command, arguments, library.as_deref());
-    Err(failure(name, command.exec()).into())
+    Err(start_error(name, command.exec()).into())
 }
 
-/// Lowers the soft limit only: a program that needs more can raise it again.
+/// Lowers only the soft limit: a program that needs more descriptors can raise it again.
 fn lower_open_files(files: u64) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit on open files")?;
     if files >= soft {
@@ -68,7 +68,7 @@ fn lower_open_files(files: u64) -> Result<()> {
 
 fn set_environment(command: &mut Command, arguments: &AccelArguments, library: Option<&Path>) {
     if let Some(library) = library {
-        command.env("LD_PRELOAD", joined(library.as_os_str(), env::var_os("LD_PRELOAD")));
+        command.env("LD_PRELOAD", prepend(library.as_os_str(), env::var_os("LD_PRELOAD")));
     }
     if arguments.strict {
         command.env("SPAWNSCOPE_ACCEL_STRICT", "1");
@@ -80,29 +80,30 @@ fn set_environment(command: &mut Command, arguments: &AccelArguments, library: O
         command.env("SPAWNSCOPE_ACCEL_EXPLAIN", counters);
     }
     let tunables = env::var_os("GLIBC_TUNABLES");
-    let is_chosen = tunables
+    let is_tunable_set = tunables
         .as_ref()
         .is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
-    if !arguments.no_hugetlb && !is_chosen && huge_pages_are_on_request() {
-        command.env("GLIBC_TUNABLES", joined(OsStr::new(&format!("{TUNABLE}=1")), tunables));
+    if !arguments.no_hugetlb && !is_tunable_set && huge_pages_need_a_request() {
+        command.env("GLIBC_TUNABLES", prepend(OsStr::new(&format!("{TUNABLE}=1")), tunables));
     }
 }
 
 /// Prepends a value to a list of values separated by colons, as in LD_PRELOAD and GLIBC_TUNABLES.
-fn joined(own: &OsStr, others: Option<OsString>) -> OsString {
-    match others.filter(|others| !others.is_empty()) {
-        Some(others) => [own, &others].join(OsStr::new(":")),
-        None => own.to_owned(),
+fn prepend(value: &OsStr, list: Option<OsString>) -> OsString {
+    match list.filter(|list| !list.is_empty()) {
+        Some(list) => [value, &list].join(OsStr::new(":")),
+        None => value.to_owned(),
     }
 }
 
-/// Whether programs get huge pages only if they ask for them. With `always`, they have them; with `never`, they cannot.
-fn huge_pages_are_on_request() -> bool {
+/// Whether programs get huge pages only if they ask for them. With `always`, they get them
+/// anyway; with `never`, they get none.
+fn huge_pages_need_a_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
 
-/// Finds the library in this program's directory.
-fn library() -> Result<PathBuf> {
+/// Finds the library in one of `DIRECTORIES`.
+fn find_library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let own = program.parent().unwrap_or(Path::new("/"));
     let found = DIRECTORIES
@@ -124,8 +125,8 @@ fn library() -> Result<PathBuf> {
     Ok(library)
 }
 
-/// Describes why the command was not executed. The exit status is derived from it.
-fn failure(name: &OsStr, error: io::Error) -> StartError {
+/// Returns why the command was not executed. The exit status is derived from this error.
+fn start_error(name: &OsStr, error: io::Error) -> StartError {
     let shown = name.to_string_lossy().into_owned();
     match error.kind() {
         io::ErrorKind::NotFound if name.as_bytes().contains(&b'/') && Path::new(name).exists() => {

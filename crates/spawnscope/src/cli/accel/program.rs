@@ -1,4 +1,4 @@
-//! Commands that the dynamic loader gives no library: static ones, and those with privileges of their own.
+//! Detects commands into which the dynamic loader does not load the library: static ones, and set-user-id or set-group-id ones.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 const SET_ID: u32 = 0o6000;
 const ELF64: [u8; 5] = *b"\x7fELF\x02";
-/// The type of a program header that names the dynamic loader.
+/// The type of the program header that names the dynamic loader (elf(5)).
 const PT_INTERP: u32 = 3;
 
 /// Returns the notice for a command into which the library cannot be loaded.
 pub fn notice(name: &OsStr) -> Option<String> {
-    let path = found(name)?;
+    let path = find(name)?;
     let file = fs::File::open(&path).ok()?;
     if file.metadata().ok()?.mode() & SET_ID != 0 {
         return Some(format!(
@@ -31,7 +31,8 @@ pub fn notice(name: &OsStr) -> Option<String> {
     })
 }
 
-fn found(name: &OsStr) -> Option<PathBuf> {
+/// Finds the command's file, in PATH if the name has no slash.
+fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }
@@ -41,7 +42,7 @@ fn found(name: &OsStr) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Whether a program names no dynamic loader. `None` for what is not a 64-bit program.
+/// Returns whether a program names no dynamic loader. `None` if the file is not a 64-bit ELF file.
 fn is_static(mut file: &fs::File) -> Option<bool> {
     let mut header = [0; 64];
     file.read_exact(&mut header).ok()?;
@@ -52,10 +53,10 @@ fn is_static(mut file: &fs::File) -> Option<bool> {
     let size = u16::from_ne_bytes(header[54..56].try_into().ok()?);
     let count = u16::from_ne_bytes(header[56..58].try_into().ok()?);
     for index in 0..u64::from(count) {
-        let mut kind = [0; 4];
-        let at = offset.checked_add(index * u64::from(size))?;
-        file.read_exact_at(&mut kind, at).ok()?;
-        if u32::from_ne_bytes(kind) == PT_INTERP {
+        let mut segment_type = [0; 4];
+        let header_offset = offset.checked_add(index * u64::from(size))?;
+        file.read_exact_at(&mut segment_type, header_offset).ok()?;
+        if u32::from_ne_bytes(segment_type) == PT_INTERP {
             return Some(false);
         }
     }

@@ -23,9 +23,9 @@ Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
 in the environment of a program switches the library off.
 
 The work of dirname, basename, mkdir, rmdir, rm, mv, ln and touch is done by the
-process that would execute them, where their arguments are simple and nothing
-fails. To ptrace, audit and record, it ends without an exec. --no-in-place and
---strict execute them.
+process that would execute them, if their arguments are simple and nothing
+fails. ptrace, audit and `spawnscope record` then see that process end without
+an exec. --no-in-place and --strict execute these programs.
 
 Exit status: that of the command, as with `record`.";
 
@@ -53,7 +53,7 @@ pub struct AccelArguments {
     /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
     pub open_files: Option<u64>,
-    /// The file of the counts for --explain
+    /// The file for the counts of --explain
     #[arg(long, hide = true, value_name = "FILE")]
     pub counters: Option<PathBuf>,
     /// The command and its arguments

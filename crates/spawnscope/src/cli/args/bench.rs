@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
-use super::seconds;
+use super::parse_seconds;
 use crate::lab::experiments::ALL;
 
 pub(super) const EXAMPLES: &str = "\
@@ -43,10 +43,10 @@ pub struct BenchArguments {
     #[arg(long)]
     pub quick: bool,
     /// Seconds per experiment [default: 15; 1.5 with --quick]
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_seconds, allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
     /// Memory of the largest parent, in bytes, or with suffix k, M or G
-    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, default_value = "4G", value_parser = size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, default_value = "4G", value_parser = parse_size, allow_negative_numbers = true)]
     pub max: u64,
     /// Print JSON (schema_version 1)
     #[arg(long, conflicts_with_all = ["markdown", "csv"])]
@@ -77,7 +77,7 @@ pub struct BenchArguments {
     pub exit_code: bool,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'M')) => (&text[..at], 1_000_000),
@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn a_size_may_have_a_unit() {
         assert_eq!(
-            ["12", "3k", "250M", "4G"].map(size),
+            ["12", "3k", "250M", "4G"].map(parse_size),
             [12, 3_000, 250_000_000, 4_000_000_000].map(Ok)
         );
         for text in ["", "G", "1.5G", "-1", "4GB", "99999999999G"] {
-            assert!(size(text).is_err(), "{text}");
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 }

@@ -54,7 +54,7 @@ impl DiffArguments {
     /// Returns the recordings of both sides.
     ///
     /// # Errors
-    /// When it is not clear which recordings are the older ones.
+    /// When only one recording was given, or more than two without `--`.
     pub fn sides(&self) -> Result<[&[PathBuf]; 2]> {
         match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => Ok([std::slice::from_ref(before), std::slice::from_ref(after)]),

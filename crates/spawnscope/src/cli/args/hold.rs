@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::{IdentityArguments, seconds};
+use super::{IdentityArguments, parse_seconds};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub struct HoldArguments {
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub run: Option<OsString>,
     /// After the process's end, wait S seconds before sending SIGINT to the --run command, and S more before SIGTERM
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "5", requires = "run", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "5", requires = "run", value_parser = parse_seconds)]
     pub grace: Duration,
     #[command(flatten)]
     pub identity: IdentityArguments,

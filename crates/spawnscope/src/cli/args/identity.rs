@@ -16,7 +16,7 @@ pub struct IdentityArguments {
 }
 
 impl IdentityArguments {
-    /// The choice that these options express.
+    /// Returns the choice that these options express.
     #[must_use]
     pub fn choice(&self) -> Choice<'_> {
         Choice {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
-use super::{DEFAULT_FILE, IdentityArguments, seconds, size};
+use super::{DEFAULT_FILE, IdentityArguments, parse_ring_size, parse_seconds};
 use crate::cli::labels;
 use crate::record::reader::Label;
 
@@ -31,7 +31,7 @@ pub struct RecordArguments {
     #[arg(short, long)]
     pub all: bool,
     /// Stop recording after S seconds; the command keeps running
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_seconds)]
     pub duration: Option<Duration>,
     /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
@@ -73,7 +73,7 @@ pub struct RecordArguments {
     pub json: Option<PathBuf>,
     /// Write a ring of recordings, at most SIZE in total (100MB, 2GiB), instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are
     /// deleted
-    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = size, conflicts_with_all = ["runs", "command", "json"])]
+    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = parse_ring_size, conflicts_with_all = ["runs", "command", "json"])]
     pub keep: Option<u64>,
     /// Write a Prometheus textfile for node_exporter, and update it while recording: launches, failures and phases by command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]

@@ -50,7 +50,7 @@ pub enum Grouping {
     Command,
     /// A launched program with its arguments
     Args,
-    /// A launched program with its subcommand, as `git log` or `python3 -m pip`
+    /// A launched program with its subcommand, such as `git log` or `python3 -m pip`
     Subcommand,
     /// The program that launches
     Parent,

@@ -13,10 +13,10 @@ pub struct WindowArguments {
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "to", "process"])]
     pub episode: Option<u32>,
     /// Only from S seconds after the start of the recording
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = instant)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_instant)]
     pub from: Option<Nanos>,
     /// Only to S seconds after the start of the recording
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = instant)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_instant)]
     pub to: Option<Nanos>,
     /// Only the process PID and what it launches
     #[arg(long, value_name = "PID", value_hint = ValueHint::Other, value_parser = clap::value_parser!(i32).range(1..))]
@@ -40,9 +40,9 @@ impl WindowArguments {
         }
     }
 
-    /// Returns the arguments as they are typed before a file name, followed by that name.
+    /// Returns the options as the user would type them, followed by the name of the recording. `None` if there are neither.
     #[must_use]
-    pub fn before(&self, file: Option<String>) -> Option<String> {
+    pub fn with_file(&self, file: Option<String>) -> Option<String> {
         let seconds = |option: &str, at: Nanos| format!("--{option} {}", at.0 as f64 / NANOS_PER_SECOND);
         let typed = [
             self.episode.map(|number| format!("--episode {number}")),
@@ -57,10 +57,10 @@ impl WindowArguments {
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The longest time that the nanoseconds of a recording hold, in seconds.
+/// Maximum time after the start of a recording, in seconds: nanoseconds are stored as signed 64-bit integers.
 const MAX_SECONDS: f64 = 9e9;
 
-fn instant(text: &str) -> Result<Nanos, String> {
+fn parse_instant(text: &str) -> Result<Nanos, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(0.0..=MAX_SECONDS).contains(&seconds) {
         return Err("give seconds after the start of the recording, such as 12.5".to_owned());

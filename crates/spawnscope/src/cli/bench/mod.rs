@@ -27,11 +27,12 @@ use crate::lab::run_conditions::RunConditions;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
-/// Time for the rounds of one experiment.
+/// Default time for the rounds of one experiment.
 const TIME: Duration = Duration::from_secs(15);
+/// The same with `--quick`.
 const QUICK_TIME: Duration = Duration::from_millis(1500);
 
-/// The form of standard output.
+/// What is printed on standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Tables, each printed as soon as it is complete.
@@ -61,11 +62,11 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     let old = arguments.compare.as_deref().map(read_report).transpose()?;
     let stored = arguments.with.as_deref().map(read_report).transpose()?;
     if let Some(old) = &old {
-        has_in_common(old, arguments, stored.as_ref())?;
+        require_common_experiment(old, arguments, stored.as_ref())?;
     }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(|path| Destination::claim(path, &read(arguments)));
+    let page = page.map(|path| Destination::claim(path, &input_files(arguments)));
     let page = page.transpose()?;
     let is_stored = stored.is_some();
     let (report, shown) = match stored {
@@ -85,16 +86,16 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     }
     match (status, comparison) {
         (Some(status), _) => Ok(ExitCode::from(status)),
-        (None, Some(comparison)) => judge(&comparison, arguments),
+        (None, Some(comparison)) => comparison_status(&comparison, arguments),
         (None, None) => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Rejects reports that have no experiment in common, before minutes are spent on measurements.
-fn has_in_common(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
+/// Fails if the reports have no experiment in common, before minutes are spent on measurements.
+fn require_common_experiment(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
     let names: Vec<&str> = match stored {
         Some(report) => report.experiments.iter().map(|one| one.name.as_str()).collect(),
-        None => chosen(&arguments.experiments).iter().map(|one| one.name).collect(),
+        None => choose(&arguments.experiments).iter().map(|one| one.name).collect(),
     };
     if old.experiments.iter().any(|older| names.contains(&older.name.as_str())) {
         return Ok(());
@@ -102,12 +103,12 @@ fn has_in_common(old: &Report, arguments: &BenchArguments, stored: Option<&Repor
     let older: Vec<&str> = old.experiments.iter().map(|one| one.name.as_str()).collect();
     bail!(
         "the reports have no experiment in common: the older one has {}, the newer {}",
-        listed(&older),
-        listed(&names)
+        join_names(&older),
+        join_names(&names)
     )
 }
 
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     if names.is_empty() {
         "none".to_owned()
     } else {
@@ -116,7 +117,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Returns the exit status of a comparison.
-fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode> {
+fn comparison_status(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode> {
     if comparison.changes.is_empty() {
         bail!("the reports have no case in common: nothing to compare");
     }
@@ -134,22 +135,22 @@ fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode
     })
 }
 
-/// Returns the files that are read.
-fn read(arguments: &BenchArguments) -> Vec<&Path> {
+/// Returns the reports that are read, which the page must not overwrite.
+fn input_files(arguments: &BenchArguments) -> Vec<&Path> {
     let files = [&arguments.compare, &arguments.with];
     files.into_iter().filter_map(|file| file.as_deref()).collect()
 }
 
-/// Runs as the worker that launches, or as the keeper that removes what a killed bench leaves behind.
+/// Runs as a worker, which launches processes, or as the keeper, which removes the directory of a killed bench.
 ///
 /// # Errors
 /// When the bench process has exited, or the directory cannot be removed.
-pub fn work(setting: &str) -> Result<()> {
+pub fn run_worker(setting: &str) -> Result<()> {
     let done = match setting.strip_prefix(keeper::SETTING) {
         Some(directory) => keeper::keep(Path::new(directory)),
         None => serve::serve(setting),
     };
-    done.context("failed to work for the lab")
+    done.context("failed to run a worker process of `bench`")
 }
 
 fn form(arguments: &BenchArguments) -> Result<Form> {
@@ -168,7 +169,7 @@ fn form(arguments: &BenchArguments) -> Result<Form> {
 }
 
 /// Returns the chosen experiments, each once, in the order of their first mention.
-fn chosen(names: &[String]) -> Vec<&'static Experiment> {
+fn choose(names: &[String]) -> Vec<&'static Experiment> {
     let mut chosen: Vec<&Experiment> = Vec::new();
     for name in names {
         let named = ALL.iter().find(|experiment| experiment.name == name);
@@ -180,7 +181,7 @@ fn chosen(names: &[String]) -> Vec<&'static Experiment> {
 /// Runs the experiments. Tables are printed as they are completed. If printing fails, the measurements so far are kept, but no further
 /// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
-    let chosen = chosen(&arguments.experiments);
+    let chosen = choose(&arguments.experiments);
     let default = if arguments.quick { QUICK_TIME } else { TIME };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
@@ -217,7 +218,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
 
 fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
     let text = match form {
-        Form::Tables => present::end(report, comparison, width).into_bytes(),
+        Form::Tables => present::render_end(report, comparison, width).into_bytes(),
         Form::Json => present::json(report, comparison).into_bytes(),
         Form::Markdown => present::markdown(report, comparison).into_bytes(),
         Form::Csv => present::csv(report, comparison)?,

@@ -12,18 +12,18 @@ use crate::cli::output_file::{self, OutputFile};
 /// Where to write a page.
 pub struct Destination<'p> {
     path: &'p Path,
-    /// A destination that cannot be opened again, such as a pipe, is kept open.
-    open: Option<File>,
+    /// The open file, if it cannot be opened again, such as a pipe.
+    stream: Option<File>,
 }
 
 impl<'p> Destination<'p> {
     /// Checks that a page can be written to the path. If the process ends before `write`, no empty file is left and no older page is lost.
     ///
     /// # Errors
-    /// When the path cannot be written to, is a link, a file that is read, a report or a recording, or has the suffix of another form.
-    pub fn claim(path: &'p Path, read: &[&Path]) -> Result<Destination<'p>> {
-        refuse(path, read)?;
-        let open = match OutputFile::open(path)? {
+    /// When the path cannot be written to, is a link, one of the `inputs`, a report or a recording, or has the suffix of another format.
+    pub fn claim(path: &'p Path, inputs: &[&Path]) -> Result<Destination<'p>> {
+        check_replaceable(path, inputs)?;
+        let stream = match OutputFile::open(path)? {
             OutputFile::Stream(file) => Some(file),
             OutputFile::Named { is_new: false, .. } => None,
             OutputFile::Named { is_new: true, .. } => {
@@ -31,7 +31,7 @@ impl<'p> Destination<'p> {
                 None
             }
         };
-        Ok(Destination { path, open })
+        Ok(Destination { path, stream })
     }
 
     /// Writes the page.
@@ -39,7 +39,7 @@ impl<'p> Destination<'p> {
     /// # Errors
     /// When it cannot be written.
     pub fn write(self, page: &str) -> Result<()> {
-        let mut file = match self.open {
+        let mut file = match self.stream {
             Some(file) => file,
             None => OutputFile::create(self.path)?,
         };
@@ -48,22 +48,22 @@ impl<'p> Destination<'p> {
     }
 }
 
-/// Suffixes of other forms than HTML.
-const OTHER_FORMS: [(&str, &str); 4] = [
+/// Suffixes of formats other than HTML, with the options that print them.
+const OTHER_FORMATS: [(&str, &str); 4] = [
     ("json", "--json"),
     ("csv", "--csv"),
     ("md", "--markdown"),
     ("markdown", "--markdown"),
 ];
 
-/// Refuses a path whose file a page must not replace.
-fn refuse(path: &Path, read: &[&Path]) -> Result<()> {
+/// Fails if a page must not replace the file of this path.
+fn check_replaceable(path: &Path, inputs: &[&Path]) -> Result<()> {
     let shown = path.display();
     let suffix = path.extension().unwrap_or_default().to_ascii_lowercase();
-    if let Some((_, option)) = OTHER_FORMS.iter().find(|(name, _)| suffix == *name) {
-        bail!("-o writes HTML, not the form that {shown} suggests: for that, redirect the output of {option}");
+    if let Some((_, option)) = OTHER_FORMATS.iter().find(|(name, _)| suffix == *name) {
+        bail!("-o writes HTML, not the format that {shown} suggests: for that format, redirect the output of {option}");
     }
-    if read.iter().any(|other| is_same_file(path, other)) {
+    if inputs.iter().any(|other| is_same_file(path, other)) {
         bail!("{shown} is one of the compared reports, and writing to it would destroy it: name another file with -o");
     }
     if is_report(path) {
@@ -77,7 +77,7 @@ fn is_same_file(path: &Path, other: &Path) -> bool {
     identity(path).is_some_and(|one| Some(one) == identity(other))
 }
 
-/// Whether the file is JSON with a `schema_version`, as all JSON that spawnscope writes.
+/// Whether the file is JSON with a `schema_version`, which all JSON of spawnscope has.
 fn is_report(path: &Path) -> bool {
     if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
         return false;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_read_or_are_reports_are_not_replaced() {
+    fn inputs_and_reports_are_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| directory.path().join(name));
         fs::write(&read, "anything").unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_or_lost_before_there_is_a_page() {
+    fn no_file_is_created_or_changed_until_the_page_is_written() {
         let directory = tempfile::tempdir().unwrap();
         let (new, old) = (directory.path().join("new"), directory.path().join("old"));
         fs::write(&old, "an older page, which is longer").unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_refused_and_what_is_not_a_file_stays_what_it_is() {
+    fn links_and_directories_are_refused_and_devices_are_written_to() {
         let directory = tempfile::tempdir().unwrap();
         let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         symlink(&file, &link).unwrap();

@@ -1,4 +1,4 @@
-//! The budgets of the command line and of spawnscope.toml. An option replaces what the file says about the same budget.
+//! Reads the budgets from the command line and from spawnscope.toml. An option overrides the same budget of the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::event::Nanos;
 
 /// The file that is read if it exists.
 const DEFAULT_CONFIG: &str = "spawnscope.toml";
-/// Units of a wall, with their length in nanoseconds.
+/// Units of --max-wall, with their lengths in nanoseconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("ns", 1.0), ("s", 1e9), ("min", 60e9)];
 
-/// What is to be checked.
+/// What to check.
 #[derive(Debug)]
 pub(super) struct Requested {
     pub(super) budgets: Budgets,
@@ -50,7 +50,7 @@ struct Section {
 }
 
 impl Requested {
-    /// Joins the options with the file.
+    /// Joins the options with the budgets of the file.
     pub(super) fn find(arguments: &CheckArguments) -> Result<Requested> {
         let (section, directory) = match &arguments.config {
             Some(path) => (read(path)?, path.parent()),
@@ -58,8 +58,8 @@ impl Requested {
             None => (Section::default(), None),
         };
         let directory = directory.unwrap_or(Path::new(""));
-        let of_file = section.against.iter().map(|file| directory.join(file)).collect();
-        Requested::join(&arguments.budgets, &section, of_file)
+        let file_baseline = section.against.iter().map(|file| directory.join(file)).collect();
+        Requested::join(&arguments.budgets, &section, file_baseline)
     }
 
     fn join(options: &BudgetArguments, section: &Section, against: Vec<PathBuf>) -> Result<Requested> {
@@ -74,16 +74,16 @@ impl Requested {
                 failed_execs: options.max_failed_execs.or(section.max_failed_execs),
                 critical_tax: share
                     .as_deref()
-                    .map(share_of)
+                    .map(parse_share)
                     .transpose()
                     .context("--max-critical-tax")?,
-                wall: wall.as_deref().map(time_of).transpose().context("--max-wall")?,
+                wall: wall.as_deref().map(parse_time).transpose().context("--max-wall")?,
                 per_line: options.per_line.or(section.per_line),
                 per_command: per_command(options, section)?,
             },
             tolerance: tolerance
                 .as_deref()
-                .map_or(Ok(Tolerance::Count(0)), tolerance_of)
+                .map_or(Ok(Tolerance::Count(0)), parse_tolerance)
                 .context("--tolerance")?,
             against: if options.against.is_empty() {
                 against
@@ -105,20 +105,20 @@ fn read(path: &Path) -> Result<Section> {
     Ok(config.check)
 }
 
-/// Returns the budgets of programs. An option replaces that of the file for the same glob.
+/// Returns the budgets of programs. An option overrides the file's budget for the same glob.
 fn per_command(options: &BudgetArguments, section: &Section) -> Result<Vec<CommandBudget>> {
     let mut budgets = section.per_command.clone();
     for text in &options.per_command {
         let wrong = || anyhow!("--per-command `{text}`: give PROGRAM=N, such as git=50");
-        let (name, most) = text.rsplit_once('=').ok_or_else(wrong)?;
-        budgets.insert(name.to_owned(), most.parse().map_err(|_| wrong())?);
+        let (name, limit) = text.rsplit_once('=').ok_or_else(wrong)?;
+        budgets.insert(name.to_owned(), limit.parse().map_err(|_| wrong())?);
     }
-    let budget = |(name, most): (&String, &u64)| CommandBudget::new(name, *most).context("--per-command");
+    let budget = |(name, limit): (&String, &u64)| CommandBudget::new(name, *limit).context("--per-command");
     budgets.iter().map(budget).collect()
 }
 
 /// Parses a share: `20%`, `20 %` or `0.2`.
-fn share_of(text: &str) -> Result<f64> {
+fn parse_share(text: &str) -> Result<f64> {
     let (number, scale) = match text.trim().strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -130,7 +130,7 @@ fn share_of(text: &str) -> Result<f64> {
 }
 
 /// Parses a time with its unit: `2s`, `800ms`, `1.5 s`.
-fn time_of(text: &str) -> Result<Nanos> {
+fn parse_time(text: &str) -> Result<Nanos> {
     let trimmed = text.trim();
     let unit_at = trimmed
         .find(|character: char| character.is_ascii_alphabetic())
@@ -149,11 +149,11 @@ fn time_of(text: &str) -> Result<Nanos> {
     }
 }
 
-fn tolerance_of(text: &str) -> Result<Tolerance> {
+fn parse_tolerance(text: &str) -> Result<Tolerance> {
     if let Ok(count) = text.trim().parse() {
         return Ok(Tolerance::Count(count));
     }
-    let share = text.contains('%').then(|| share_of(text).ok()).flatten();
+    let share = text.contains('%').then(|| parse_share(text).ok()).flatten();
     let wrong = || anyhow!("`{text}` is neither a share such as 5% nor a number of launches");
     share.map(Tolerance::Share).ok_or_else(wrong)
 }
@@ -210,7 +210,7 @@ mod tests {
             ("x", None),
             ("nan", None),
         ] {
-            assert_eq!(share_of(text).ok(), share, "{text}");
+            assert_eq!(parse_share(text).ok(), share, "{text}");
         }
         for (text, time) in [
             ("2s", Some(2_000_000_000)),
@@ -220,10 +220,10 @@ mod tests {
             ("-1s", None),
             ("1e30s", None),
         ] {
-            assert_eq!(time_of(text).ok(), time.map(Nanos), "{text}");
+            assert_eq!(parse_time(text).ok(), time.map(Nanos), "{text}");
         }
-        assert_eq!(tolerance_of("5%").unwrap(), Tolerance::Share(0.05));
-        assert_eq!(tolerance_of("3").unwrap(), Tolerance::Count(3));
-        assert!(tolerance_of("some").is_err());
+        assert_eq!(parse_tolerance("5%").unwrap(), Tolerance::Share(0.05));
+        assert_eq!(parse_tolerance("3").unwrap(), Tolerance::Count(3));
+        assert!(parse_tolerance("some").is_err());
     }
 }

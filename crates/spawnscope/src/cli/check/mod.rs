@@ -19,9 +19,9 @@ use crate::analyze::diff::{Run, compare};
 use crate::analyze::window::Part;
 use crate::present::check as present;
 
-/// GitHub refuses job summaries of 1 MiB and more, of all programs of a step together.
-const MAX_SUMMARY: usize = 900 * 1024;
-const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+/// Maximum size of our job summary. GitHub refuses summaries of 1 MiB or more, counting all programs of a step.
+const MAX_SUMMARY_BYTES: usize = 900 * 1024;
+const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
 /// Runs the verb.
 ///
@@ -30,7 +30,7 @@ const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let requested = Requested::find(arguments)?;
     let runs = read_all(&arguments.files)?;
-    // Advice is about the first run; the others do the same.
+    // The first run stands for all, since they are runs of one version.
     let first = report::read(&arguments.files[0], Part::Whole, GroupBy::Command)?;
     let mut found = check(&runs, &requested.budgets, &first.advices)?;
     if !requested.against.is_empty() {
@@ -56,7 +56,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
     if arguments.format == CheckFormat::Github {
-        summarize(&found)?;
+        append_job_summary(&found)?;
     }
     Ok(if found.is_kept() {
         ExitCode::SUCCESS
@@ -71,24 +71,29 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
 
 /// Returns the directory of the sources, to which file names in annotations are relative.
 fn workspace() -> PathBuf {
-    let of_ci = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
-    of_ci
+    let ci_directory = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
+    ci_directory
         .map(PathBuf::from)
         .or_else(|| env::current_dir().ok())
         .unwrap_or_default()
 }
 
-/// Appends to the job summary, whose file GitHub names.
-fn summarize(found: &Check) -> Result<()> {
-    let Some(path) = env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
+/// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.
+fn append_job_summary(found: &Check) -> Result<()> {
+    let Some(path) = env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
         return Ok(());
     };
     let path = Path::new(&path);
-    let summary = present::within(present::markdown(found), MAX_SUMMARY);
+    let summary = present::truncate_markdown(present::markdown(found), MAX_SUMMARY_BYTES);
     let written = OpenOptions::new()
         .append(true)
         .create(true)
         .open(path)
         .and_then(|mut file| file.write_all(summary.as_bytes()));
-    written.with_context(|| format!("failed to write the job summary to {} ({SUMMARY})", path.display()))
+    written.with_context(|| {
+        format!(
+            "failed to write the job summary to {} ({SUMMARY_VARIABLE})",
+            path.display()
+        )
+    })
 }

@@ -1,20 +1,22 @@
-//! What CI services tell their jobs in environment variables. Only these variables are read, and only if the service's own marker is set.
+//! Labels from the environment variables that CI services set for their jobs. Only the variables listed here are read, and only if the
+//! marker of their service is set.
 
-/// A CI service: how to recognize it, and which variables hold what. Of several variables, the first that is set counts.
+/// A CI service: how to recognize it, and which variables contain the value of each label. If several variables are listed, the first one
+/// that is set is used.
 struct Service {
     name: &'static str,
-    /// The variable that only this service sets, and its value if that is fixed.
+    /// A variable that only this service sets, and its value if that is always the same.
     marker: (&'static str, Option<&'static str>),
     commit: &'static [&'static str],
     branch: &'static [&'static str],
     job: &'static [&'static str],
     run: &'static [&'static str],
-    /// The number of earlier tries, and the number of the first.
+    /// The variable with the number of the attempt, and its value in the first attempt.
     attempt: Option<(&'static str, u32)>,
 }
 
-/// The services, by the documentation of each. GitLab and Jenkins do not tell how often a job was tried. Bazel passes on no variables of other
-/// services to its tests.
+/// The services, according to their documentation. GitLab and Jenkins have no variable for the attempt. Bazel does not pass the variables of
+/// other services to its tests.
 const SERVICES: [Service; 5] = [
     Service {
         name: "github",
@@ -64,7 +66,7 @@ const SERVICES: [Service; 5] = [
     },
 ];
 
-/// Returns the labels of the CI service that runs this process: `ci`, its name, and what it tells.
+/// Returns the labels from the CI service that runs this process: `ci`, which is its name, and those whose variables are set.
 pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let is_here = |service: &&Service| {
         let (name, expected) = service.marker;
@@ -76,7 +78,7 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let found = [
         ("ci", Some(service.name.to_owned())),
-        // Buildkite says HEAD until it has resolved it.
+        // In Buildkite, the commit is `HEAD` until Buildkite has resolved it.
         ("commit", first(service.commit).filter(|commit| commit != "HEAD")),
         // Jenkins' git plugin puts the name of the remote before the branch.
         (
@@ -87,7 +89,9 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
         ("run", first(service.run)),
         (
             "attempt",
-            service.attempt.and_then(|(name, from)| attempt(&variable(name)?, from)),
+            service
+                .attempt
+                .and_then(|(name, first)| attempt(&variable(name)?, first)),
         ),
     ];
     found
@@ -96,17 +100,17 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
         .collect()
 }
 
-/// Counts attempts from 1.
-fn attempt(text: &str, from: u32) -> Option<String> {
+/// Converts the number of an attempt so that the first attempt is 1. `first` is the service's number for it.
+fn attempt(text: &str, first: u32) -> Option<String> {
     let number: u32 = text.trim().parse().ok()?;
-    Some((number.checked_sub(from)?.checked_add(1)?).to_string())
+    Some((number.checked_sub(first)?.checked_add(1)?).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> String {
+    fn labels_for(variables: &[(&str, &str)]) -> String {
         let variable = |name: &str| {
             let found = variables.iter().find(|(key, value)| *key == name && !value.is_empty());
             found.map(|(_, value)| (*value).to_owned())
@@ -128,7 +132,7 @@ mod tests {
             ("GITHUB_RUN_ATTEMPT", "2"),
         ];
         assert_eq!(
-            of(&github),
+            labels_for(&github),
             "ci=github commit=c0ffee branch=main job=build run=99 attempt=2"
         );
         let gitlab = [
@@ -139,7 +143,7 @@ mod tests {
             ("CI_PIPELINE_ID", "5"),
         ];
         assert_eq!(
-            of(&gitlab),
+            labels_for(&gitlab),
             "ci=gitlab commit=c0ffee branch=topic job=test: [a, b] run=5"
         );
         let buildkite = [
@@ -150,7 +154,10 @@ mod tests {
             ("BUILDKITE_BUILD_NUMBER", "7"),
             ("BUILDKITE_RETRY_COUNT", "0"),
         ];
-        assert_eq!(of(&buildkite), "ci=buildkite branch=main job=unit run=7 attempt=1");
+        assert_eq!(
+            labels_for(&buildkite),
+            "ci=buildkite branch=main job=unit run=7 attempt=1"
+        );
         let jenkins = [
             ("JENKINS_URL", "https://ci/"),
             ("GIT_COMMIT", "c0ffee"),
@@ -158,29 +165,32 @@ mod tests {
             ("JOB_NAME", "team/app"),
             ("BUILD_NUMBER", "12"),
         ];
-        assert_eq!(of(&jenkins), "ci=jenkins commit=c0ffee branch=main job=team/app run=12");
+        assert_eq!(
+            labels_for(&jenkins),
+            "ci=jenkins commit=c0ffee branch=main job=team/app run=12"
+        );
         let bazel = [
             ("BAZEL_TEST", "1"),
             ("TEST_TARGET", "//app:test"),
             ("TEST_RUN_NUMBER", "3"),
         ];
-        assert_eq!(of(&bazel), "ci=bazel job=//app:test run=3");
+        assert_eq!(labels_for(&bazel), "ci=bazel job=//app:test run=3");
     }
 
     #[test]
-    fn a_pull_request_is_known_by_its_branch() {
+    fn the_branch_of_a_pull_request_is_its_source_branch() {
         let variables = [
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_REF_NAME", "7/merge"),
             ("GITHUB_HEAD_REF", "fix"),
         ];
-        assert_eq!(of(&variables), "ci=github branch=fix");
+        assert_eq!(labels_for(&variables), "ci=github branch=fix");
     }
 
     #[test]
-    fn variables_without_their_service_say_nothing() {
+    fn variables_are_ignored_without_the_marker_of_their_service() {
         assert_eq!(
-            of(&[
+            labels_for(&[
                 ("GIT_COMMIT", "c0ffee"),
                 ("CI_JOB_NAME", "x"),
                 ("GITHUB_ACTIONS", "false")
@@ -188,6 +198,6 @@ mod tests {
             ""
         );
         let odd = [("BUILDKITE", "true"), ("BUILDKITE_RETRY_COUNT", "often")];
-        assert_eq!(of(&odd), "ci=buildkite");
+        assert_eq!(labels_for(&odd), "ci=buildkite");
     }
 }

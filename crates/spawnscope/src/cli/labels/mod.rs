@@ -1,4 +1,5 @@
-//! The labels of a recording: those that the user gives, those of a CI service, and those of the machine. What cannot be known has no label.
+//! The labels of a recording: those from `--label`, those of a CI service, and those of the machine. If a value cannot be found, there is no
+//! such label.
 
 mod ci;
 
@@ -11,13 +12,13 @@ use anyhow::{Result, bail};
 
 use crate::record::reader::Label;
 
-/// Maximum number of labels that can be given. The rest of `Label::MAX_COUNT` is for those that are found.
-const MOST_GIVEN: usize = 32;
+/// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those that are found automatically.
+const MAX_GIVEN: usize = 32;
 
 /// Parses `NAME=VALUE`.
 ///
 /// # Errors
-/// When the text has no `=`, or one side breaks a limit.
+/// When the text has no `=`, or when the name or the value is not valid (`Label::new`).
 pub fn parse(text: &str) -> Result<Label, String> {
     let (key, value) = text
         .split_once('=')
@@ -25,13 +26,13 @@ pub fn parse(text: &str) -> Result<Label, String> {
     Label::new(key, value).map_err(|why| why.to_string())
 }
 
-/// Checks the labels that were given together. To be called before the command starts: a bad label must not cost a run.
+/// Checks the labels from the command line together. Call this before the command starts, so that no run is wasted.
 ///
 /// # Errors
-/// When there are too many, or two with the same key.
+/// When there are too many labels, or two with the same key.
 pub fn check(given: &[Label]) -> Result<()> {
-    if given.len() > MOST_GIVEN {
-        bail!("at most {MOST_GIVEN} labels can be given, not {}", given.len());
+    if given.len() > MAX_GIVEN {
+        bail!("at most {MAX_GIVEN} labels can be given, not {}", given.len());
     }
     for (index, label) in given.iter().enumerate() {
         if given[..index].iter().any(|other| other.key == label.key) {
@@ -41,17 +42,18 @@ pub fn check(given: &[Label]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the labels of a recording that begins now: those that were given, and what can be found unless its key was given.
-pub fn all(given: &[Label]) -> Vec<Label> {
+/// Returns the labels of a recording that begins now: those that were given, and those that can be found automatically. A given label replaces a
+/// found one with the same key.
+pub fn collect(given: &[Label]) -> Vec<Label> {
     let root = Path::new("/");
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    with_found(
+    add_found(
         given,
-        ci::labels(&variable).into_iter().chain(of_machine(root, &variable)),
+        ci::labels(&variable).into_iter().chain(machine_labels(root, &variable)),
     )
 }
 
-fn with_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
+fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
     let mut labels = given.to_vec();
     for (key, value) in found {
         // A value that is too long for a label is omitted, not truncated: a truncated value would be a different one.
@@ -62,33 +64,34 @@ fn with_found(given: &[Label], found: impl Iterator<Item = (&'static str, String
     labels
 }
 
-/// The processor's model and the container's image. The name of the machine, its kernel and its architecture are in every recording.
-fn of_machine(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
-    let image = image(root).or_else(|| variable("CI_JOB_IMAGE"));
-    let found = [("cpu", processor(root)), ("image", image)];
+/// Returns labels for the processor's model and the container's image. The machine's name, kernel and architecture need no labels: every
+/// recording contains them.
+fn machine_labels(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
+    let image = container_image(root).or_else(|| variable("CI_JOB_IMAGE"));
+    let found = [("cpu", processor_model(root)), ("image", image)];
     found
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))
         .collect()
 }
 
-/// The first `model name` in /proc/cpuinfo. Arm's has none, only numbers of the implementer and the part.
-fn processor(root: &Path) -> Option<String> {
-    let text = beginning(&root.join("proc/cpuinfo"))?;
+/// Returns the first `model name` in /proc/cpuinfo. On Arm there is none, only the numbers of the implementer and the part.
+fn processor_model(root: &Path) -> Option<String> {
+    let text = read_beginning(&root.join("proc/cpuinfo"))?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     let (_, model) = fields.find(|(name, _)| name.trim() == "model name")?;
     Some(model.trim().to_owned())
 }
 
-/// The image in the file that Podman gives privileged containers; Docker tells a container nothing about its image.
-fn image(root: &Path) -> Option<String> {
-    let text = beginning(&root.join("run/.containerenv"))?;
+/// Returns the image named in the file that Podman writes for privileged containers. Docker does not provide the name of the image.
+fn container_image(root: &Path) -> Option<String> {
+    let text = read_beginning(&root.join("run/.containerenv"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("image="))?;
     Some(value.trim_matches('"').to_owned())
 }
 
-/// The first 64 KiB of a file; a container may have put anything there.
-fn beginning(path: &Path) -> Option<String> {
+/// Reads the first 64 KiB of a regular file. In a container, the path may be anything.
+fn read_beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(path)
         .ok()
@@ -126,22 +129,22 @@ mod tests {
     }
 
     #[test]
-    fn a_given_label_is_stronger_than_one_that_is_found() {
+    fn a_given_label_replaces_a_found_one() {
         let found = [
             ("commit", "found".to_owned()),
             ("cpu", " A ".to_owned()),
             ("run", String::new()),
             ("image", "x".repeat(5_000)),
         ];
-        let labels = with_found(&[label("commit", "given")], found.into_iter());
+        let labels = add_found(&[label("commit", "given")], found.into_iter());
         assert_eq!(labels, [label("commit", "given"), label("cpu", "A")]);
     }
 
     #[test]
-    fn the_machine_is_described_where_it_can_be_known() {
+    fn labels_of_the_machine_are_read_from_its_files() {
         let root = tempfile::tempdir().unwrap();
         let none = |_: &str| None;
-        assert_eq!(of_machine(root.path(), &none), []);
+        assert_eq!(machine_labels(root.path(), &none), []);
         fs::create_dir_all(root.path().join("proc")).unwrap();
         fs::create_dir_all(root.path().join("run")).unwrap();
         let cpuinfo = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.20GHz\nflags\t: a b\n";
@@ -155,9 +158,9 @@ mod tests {
             ("cpu", "Some CPU @ 2.20GHz".to_owned()),
             ("image", "docker.io/rust:1".to_owned()),
         ];
-        assert_eq!(of_machine(root.path(), &none), expected);
+        assert_eq!(machine_labels(root.path(), &none), expected);
         fs::remove_file(root.path().join("run/.containerenv")).unwrap();
-        let of_gitlab = |name: &str| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned());
-        assert_eq!(of_machine(root.path(), &of_gitlab)[1], ("image", "ruby:3".to_owned()));
+        let gitlab = |name: &str| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned());
+        assert_eq!(machine_labels(root.path(), &gitlab)[1], ("image", "ruby:3".to_owned()));
     }
 }

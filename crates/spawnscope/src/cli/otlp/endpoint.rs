@@ -1,13 +1,15 @@
-//! The address and the headers of an OpenTelemetry collector, from the command line or from the variables of OpenTelemetry.
+//! The address and the headers of an OpenTelemetry collector, from the command line or from OpenTelemetry's environment
+//! variables.
 
 use std::env;
 
 use anyhow::{Context, Result, bail};
 use ureq::http::{HeaderName, HeaderValue, Uri};
 
-/// The address of the specification for collectors on the same machine.
+/// The default address according to the OTLP specification: a collector on this machine.
 const DEFAULT: &str = "http://localhost:4318";
-/// Where requests go, checked before the command starts.
+
+/// The address and the headers of requests. They are checked before the command starts.
 #[derive(Debug)]
 pub struct Endpoint {
     base: String,
@@ -15,7 +17,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks an address. Without one, it is read from the variables of OpenTelemetry.
+    /// Checks an address. If there is none, reads address and headers from OpenTelemetry's environment variables.
     ///
     /// # Errors
     /// When the address or the headers are not valid.
@@ -49,13 +51,15 @@ impl Endpoint {
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                bail!("https is not supported: send to a collector on this machine by http, and let it forward");
+                bail!(
+                    "https is not supported: send to a collector on this machine over http, and let it forward the data"
+                );
             }
-            _ => bail!("not an address of HTTP: {example}"),
+            _ => bail!("not an HTTP address: {example}"),
         }
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') || uri.query().is_some() || uri.host().is_none_or(str::is_empty) {
-            bail!("an address has a host, a port and a path only: {example}");
+            bail!("an address can have only a host, a port and a path: {example}");
         }
         Ok(Endpoint {
             base: address.trim_end_matches('/').to_owned(),
@@ -72,7 +76,7 @@ fn parse_headers(headers: &str) -> Result<Vec<(HeaderName, HeaderValue)>> {
         let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
         Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
     };
-    // A header may hold a secret, so it is not printed.
+    // A header may contain a secret, so it is not printed.
     pairs
         .map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE"))
         .collect()
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_host_and_a_path() {
+    fn an_http_address_with_host_port_and_path_is_accepted() {
         for (address, base) in [
             ("http://localhost:4318", "http://localhost:4318"),
             ("http://[::1]:9090/api/v1/otlp/", "http://[::1]:9090/api/v1/otlp"),
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_those_of_the_variable() {
+    fn headers_are_parsed_and_their_values_are_not_in_errors() {
         let headers = parse_headers("Authorization=Basic%20abc=, x-tenant = 7").unwrap();
         let headers: Vec<_> = headers
             .iter()

@@ -1,5 +1,6 @@
-//! `record --otlp ENDPOINT`: sends requests to an OpenTelemetry collector by HTTP. One thread sends, so that neither the recording nor the
-//! metrics ever wait for the network; what waits for it is bounded, and so is the time at the end. `endpoint` checks where to.
+//! `record --otlp ENDPOINT`: sends requests to an OpenTelemetry collector over HTTP. A separate thread sends them, so that neither the
+//! recording nor the metrics ever wait for the network. The number of queued requests is limited, and so is the time for sending them at the
+//! end. `endpoint` checks the address and the headers.
 
 mod endpoint;
 
@@ -13,86 +14,86 @@ use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
 pub use self::endpoint::Endpoint;
-use super::output::{line, print_message};
+use super::output::{escape_line, print_message};
 use crate::present::live_metrics::Undelivered;
 
-/// How long a request may take.
+/// Maximum time of a request.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// How long sending may continue after the end of the recording.
-const FLUSH: Duration = Duration::from_secs(5);
-/// Requests with spans that may wait. Of metrics, the newest are enough: they are cumulative.
-const MAX_WAITING: usize = 4;
+/// Maximum time for sending after the end of the recording.
+const FLUSH_TIME: Duration = Duration::from_secs(5);
+/// Maximum number of queued requests with spans. Of metrics, only the newest are queued: they are cumulative.
+const MAX_QUEUED: usize = 4;
 /// Pauses before the second to fifth attempt, in seconds.
 const PAUSES: [u64; 4] = [1, 2, 4, 8];
-/// The longest pause that a server may ask for.
+/// Maximum pause that a server is granted if it asks for one (Retry-After).
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// The requests that have not been sent yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedRequests {
     metrics: Option<Vec<u8>>,
     /// Requests, each with its number of spans.
     spans: VecDeque<(Vec<u8>, u64)>,
     undelivered: Undelivered,
-    /// When to stop. `None` while recording.
-    until: Option<Instant>,
+    /// When to stop sending. `None` while recording.
+    deadline: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    queued: Mutex<QueuedRequests>,
     changed: Condvar,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueuedRequests> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the next request. `None` at the end.
+    /// Waits for the next request. Returns `None` at the end.
     fn next(&self) -> Option<Request> {
-        let mut waiting = self.lock();
+        let mut queued = self.lock();
         loop {
-            if let Some((body, spans)) = waiting.spans.pop_front() {
+            if let Some((body, spans)) = queued.spans.pop_front() {
                 return Some(Request {
                     path: "/v1/traces",
                     body,
                     spans,
                 });
             }
-            if let Some(body) = waiting.metrics.take() {
+            if let Some(body) = queued.metrics.take() {
                 return Some(Request {
                     path: "/v1/metrics",
                     body,
                     spans: 0,
                 });
             }
-            if waiting.until.is_some() {
+            if queued.deadline.is_some() {
                 return None;
             }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            queued = self.changed.wait(queued).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Waits before another attempt. The end of the recording ends the pause. Returns whether there is time for the attempt.
+    /// Pauses before another attempt. The pause also ends at the end of the recording. Returns whether there is time for the attempt.
     fn pause(&self, pause: Duration) -> bool {
-        let waiting = self.lock();
-        let is_ending = waiting.until.is_some();
-        let pause = waiting.until.map_or(pause, |until| {
-            pause.min(until.saturating_duration_since(Instant::now()))
+        let queued = self.lock();
+        let is_ending = queued.deadline.is_some();
+        let pause = queued.deadline.map_or(pause, |deadline| {
+            pause.min(deadline.saturating_duration_since(Instant::now()))
         });
         let paused = self
             .changed
-            .wait_timeout_while(waiting, pause, |waiting| waiting.until.is_some() == is_ending);
-        let (waiting, _) = paused.unwrap_or_else(PoisonError::into_inner);
-        waiting.until.is_none_or(|until| until > Instant::now())
+            .wait_timeout_while(queued, pause, |queued| queued.deadline.is_some() == is_ending);
+        let (queued, _) = paused.unwrap_or_else(PoisonError::into_inner);
+        queued.deadline.is_none_or(|deadline| deadline > Instant::now())
     }
 
-    /// Returns how long a request may take now.
+    /// Returns the maximum time of a request that starts now.
     fn time_left(&self) -> Duration {
-        let until = self.lock().until;
-        until.map_or(TIMEOUT, |until| {
-            TIMEOUT.min(until.saturating_duration_since(Instant::now()))
+        let deadline = self.lock().deadline;
+        deadline.map_or(TIMEOUT, |deadline| {
+            TIMEOUT.min(deadline.saturating_duration_since(Instant::now()))
         })
     }
 }
@@ -103,7 +104,7 @@ struct Request {
     spans: u64,
 }
 
-/// The thread that sends.
+/// The thread that sends requests.
 #[derive(Debug)]
 pub struct Sender {
     queue: Arc<Queue>,
@@ -114,10 +115,10 @@ impl Sender {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When there can be no more threads.
+    /// When the thread cannot be started.
     pub fn start(endpoint: Endpoint) -> Result<Sender> {
         let queue = Arc::<Queue>::default();
-        let sending = Sending {
+        let sending = SendingThread {
             agent: agent(),
             endpoint,
             queue: Arc::clone(&queue),
@@ -130,39 +131,40 @@ impl Sender {
         Ok(Sender { queue, thread })
     }
 
-    /// Sends metrics when it can, in place of older ones that still wait.
-    pub fn metrics(&self, body: Vec<u8>) {
+    /// Queues metrics. They replace older ones that have not been sent yet.
+    pub fn queue_metrics(&self, body: Vec<u8>) {
         self.queue.lock().metrics = Some(body);
         self.queue.changed.notify_all();
     }
 
-    /// Sends spans when it can. The oldest that wait make room.
-    pub fn spans(&self, body: Vec<u8>, spans: u64, skipped: u64) {
-        let mut waiting = self.queue.lock();
-        waiting.undelivered.spans += skipped;
+    /// Queues a request with spans. If the queue is full, its oldest request is dropped. `skipped` is the number of spans that the request
+    /// omits.
+    pub fn queue_spans(&self, body: Vec<u8>, spans: u64, skipped: u64) {
+        let mut queued = self.queue.lock();
+        queued.undelivered.spans += skipped;
         if spans > 0 {
-            waiting.spans.push_back((body, spans));
+            queued.spans.push_back((body, spans));
         }
-        if waiting.spans.len() > MAX_WAITING {
-            let dropped = waiting.spans.pop_front().map_or(0, |(_, spans)| spans);
-            waiting.undelivered.spans += dropped;
+        if queued.spans.len() > MAX_QUEUED {
+            let dropped = queued.spans.pop_front().map_or(0, |(_, spans)| spans);
+            queued.undelivered.spans += dropped;
         }
-        drop(waiting);
+        drop(queued);
         self.queue.changed.notify_all();
     }
 
-    /// Returns what was not delivered so far.
+    /// Returns the numbers of requests and spans that were not delivered so far.
     pub fn undelivered(&self) -> Undelivered {
         self.queue.lock().undelivered
     }
 
-    /// Sends what waits, for a few seconds at most.
+    /// Sends the queued requests, for at most a few seconds.
     pub fn finish(self) {
-        let until = Instant::now() + FLUSH;
-        self.queue.lock().until = Some(until);
+        let deadline = Instant::now() + FLUSH_TIME;
+        self.queue.lock().deadline = Some(deadline);
         self.queue.changed.notify_all();
-        // A look-up of a name has no time limit of its own, so the thread is not joined without one.
-        while !self.thread.is_finished() && Instant::now() < until + Duration::from_millis(500) {
+        // Resolving a host name has no timeout, so the thread is not joined: that could take too long.
+        while !self.thread.is_finished() && Instant::now() < deadline + Duration::from_millis(500) {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -177,8 +179,8 @@ fn agent() -> Agent {
     config.build().new_agent()
 }
 
-/// The state of the thread.
-struct Sending {
+/// The data of the thread.
+struct SendingThread {
     agent: Agent,
     endpoint: Endpoint,
     queue: Arc<Queue>,
@@ -188,37 +190,37 @@ struct Sending {
 /// Why a request failed.
 struct Failure {
     why: String,
-    /// Whether the server may accept the same request later, and when it said to try again.
+    /// `Some` if the server may accept the same request later, with the pause that it asked for, if any.
     retry: Option<Option<Duration>>,
     /// Whether the server answered at all.
-    is_answer: bool,
+    was_answered: bool,
 }
 
-impl Sending {
+impl SendingThread {
     fn run(mut self) {
         while let Some(request) = self.queue.next() {
             self.deliver(request);
         }
     }
 
-    /// Sends a request, if need be several times, as the specification of OTLP demands.
+    /// Sends a request, and repeats it after temporary failures, as the OTLP specification requires.
     fn deliver(&mut self, mut request: Request) {
         let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
         while let Err(failure) = self.attempt(&request) {
-            let is_ending = self.queue.lock().until.is_some();
+            let is_ending = self.queue.lock().deadline.is_some();
             let pause = failure
                 .retry
                 .and_then(|asked| Some(asked.unwrap_or_default().max(pauses.next()?).min(MAX_PAUSE)));
-            // At the end, a server that is not there is not waited for.
-            let pause = pause.filter(|_| failure.is_answer || !is_ending);
-            // A server that is busy for a moment is no news.
-            if !failure.is_answer || pause.is_none() {
+            // At the end, do not wait for a server that does not answer.
+            let pause = pause.filter(|_| failure.was_answered || !is_ending);
+            // No message if the server is only busy for a moment.
+            if !failure.was_answered || pause.is_none() {
                 self.warn(&failure);
             }
             if !pause.is_some_and(|pause| self.queue.pause(with_jitter(pause))) {
-                let mut waiting = self.queue.lock();
-                waiting.undelivered.requests += 1;
-                waiting.undelivered.spans += request.spans;
+                let mut queued = self.queue.lock();
+                queued.undelivered.requests += 1;
+                queued.undelivered.spans += request.spans;
                 return;
             }
             if request.path == "/v1/metrics"
@@ -239,7 +241,7 @@ impl Sending {
         let answer = post.send(&request.body[..]).map_err(|error| Failure {
             why: error.to_string(),
             retry: Some(None),
-            is_answer: false,
+            was_answered: false,
         })?;
         let status = answer.status();
         if status.is_success() {
@@ -255,16 +257,16 @@ impl Sending {
         Err(Failure {
             why: format!("{} answered {status}", request.path),
             retry: is_temporary.then(|| retry_after(&answer)),
-            is_answer: true,
+            was_answered: true,
         })
     }
 
-    /// Prints a failure, the first time.
+    /// Prints the first failure.
     fn warn(&mut self, failure: &Failure) {
         if std::mem::replace(&mut self.has_warned, true) {
             return;
         }
-        print_message(&line(format!(
+        print_message(&escape_line(format!(
             "failed to send to {}: {}; the recording is not affected, and later failures are not printed",
             self.endpoint.base(),
             failure.why
@@ -272,6 +274,7 @@ impl Sending {
     }
 }
 
+/// Returns the pause that the server asks for, if it is given in seconds.
 fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
     let seconds = answer
         .headers()
@@ -284,7 +287,7 @@ fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Recorders that were refused together must not come back together: up to a quarter is added.
+/// Adds up to a quarter to the pause, so that recorders that were refused at the same time do not all retry at the same time.
 fn with_jitter(pause: Duration) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     pause + pause * (now.subsec_micros() % 256) / 1024

@@ -1,5 +1,5 @@
-//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws what the rows
-//! of that ring say. The thread owns the terminal; `screen` leaves it as it was.
+//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws a view of
+//! the recorded rows. The thread owns the terminal, and `screen` restores it at the end.
 
 mod quiet;
 mod screen;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use self::quiet::QuietCommand;
+use self::quiet::SilencedStreams;
 use self::screen::Screen;
 use super::args::{CollectorChoice, RecordArguments, TopArguments};
 use super::identity;
@@ -29,16 +29,16 @@ use crate::present::top::{ScreenStatus, View, draw};
 use crate::record::{Follower, Following, Header, follow};
 use crate::signals::{Arrived, Signals};
 
-/// The size of the ring on disk.
-const KEEP: u64 = 256 << 20;
-/// How often the screen is drawn without a key.
+/// The size of the ring on disk, in bytes.
+const RING_BYTES: u64 = 256 << 20;
+/// How often the screen is drawn if no key is pressed.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// How long to wait for a key before looking for rows.
+/// How long to wait for a key before looking for new rows.
 const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long the thread may take to restore the terminal after a signal.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The seconds of which the rate is kept.
-const SECONDS: usize = 600;
+/// Number of seconds whose launch rates are kept.
+const HISTORY_SECONDS: usize = 600;
 
 /// Runs the verb.
 ///
@@ -56,18 +56,18 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let output = directory.path().join("top.db");
     let signals = Signals::catch().context("failed to catch signals")?;
     let mut viewer = Viewer {
-        followed: followed(arguments),
+        followed: describe_followed(arguments),
         flags: Arc::default(),
-        waiting: None,
+        prepared: None,
         thread: None,
     };
-    let quiet = QuietCommand::begin(!arguments.command.is_empty())?;
-    let recorded = record::watched(&as_record(arguments, output), &signals, Some(&mut viewer));
-    drop(quiet);
+    let streams = SilencedStreams::silence(!arguments.command.is_empty())?;
+    let recorded = record::record_watched(&record_arguments(arguments, output), &signals, Some(&mut viewer));
+    drop(streams);
     let flags = Arc::clone(&viewer.flags);
     let drawn = viewer.finish(recorded.is_err(), &signals);
     let status = recorded?;
-    if drawn? == Left::Early {
+    if drawn? == ViewEnd::DuringRecording {
         // A signal was forwarded to the command, which may have ended.
         if !arguments.command.is_empty() && !flags.must_end.load(Ordering::Relaxed) {
             print_message("the command keeps running, unrecorded");
@@ -77,15 +77,16 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Creates the directory of the recording, which belongs to the user that the command runs as, like every recording.
+/// Creates the directory of the recording. Like every recording, it belongs to the user that the command runs as.
 fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
     let identity = identity::decide(arguments.identity.choice())?.identity;
-    let _acting =
-        act_as(identity.as_ref().map(identity::owner).as_ref()).context("failed to act as the command's user")?;
+    let _owner_guard = act_as(identity.as_ref().map(identity::owner).as_ref())
+        .context("failed to switch to the ids of the command's user")?;
     tempfile::tempdir().context("failed to create a temporary directory for the recording")
 }
 
-fn followed(arguments: &TopArguments) -> String {
+/// Describes what is followed, for the first line of the screen.
+fn describe_followed(arguments: &TopArguments) -> String {
     match (arguments.all, arguments.pid) {
         (true, _) => "the machine".to_owned(),
         (false, Some(pid)) => format!("process {pid}"),
@@ -99,8 +100,8 @@ fn followed(arguments: &TopArguments) -> String {
     }
 }
 
-/// What `record` would be called with. The view shows no script lines, so they are not looked up.
-fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArguments {
+/// Returns the arguments for recording. The view shows no script lines, so they are not looked up.
+fn record_arguments(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArguments {
     RecordArguments {
         output,
         runs: None,
@@ -115,7 +116,7 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         node_lines: false,
         stacks: false,
         sample: None,
-        keep: Some(KEEP),
+        keep: Some(RING_BYTES),
         metrics: None,
         metrics_commands: 1,
         otlp: None,
@@ -132,27 +133,28 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
     }
 }
 
-/// What the threads tell each other.
+/// Flags that the recording thread and the drawing thread share.
 #[derive(Debug, Default)]
 struct Flags {
-    /// The user wants to quit.
-    quits: AtomicBool,
-    /// The screen must go, whatever the user does: a signal ends spawnscope.
+    /// The user has quit the view.
+    has_quit: AtomicBool,
+    /// A signal ends spawnscope, so the view must end without waiting for the user.
     must_end: AtomicBool,
 }
 
-/// The connection between a recording and the thread that draws.
+/// Connects a recording to the drawing thread.
 struct Viewer {
     followed: String,
     flags: Arc<Flags>,
-    waiting: Option<Drawing>,
-    thread: Option<JoinHandle<Result<Left>>>,
+    /// The data of the thread, until it is started.
+    prepared: Option<DrawingThread>,
+    thread: Option<JoinHandle<Result<ViewEnd>>>,
 }
 
 impl Watcher for Viewer {
     fn follower(&mut self, header: &Header) -> Follower {
         let (follower, following) = follow(header.started_unix_ns);
-        self.waiting = Some(Drawing {
+        self.prepared = Some(DrawingThread {
             following,
             board: LiveBoard::new(header.missing.clone()),
             view: View::default(),
@@ -165,23 +167,23 @@ impl Watcher for Viewer {
         follower
     }
 
-    /// From here on, errors of the recording hide behind the screen until it goes.
+    /// Starts the drawing thread. From here on, the screen hides errors of the recording until it is closed.
     fn begin(&mut self) -> Result<()> {
-        let Some(drawing) = self.waiting.take() else {
+        let Some(drawing) = self.prepared.take() else {
             return Ok(());
         };
         let screen = Screen::open()?;
         let thread = thread::Builder::new().name("top".into());
         let thread = thread.spawn(move || drawing.run(screen));
-        self.thread = Some(thread.context("failed to start a thread that draws")?);
+        self.thread = Some(thread.context("failed to start the thread that draws the screen")?);
         Ok(())
     }
 
     fn has_quit(&self) -> bool {
-        self.flags.quits.load(Ordering::Relaxed)
+        self.flags.has_quit.load(Ordering::Relaxed)
     }
 
-    /// The screen does not wait for the user.
+    /// Ends the view without waiting for the user.
     fn end_now(&self) {
         self.flags.must_end.store(true, Ordering::Relaxed);
     }
@@ -189,12 +191,12 @@ impl Watcher for Viewer {
 
 impl Viewer {
     /// Waits until the user has quit or a signal arrives, unless the recording failed.
-    fn finish(self, has_failed: bool, signals: &Signals) -> Result<Left> {
+    fn finish(self, has_failed: bool, signals: &Signals) -> Result<ViewEnd> {
         if has_failed {
             self.end_now();
         }
         let Some(thread) = self.thread else {
-            return Ok(Left::AtTheEnd);
+            return Ok(ViewEnd::AfterRecording);
         };
         let mut deadline = None;
         while !thread.is_finished() {
@@ -205,7 +207,7 @@ impl Viewer {
                 && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + RESTORE_TIMEOUT)
             {
                 // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
-                return Ok(Left::Early);
+                return Ok(ViewEnd::DuringRecording);
             }
             thread::sleep(KEY_TIMEOUT);
         }
@@ -213,17 +215,15 @@ impl Viewer {
     }
 }
 
-/// When the user, or a signal, ended the view.
+/// When the user or a signal ended the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    /// While the recording went on.
-    Early,
-    /// After its end.
-    AtTheEnd,
+enum ViewEnd {
+    DuringRecording,
+    AfterRecording,
 }
 
-/// The state of the thread that draws.
-struct Drawing {
+/// The data of the drawing thread.
+struct DrawingThread {
     following: Following,
     board: LiveBoard,
     view: View,
@@ -235,20 +235,20 @@ struct Drawing {
     ended: Option<Nanos>,
 }
 
-impl Drawing {
-    fn run(mut self, mut screen: Screen) -> Result<Left> {
+impl DrawingThread {
+    fn run(mut self, mut screen: Screen) -> Result<ViewEnd> {
         let drawn = self.draw_until_over(&mut screen);
-        let left = self.ended.map_or(Left::Early, |_| Left::AtTheEnd);
-        // This includes the case that the terminal is gone, because no key can be pressed any more.
-        self.flags.quits.store(true, Ordering::Relaxed);
-        drawn.map(|()| left)
+        let view_end = self.ended.map_or(ViewEnd::DuringRecording, |_| ViewEnd::AfterRecording);
+        // Also if the terminal is gone: then no key can be pressed any more.
+        self.flags.has_quit.store(true, Ordering::Relaxed);
+        drawn.map(|()| view_end)
     }
 
     fn draw_until_over(&mut self, screen: &mut Screen) -> Result<()> {
         let mut page = 0;
         let mut due = Instant::now();
         loop {
-            self.take_rows();
+            self.apply_new_rows();
             if Instant::now() >= due {
                 due = Instant::now() + INTERVAL;
                 let snapshot = self.board.snapshot();
@@ -268,7 +268,7 @@ impl Drawing {
         }
     }
 
-    fn take_rows(&mut self) {
+    fn apply_new_rows(&mut self) {
         while self.ended.is_none() {
             match self.following.next(Duration::ZERO) {
                 Ok(rows) => self.board.apply(rows),
@@ -291,28 +291,29 @@ impl Drawing {
     }
 }
 
-/// Launches in each of the last seconds.
+/// The number of launches in each of the last seconds.
 #[derive(Debug, Default)]
 struct Rates {
-    /// The beginning of the current second, and the launches before it.
+    /// The beginning of the current second, and the number of launches before it.
     current: Option<(Instant, u64)>,
     seconds: Vec<u64>,
 }
 
 impl Rates {
     fn note(&mut self, now: Instant, started: u64) {
-        let (mut began, mut before) = *self.current.get_or_insert((now, started));
-        let whole = now.duration_since(began).as_secs();
-        // Drawing may have taken longer than a second: then the launches are spread over it.
-        if let Some(rate) = started.saturating_sub(before).checked_div(whole) {
-            let many = usize::try_from(whole).map_or(SECONDS, |whole| whole.min(SECONDS));
-            self.seconds.extend(std::iter::repeat_n(rate, many));
-            let surplus = self.seconds.len().saturating_sub(SECONDS);
+        let (mut start, mut before) = *self.current.get_or_insert((now, started));
+        let elapsed_seconds = now.duration_since(start).as_secs();
+        // If drawing took longer than a second, the launches are distributed evenly over the elapsed seconds.
+        if let Some(rate) = started.saturating_sub(before).checked_div(elapsed_seconds) {
+            let count = usize::try_from(elapsed_seconds)
+                .map_or(HISTORY_SECONDS, |elapsed_seconds| elapsed_seconds.min(HISTORY_SECONDS));
+            self.seconds.extend(std::iter::repeat_n(rate, count));
+            let surplus = self.seconds.len().saturating_sub(HISTORY_SECONDS);
             self.seconds.drain(..surplus);
-            began += Duration::from_secs(whole);
+            start += Duration::from_secs(elapsed_seconds);
             before = started;
         }
-        self.current = Some((began, before));
+        self.current = Some((start, before));
     }
 
     fn whole_seconds(&self) -> &[u64] {
@@ -325,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_of_whole_seconds_and_bounded() {
+    fn rates_are_per_whole_second_and_their_number_is_limited() {
         let mut rates = Rates::default();
         let start = Instant::now();
         for (milliseconds, started) in [(0, 100), (250, 120), (1000, 150), (1500, 160), (4000, 450)] {
@@ -333,6 +334,6 @@ mod tests {
         }
         assert_eq!(rates.whole_seconds(), [50, 100, 100, 100]);
         rates.note(start + Duration::from_secs(100_000), 500);
-        assert_eq!(rates.whole_seconds().len(), SECONDS);
+        assert_eq!(rates.whole_seconds().len(), HISTORY_SECONDS);
     }
 }

@@ -1,5 +1,5 @@
-//! A command that `top` watches shares the terminal with it. While the command is started, standard streams that are this terminal lead to
-//! nowhere, so that it inherits these; streams that the user redirected stay.
+//! Keeps a command that `top` watches from writing to the terminal that `top` draws on. While the command is started, standard streams that
+//! are a terminal are replaced by /dev/null, which the command inherits. Streams that the user redirected are not replaced.
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, stderr, stdin, stdout};
@@ -8,58 +8,58 @@ use std::os::fd::{AsFd, OwnedFd};
 use anyhow::{Context, Result};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-/// The streams that were replaced. Restores them when dropped.
-pub struct QuietCommand {
+/// Duplicates of the streams that were replaced. The streams are restored when this is dropped.
+pub struct SilencedStreams {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
 }
 
-impl QuietCommand {
+impl SilencedStreams {
     /// Replaces the streams if there is a command.
     ///
     /// # Errors
     /// When a stream cannot be replaced.
-    pub fn begin(has_command: bool) -> Result<QuietCommand> {
-        let mut quiet = QuietCommand {
+    pub fn silence(has_command: bool) -> Result<SilencedStreams> {
+        let mut streams = SilencedStreams {
             stdin: None,
             stdout: None,
             stderr: None,
         };
         if !has_command {
-            return Ok(quiet);
+            return Ok(streams);
         }
-        let failed = "failed to keep the command's output off the screen";
-        let nowhere = OpenOptions::new()
+        let failure = "failed to keep the command's output off the screen";
+        let dev_null = OpenOptions::new()
             .read(true)
             .write(true)
             .open("/dev/null")
-            .context(failed)?;
-        quiet.stdin = kept(stdin()).context(failed)?;
-        quiet.stdout = kept(stdout()).context(failed)?;
-        quiet.stderr = kept(stderr()).context(failed)?;
-        if quiet.stdin.is_some() {
-            dup2_stdin(&nowhere).context(failed)?;
+            .context(failure)?;
+        streams.stdin = duplicate_if_terminal(stdin()).context(failure)?;
+        streams.stdout = duplicate_if_terminal(stdout()).context(failure)?;
+        streams.stderr = duplicate_if_terminal(stderr()).context(failure)?;
+        if streams.stdin.is_some() {
+            dup2_stdin(&dev_null).context(failure)?;
         }
-        if quiet.stdout.is_some() {
-            dup2_stdout(&nowhere).context(failed)?;
+        if streams.stdout.is_some() {
+            dup2_stdout(&dev_null).context(failure)?;
         }
-        if quiet.stderr.is_some() {
-            dup2_stderr(&nowhere).context(failed)?;
+        if streams.stderr.is_some() {
+            dup2_stderr(&dev_null).context(failure)?;
         }
-        Ok(quiet)
+        Ok(streams)
     }
 }
 
-/// Duplicates a stream that is to be replaced. The command does not inherit the duplicate.
-fn kept(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
+/// Duplicates a stream if it is a terminal. The command does not inherit the duplicate.
+fn duplicate_if_terminal(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
     let is_terminal = stream.is_terminal();
     is_terminal
         .then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3))
         .transpose()
 }
 
-impl Drop for QuietCommand {
+impl Drop for SilencedStreams {
     fn drop(&mut self) {
         // Nothing can be done if this fails.
         let _ = self.stdin.take().map(dup2_stdin);

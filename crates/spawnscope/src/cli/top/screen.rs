@@ -1,5 +1,5 @@
-//! The terminal while `top` draws on it: raw mode and the alternate screen, and back. It is opened as /dev/tty, because standard output may
-//! be the command's.
+//! Switches the terminal to raw mode and the alternate screen while `top` draws on it, and back. The terminal is opened as /dev/tty, because
+//! standard output may be redirected for the command.
 
 use std::fs::{File, OpenOptions};
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Screen {
         })
     }
 
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub fn has_colour(&self) -> bool {
         self.has_colour
     }
@@ -66,12 +66,12 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn next_key(&mut self, at_most: Duration) -> Result<Option<KeyEvent>> {
-        let failed = "failed to read keys from the terminal";
-        if !event::poll(at_most).context(failed)? {
+    pub fn next_key(&mut self, timeout: Duration) -> Result<Option<KeyEvent>> {
+        let failure = "failed to read keys from the terminal";
+        if !event::poll(timeout).context(failure)? {
             return Ok(None);
         }
-        match event::read().context(failed)? {
+        match event::read().context(failure)? {
             Event::Key(key) if key.kind != KeyEventKind::Release => Ok(Some(key)),
             _ => Ok(None),
         }

@@ -1,5 +1,5 @@
-//! The result of a check on the lines of scripts: annotations of GitHub Actions, and a code quality report of GitLab. Annotations are
-//! commands on standard output, so nothing that a recording contains may look like one.
+//! The result of a check, shown at script lines: annotations of GitHub Actions, and a code quality report of GitLab. Annotations are commands
+//! on standard output, so no text from a recording may look like such a command.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -11,11 +11,11 @@ use crate::analyze::budgets::{Check, Culprit, Verdict};
 use crate::analyze::diff::Place;
 use crate::present::text;
 
-/// GitHub shows this many annotations of a step.
+/// Maximum number of annotations of a step that GitHub shows.
 const MAX_ANNOTATIONS: usize = 10;
-/// Columns of the text in a log.
+/// Width of the text in the log, in columns.
 const LOG_WIDTH: usize = 120;
-/// The file of a finding without a script line. GitLab needs one.
+/// The file of a finding without a script line. GitLab requires a file.
 const NO_FILE: &str = "spawnscope.toml";
 
 /// Renders annotations, and then the text.
@@ -23,17 +23,17 @@ const NO_FILE: &str = "spawnscope.toml";
 pub fn github(check: &Check, workspace: &Path) -> String {
     let mut annotations: Vec<String> = Vec::new();
     for verdict in check.exceeded() {
-        let found = annotations.len();
+        let count_before = annotations.len();
         for culprit in &verdict.culprits {
             if let Some((file, line)) = location(culprit, workspace) {
                 annotations.push(annotation(
                     verdict,
                     Some(culprit),
-                    &format!(" file={},line={line},", property(&file)),
+                    &format!(" file={},line={line},", escape_property(&file)),
                 ));
             }
         }
-        if annotations.len() == found {
+        if annotations.len() == count_before {
             annotations.push(annotation(verdict, verdict.culprits.first(), " "));
         }
     }
@@ -51,40 +51,44 @@ fn annotation(verdict: &Verdict, culprit: Option<&Culprit>, properties: &str) ->
         let lines = std::iter::once(advice).chain(fix);
         message.extend(lines.map(|line| format!("\n{}", text::escape(line.as_bytes()))));
     }
-    format!("::error{properties}title={}::{}\n", property(&title), data(&message))
+    format!(
+        "::error{properties}title={}::{}\n",
+        escape_property(&title),
+        escape_message(&message)
+    )
 }
 
-/// Escapes the message of a command. `##[` begins commands of an older form, anywhere in a line.
-fn data(text: &str) -> String {
+/// Escapes the message of a command. In an older syntax, `##[` begins a command anywhere in a line.
+fn escape_message(text: &str) -> String {
     let escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     escaped.replace("##[", "# #[")
 }
 
 /// Escapes a property of a command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// Changes lines of text that would be commands in the log of a job.
 #[must_use]
 pub(in crate::present) fn without_commands(text: &str) -> String {
-    text.lines().map(|line| harmless(line) + "\n").collect()
+    text.lines().map(|line| without_command(line) + "\n").collect()
 }
 
-/// Changes a line that begins with `::` or contains `##[`. A style may come before the text of a line.
-fn harmless(line: &str) -> String {
+/// Changes a line that begins with `::` or contains `##[`. A terminal escape sequence for the style may precede the text.
+fn without_command(line: &str) -> String {
     let plain = anstream::adapter::strip_str(line).to_string();
     let mark = if plain.trim_start().starts_with("::") { "| " } else { "" };
     format!("{mark}{}", line.replace("##[", "# #["))
 }
 
-/// Returns the file, relative to the sources, and the line. `None` if it is outside of them.
+/// Returns the file, relative to the directory of the sources, and the line. `None` if the file is outside of this directory.
 fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
     let place = culprit.place.as_ref()?;
-    Some((relative(place, workspace)?, place.line?))
+    Some((relative_path(place, workspace)?, place.line?))
 }
 
-fn relative(place: &Place, workspace: &Path) -> Option<String> {
+fn relative_path(place: &Place, workspace: &Path) -> Option<String> {
     let path = Path::new(std::ffi::OsStr::from_bytes(place.path.0.as_deref()?));
     let path = if path.is_absolute() {
         path.strip_prefix(workspace).ok()?
@@ -130,7 +134,7 @@ fn finding(verdict: &Verdict, culprit: Option<&Culprit>, workspace: &Path) -> Va
     json!({
         "description": blamed.map_or(budget.clone(), |blamed| format!("{blamed} ({budget})")),
         "check_name": "spawnscope",
-        // Unique and the same in the next run, as long as the line and the budget are.
+        // Unique, and the same in the next run if the line and the budget have not changed.
         "fingerprint": format!("spawnscope/{}/{file}:{line}/{command}", name(&verdict.budget)),
         "severity": "major",
         "location": { "path": file, "lines": { "begin": line } },
@@ -143,9 +147,12 @@ mod tests {
 
     #[test]
     fn hostile_arguments_are_not_commands() {
-        assert_eq!(data("a%\n::error::b\r##[group]"), "a%25%0A::error::b%0D# #[group]");
-        assert_eq!(property("a:b,c\n"), "a%3Ab%2Cc%0A");
-        assert_eq!(harmless("   ::set-env name=A::b"), "|    ::set-env name=A::b");
-        assert_eq!(harmless("x ##[add-mask]y"), "x # #[add-mask]y");
+        assert_eq!(
+            escape_message("a%\n::error::b\r##[group]"),
+            "a%25%0A::error::b%0D# #[group]"
+        );
+        assert_eq!(escape_property("a:b,c\n"), "a%3Ab%2Cc%0A");
+        assert_eq!(without_command("   ::set-env name=A::b"), "|    ::set-env name=A::b");
+        assert_eq!(without_command("x ##[add-mask]y"), "x # #[add-mask]y");
     }
 }

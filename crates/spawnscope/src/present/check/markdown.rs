@@ -1,6 +1,6 @@
 //! The result of a check as Markdown, for job summaries and comments.
 
-use super::{blame, first, limit, measured, name, note};
+use super::{blame, limit, measured, name, note, result_sentence};
 use crate::analyze::budgets::{Check, Culprit, Verdict};
 use crate::present::markdown::{code, row, sentence};
 use crate::present::text;
@@ -10,7 +10,7 @@ use crate::present::text;
 pub fn markdown(check: &Check) -> String {
     let mut text = format!(
         "**{}**\n\n| | budget | limit | measured |\n|---|---|---:|---:|\n",
-        sentence(&first(check))
+        sentence(&result_sentence(check))
     );
     for verdict in &check.verdicts {
         let word = if verdict.is_exceeded { "**exceeded**" } else { "kept" };
@@ -39,7 +39,7 @@ fn advice(markdown: &mut String, culprit: &Culprit) {
     let Some((title, fix)) = &culprit.advice else { return };
     markdown.push_str(&format!("  - {}\n", sentence(title)));
     for line in fix {
-        // Snippets are typed exactly as they are.
+        // Snippets must be typed exactly as they are.
         let shown = match line.strip_prefix("  ") {
             Some(snippet) => code(&text::escape(snippet.as_bytes())),
             None => sentence(line),
@@ -48,9 +48,9 @@ fn advice(markdown: &mut String, culprit: &Culprit) {
     }
 }
 
-/// Cuts Markdown to a size at the end of a line.
+/// Cuts Markdown that is longer than `bytes` at the end of a line.
 #[must_use]
-pub fn within(mut markdown: String, bytes: usize) -> String {
+pub fn truncate_markdown(mut markdown: String, bytes: usize) -> String {
     if markdown.len() > bytes {
         let end = markdown.as_bytes()[..bytes].iter().rposition(|byte| *byte == b'\n');
         markdown.truncate(end.map_or(0, |end| end + 1));

@@ -1,4 +1,4 @@
-//! The result of a check as JSON, and the measured values in the formats of services that follow benchmarks: Bencher Metric Format
+//! The result of a check as JSON, and the measured values in the formats of services that track benchmarks: Bencher Metric Format
 //! (bencher.dev/docs/reference/bencher-metric-format) and the custom JSON of github-action-benchmark.
 
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::analyze::diff::Run;
 use crate::present::json::insert_text;
 use crate::present::text;
 
-/// Version of the keys of `check --format json`.
+/// The `schema_version` of `check --format json`.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the result as a multi-line JSON object that ends with a newline.

@@ -1,10 +1,11 @@
-//! The result of `spawnscope check` for the terminal. `github`, `markdown` and `metrics` have the other forms; all use the words of this file.
+//! The result of `spawnscope check` for the terminal. `github`, `markdown` and `metrics` render the other formats, with the texts
+//! of this file.
 
 mod github;
 mod markdown;
 mod metrics;
 
-use super::advice::snippet;
+use super::advice::print_snippet;
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
@@ -14,17 +15,17 @@ use crate::present::diff;
 
 pub(super) use github::without_commands;
 pub use github::{github, gitlab};
-pub use markdown::{markdown, within};
+pub use markdown::{markdown, truncate_markdown};
 pub use metrics::{bmf, github_action_benchmark, json};
 
-/// Columns of the name of a budget.
+/// Width of the name of a budget, in columns.
 const NAME_WIDTH: usize = 30;
 
 /// Renders the result as text.
 #[must_use]
 pub fn text(check: &Check, width: usize) -> String {
     let mut page = Page::of_width(width);
-    page.sentence(0, TITLE, &first(check));
+    page.sentence(0, TITLE, &result_sentence(check));
     page.line([]);
     for verdict in &check.verdicts {
         let (style, word) = if verdict.is_exceeded {
@@ -53,15 +54,15 @@ fn advice(page: &mut Page, culprit: &Culprit) {
     for line in fix {
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
-            snippet(page, 14, &escaped);
+            print_snippet(page, 14, &escaped);
         } else {
             page.sentence(14, QUIET, &format!("-> {escaped}"));
         }
     }
 }
 
-/// Returns the result in one sentence.
-fn first(check: &Check) -> String {
+/// Returns the result as one sentence.
+fn result_sentence(check: &Check) -> String {
     let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(60));
     let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
     let budgets = units::counted(all, "budget", "budgets");
@@ -74,7 +75,7 @@ fn first(check: &Check) -> String {
     }
 }
 
-/// Returns what makes the result less certain.
+/// Returns a note on what makes the result less certain, if anything does.
 fn note(check: &Check) -> Option<String> {
     let mut notes = Vec::new();
     if check.lost > 0 {
@@ -103,11 +104,11 @@ fn name(budget: &Budget) -> String {
         Budget::Line(_) => "launches from one line".to_owned(),
         Budget::CriticalTax(_) => "critical tax".to_owned(),
         Budget::Wall(_) => "wall".to_owned(),
-        Budget::Growth(grown, _) => format!("{} against baseline", what(*grown)),
+        Budget::Growth(grown, _) => format!("{} against baseline", growth_name(*grown)),
     }
 }
 
-fn what(grown: Grown) -> &'static str {
+fn growth_name(grown: Grown) -> &'static str {
     match grown {
         Grown::Launches => "launches",
         Grown::ForksWithoutExec => "forks without exec",
@@ -116,7 +117,7 @@ fn what(grown: Grown) -> &'static str {
     }
 }
 
-/// Formats what was measured, and the budget.
+/// Formats the measured value and the limit.
 fn numbers(verdict: &Verdict) -> String {
     format!("{}, budget {}", measured(verdict), limit(&verdict.budget))
 }
@@ -139,19 +140,19 @@ fn measured(verdict: &Verdict) -> String {
 
 fn limit(budget: &Budget) -> String {
     match budget {
-        Budget::Launches(most)
-        | Budget::ForksWithoutExec(most)
-        | Budget::FailedExecs(most)
-        | Budget::Line(most)
-        | Budget::Command(_, most) => units::count(*most),
+        Budget::Launches(max)
+        | Budget::ForksWithoutExec(max)
+        | Budget::FailedExecs(max)
+        | Budget::Line(max)
+        | Budget::Command(_, max) => units::count(*max),
         Budget::CriticalTax(share) => format!("{} %", (share * 1e4).round() / 1e2),
-        Budget::Wall(most) => units::time(*most),
-        Budget::Growth(Grown::Wall, most) => units::time(Nanos(*most as u64)),
-        Budget::Growth(_, most) => units::count(most.floor() as u64),
+        Budget::Wall(max) => units::time(*max),
+        Budget::Growth(Grown::Wall, max) => units::time(Nanos(*max as u64)),
+        Budget::Growth(_, max) => units::count(max.floor() as u64),
     }
 }
 
-/// Says which launches exceed the budget: `dirname: 10 launches at relocate.sh:5`.
+/// Describes which launches exceed the budget: `dirname: 10 launches at relocate.sh:5`.
 fn blame(culprit: &Culprit, budget: &Budget) -> String {
     let count = culprit.count;
     let what = match budget {

@@ -1,5 +1,5 @@
-//! Columns of Parquet tables: each has a name, a type, its meaning, and the way to its value in a row. The file's schema and the
-//! documentation both follow from this one declaration.
+//! Columns of Parquet tables: each has a name, a type, a description, and a function that gets its value from a row. The file's schema and
+//! the documentation both follow from this one declaration.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -15,12 +15,13 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use super::{DATASET_VERSION, Table};
 
-/// Rows of a row group. Engines skip whole groups by their statistics, and read them in parallel; larger ones pack a little better.
-const ROWS_OF_A_GROUP: usize = 250_000;
-/// The effort of zstd: higher levels take several times as long for a few percent.
-const LEVEL: i32 = 3;
+/// Number of rows in a row group. Query engines skip whole groups by their statistics, and read groups in parallel; larger groups compress a
+/// little better.
+const ROWS_PER_GROUP: usize = 250_000;
+/// The level of zstd: higher levels take several times as long and save only a few percent.
+const ZSTD_LEVEL: i32 = 3;
 
-/// The way from a row to a value, by the type of the value.
+/// Gets the value of a column from a row. The variants are the types of the value.
 pub(super) enum Get<R> {
     /// INT64.
     Long(fn(&R) -> Option<i64>),
@@ -32,7 +33,7 @@ pub(super) enum Get<R> {
     Truth(fn(&R) -> Option<bool>),
     /// UTF-8.
     Text(for<'r> fn(&'r R) -> Option<Cow<'r, str>>),
-    /// Microseconds since 1970-01-01 UTC; Spark reads no finer instants.
+    /// Microseconds since 1970-01-01 UTC. Spark cannot read timestamps with a finer unit.
     Instant(fn(&R) -> Option<i64>),
 }
 
@@ -41,28 +42,28 @@ pub(super) struct Column<R> {
     pub(super) name: &'static str,
     pub(super) get: Get<R>,
     pub(super) is_optional: bool,
-    /// Its meaning, as in the guide.
-    pub(super) about: &'static str,
+    /// What the column contains, as in docs/guide/parquet.md.
+    pub(super) description: &'static str,
 }
 
 impl<R> Column<R> {
-    pub(super) fn optional(name: &'static str, get: Get<R>, about: &'static str) -> Column<R> {
+    pub(super) fn optional(name: &'static str, get: Get<R>, description: &'static str) -> Column<R> {
         Column {
             name,
             get,
             is_optional: true,
-            about,
+            description,
         }
     }
 
-    pub(super) fn required(name: &'static str, get: Get<R>, about: &'static str) -> Column<R> {
+    pub(super) fn required(name: &'static str, get: Get<R>, description: &'static str) -> Column<R> {
         Column {
             is_optional: false,
-            ..Column::optional(name, get, about)
+            ..Column::optional(name, get, description)
         }
     }
 
-    /// A row of the guide's table.
+    /// Returns the row for this column in the table of docs/guide/parquet.md.
     pub(super) fn documentation(&self) -> String {
         let kind = match self.get {
             Get::Long(_) => "int64",
@@ -73,7 +74,7 @@ impl<R> Column<R> {
             Get::Instant(_) => "timestamp",
         };
         let null = if self.is_optional { "yes" } else { "" };
-        format!("| `{}` | {kind} | {null} | {} |", self.name, self.about)
+        format!("| `{}` | {kind} | {null} | {} |", self.name, self.description)
     }
 
     fn physical(&self) -> Physical {
@@ -126,8 +127,8 @@ impl<R> Column<R> {
                 writer.write_batch(&values, levels.as_deref(), None)
             }
             Get::Text(get) => {
-                let mut texts = Texts::default();
-                let (values, levels) = self.values(rows, |row| get(row).map(|text| texts.shared(text)))?;
+                let mut sharing = TextSharing::default();
+                let (values, levels) = self.values(rows, |row| get(row).map(|text| sharing.share(text)))?;
                 let writer = writer.typed::<ByteArrayType>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
@@ -135,14 +136,14 @@ impl<R> Column<R> {
         Ok(())
     }
 
-    /// Returns the known values, and for each row whether it has one, in the form that Parquet wants.
+    /// Returns the known values and, for an optional column, Parquet's definition levels: 1 for each row that has a value, else 0.
     fn values<T>(&self, rows: &[R], mut get: impl FnMut(&R) -> Option<T>) -> Result<(Vec<T>, Option<Vec<i16>>)> {
         let mut values = Vec::with_capacity(rows.len());
         if !self.is_optional {
             values.extend(rows.iter().filter_map(&mut get));
             if values.len() < rows.len() {
                 return Err(ParquetError::General(format!(
-                    "column {} has an unknown value",
+                    "the required column {} has no value in some row",
                     self.name
                 )));
             }
@@ -158,14 +159,14 @@ impl<R> Column<R> {
     }
 }
 
-/// Texts of adjacent rows, which are often equal. Equal ones share their bytes.
+/// Shares the bytes of equal texts in adjacent rows, which are frequent.
 #[derive(Default)]
-struct Texts {
+struct TextSharing {
     last: Option<ByteArray>,
 }
 
-impl Texts {
-    fn shared(&mut self, text: Cow<'_, str>) -> ByteArray {
+impl TextSharing {
+    fn share(&mut self, text: Cow<'_, str>) -> ByteArray {
         let last = self.last.take().filter(|last| last.data() == text.as_bytes());
         let bytes = last.unwrap_or_else(|| ByteArray::from(text.into_owned().into_bytes()));
         self.last.insert(bytes).clone()
@@ -178,7 +179,7 @@ pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Co
     let schema = Type::group_type_builder(table.name()).with_fields(fields?).build()?;
     let properties = properties(table, columns)?;
     let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
-    for group in rows.chunks(ROWS_OF_A_GROUP) {
+    for group in rows.chunks(ROWS_PER_GROUP) {
         let mut written = writer.next_row_group()?;
         for column in columns {
             let next = written.next_column()?;
@@ -191,20 +192,21 @@ pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Co
     writer.close().map(drop)
 }
 
-/// Times differ in each row, so they are packed as differences; texts repeat, so they are numbered in a dictionary.
+/// Returns the properties of the file. Times differ in each row, so numbers are stored as differences; texts repeat, so they are stored in a
+/// dictionary.
 fn properties<R>(table: Table, columns: &[Column<R>]) -> Result<WriterProperties> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
-    let about = vec![
+    let metadata = vec![
         pair("spawnscope.dataset_version", DATASET_VERSION.to_string()),
         pair("spawnscope.table", table.name().to_owned()),
         pair("spawnscope.version", env!("CARGO_PKG_VERSION").to_owned()),
     ];
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("spawnscope version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
-        .set_key_value_metadata(Some(about));
+        .set_key_value_metadata(Some(metadata));
     for column in columns {
         if matches!(column.get, Get::Long(_) | Get::Int(_) | Get::Instant(_)) {
             let path = ColumnPath::from(column.name);

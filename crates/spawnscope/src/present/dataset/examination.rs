@@ -2,57 +2,61 @@
 
 use crate::doctor::{Diagnosis, Finding, NotExamined};
 
-/// What is written of an examination.
+/// The data of an examination that is written to a dataset.
 #[derive(Clone, Copy)]
 pub struct Examination<'a> {
-    /// What identifies it.
+    /// Identifies the examination.
     pub id: &'a str,
-    /// When it was made.
+    /// Time of the examination, in nanoseconds since 1970 UTC.
     pub examined_unix_ns: i64,
     /// The machine's name.
     pub host: &'a str,
     /// `uname -r`.
     pub kernel: &'a str,
-    /// What was found.
+    /// The findings, and what could not be examined.
     pub diagnosis: &'a Diagnosis,
 }
 
-/// A row.
+/// A row of the table.
 pub(super) struct DoctorLine<'a> {
-    pub(super) of: &'a Examination<'a>,
-    /// Its place in the examination, from 1.
+    pub(super) examination: &'a Examination<'a>,
+    /// The position of the row in the examination, from 1.
     pub(super) place: i32,
-    pub(super) found: Found<'a>,
+    pub(super) subject: RowSubject<'a>,
 }
 
 /// What a row is about.
-pub(super) enum Found<'a> {
+pub(super) enum RowSubject<'a> {
     Finding(&'a Finding),
-    Unseen(&'a NotExamined),
-    /// Nothing was found, and nothing was left out.
+    NotExamined(&'a NotExamined),
+    /// Nothing was found, and everything could be examined.
     Nothing,
 }
 
 impl<'a> Examination<'a> {
-    /// Returns the findings, and then what could not be examined. There is always a row, since it says that the machine was examined.
+    /// Returns the findings, and then what could not be examined. There is always at least one row, which shows that the machine was examined.
     pub(super) fn lines(&'a self) -> Vec<DoctorLine<'a>> {
-        let findings = self.diagnosis.findings.iter().map(Found::Finding);
-        let unseen = self.diagnosis.not_examined.iter().map(Found::Unseen);
-        let mut found: Vec<Found<'a>> = findings.chain(unseen).collect();
-        if found.is_empty() {
-            found.push(Found::Nothing);
+        let findings = self.diagnosis.findings.iter().map(RowSubject::Finding);
+        let not_examined = self.diagnosis.not_examined.iter().map(RowSubject::NotExamined);
+        let mut subjects: Vec<RowSubject<'a>> = findings.chain(not_examined).collect();
+        if subjects.is_empty() {
+            subjects.push(RowSubject::Nothing);
         }
-        let line = |(place, found)| DoctorLine { of: self, place, found };
-        (1..).zip(found).map(line).collect()
+        let line = |(place, subject)| DoctorLine {
+            examination: self,
+            place,
+            subject,
+        };
+        (1..).zip(subjects).map(line).collect()
     }
 }
 
 impl<'a> DoctorLine<'a> {
-    /// The finding, if there is one.
+    /// Returns the finding, if the row has one.
     pub(super) fn finding(&self) -> Option<&'a Finding> {
-        match self.found {
-            Found::Finding(finding) => Some(finding),
-            Found::Unseen(_) | Found::Nothing => None,
+        match self.subject {
+            RowSubject::Finding(finding) => Some(finding),
+            RowSubject::NotExamined(_) | RowSubject::Nothing => None,
         }
     }
 }

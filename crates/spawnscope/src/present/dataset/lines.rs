@@ -11,12 +11,12 @@ use crate::analyze::waits::attribution::AttributedWaits;
 use crate::analyze::{CriticalPath, Forest, Report};
 use crate::event::Nanos;
 
-/// What is written of a recording.
+/// The data of a recording that is written to a dataset.
 #[derive(Clone, Copy)]
 pub struct Contents<'a> {
-    /// What identifies the recording in all tables.
+    /// Identifies the recording in all tables.
     pub run: &'a str,
-    /// The version of spawnscope that recorded.
+    /// The version of spawnscope that made the recording.
     pub recorder: &'a str,
     /// The launches.
     pub forest: &'a Forest<'a>,
@@ -24,41 +24,41 @@ pub struct Contents<'a> {
     pub report: &'a Report,
     /// The critical path. `None` if it is unknown.
     pub path: Option<&'a CriticalPath>,
-    /// Sums of waits.
+    /// The waits, summed by who waited for what.
     pub waits: &'a [AttributedWaits],
     /// The labels of launches, in the order of `BuildLabel::ALL`.
     pub labels: &'a [BuildLabels; BuildLabel::ALL.len()],
 }
 
-/// A recording.
+/// A row of `runs`.
 pub(super) struct RunLine<'a>(pub(super) Contents<'a>);
 
-/// A launch.
+/// A row of `launches`.
 pub(super) struct LaunchLine<'a> {
     pub(super) run: &'a str,
     pub(super) forest: &'a Forest<'a>,
     pub(super) index: usize,
     pub(super) launch: &'a Launch<'a>,
-    /// The number of its call site.
+    /// The number of the launch's call site.
     pub(super) caller: Option<i32>,
     pub(super) path: Option<&'a CriticalPath>,
     labels: &'a [BuildLabels; BuildLabel::ALL.len()],
 }
 
-/// An exec, or one that failed.
+/// A row of `execs`: a successful or a failed exec.
 pub(super) struct ExecLine<'a> {
     pub(super) run: &'a str,
     pub(super) launch: u64,
-    pub(super) exec: Tried<'a>,
+    pub(super) exec: ExecAttempt<'a>,
 }
 
-/// An exec by its outcome.
-pub(super) enum Tried<'a> {
-    Done(&'a Exec<'a>),
+/// A successful or a failed exec.
+pub(super) enum ExecAttempt<'a> {
+    Succeeded(&'a Exec<'a>),
     Failed(FailedExec<'a>),
 }
 
-/// A call site.
+/// A row of `callers`.
 pub(super) struct CallerLine<'a> {
     pub(super) run: &'a str,
     pub(super) number: i32,
@@ -69,19 +69,19 @@ pub(super) struct CallerLine<'a> {
     pub(super) critical: Option<Nanos>,
 }
 
-/// A sum of waits.
+/// A row of `waits`.
 pub(super) struct WaitLine<'a> {
     pub(super) run: &'a str,
     pub(super) waits: &'a AttributedWaits,
 }
 
-/// A finding whose fix is worth it.
+/// A row of `advice`: a finding whose fix is worth making.
 pub(super) struct AdviceLine<'a> {
     pub(super) run: &'a str,
     pub(super) advice: &'a Advice,
 }
 
-/// The rows of all tables.
+/// The rows of all tables of a recording.
 pub(super) struct Lines<'a> {
     pub(super) runs: Vec<RunLine<'a>>,
     pub(super) launches: Vec<LaunchLine<'a>>,
@@ -92,7 +92,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(contents: &Contents<'a>) -> Lines<'a> {
+    pub(super) fn collect(contents: &Contents<'a>) -> Lines<'a> {
         let (run, forest, path) = (contents.run, contents.forest, contents.path);
         let mut callers = CallerLines::new(run);
         let sites = Callers::find(forest, Detail::Line);
@@ -117,8 +117,8 @@ impl<'a> Lines<'a> {
                 launch: launch.id.0,
                 exec,
             };
-            execs.extend(launch.execs.iter().map(Tried::Done).map(of_launch));
-            execs.extend(forest.failed_execs(index).map(Tried::Failed).map(of_launch));
+            execs.extend(launch.execs.iter().map(ExecAttempt::Succeeded).map(of_launch));
+            execs.extend(forest.failed_execs(index).map(ExecAttempt::Failed).map(of_launch));
         }
         Lines {
             runs: vec![RunLine(*contents)],
@@ -138,18 +138,18 @@ impl<'a> Lines<'a> {
 }
 
 impl LaunchLine<'_> {
-    /// Returns one of its labels.
+    /// Returns a label of the launch.
     pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
         let index = BuildLabel::ALL.iter().position(|other| *other == label)?;
         self.labels[index].of(self.index).map(String::from_utf8_lossy)
     }
 
-    /// Returns its time on the critical path.
+    /// Returns the launch's time on the critical path.
     pub(super) fn critical(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.total())
     }
 
-    /// Returns its launch tax on the critical path.
+    /// Returns the launch tax that is on the critical path.
     pub(super) fn critical_tax(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.tax())
     }
@@ -171,7 +171,7 @@ impl<'a> CallerLines<'a> {
         }
     }
 
-    /// Adds a launch to its call site, and returns the number of that.
+    /// Adds a launch to the sums of its call site, and returns the call site's number.
     fn add(&mut self, site: &CallSite, launch: &LaunchLine<'_>) -> i32 {
         let index = *self.numbers.entry(site.clone()).or_insert(self.lines.len());
         if index == self.lines.len() {

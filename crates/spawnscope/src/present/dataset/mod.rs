@@ -1,5 +1,5 @@
-//! Recordings, and what the doctor found, as tables of a dataset, in Parquet: `columns` declares the columns of each table, `lines` and
-//! `examination` the rows that they are read from, and `column` writes. Where files are and what they are called is decided by the caller.
+//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `lines` and
+//! `examination` collect the rows, and `column` writes them. The caller decides where the files are and what they are called.
 
 mod column;
 mod columns;
@@ -24,7 +24,7 @@ pub const DATASET_VERSION: u32 = 2;
 pub enum Table {
     /// One row per launch.
     Launches,
-    /// One row an exec, failed or not.
+    /// One row per exec, successful or failed.
     Execs,
     /// One row per call site.
     Callers,
@@ -32,7 +32,7 @@ pub enum Table {
     Waits,
     /// One row per finding.
     Advice,
-    /// One row per recording. Written last: a recording is in the dataset once its row is.
+    /// One row per recording. Written last: a recording is complete in the dataset once it has this row.
     Runs,
     /// One row per finding of the doctor on a machine. No recording has rows here.
     Doctor,
@@ -59,7 +59,7 @@ impl Table {
         Table::Runs,
     ];
 
-    /// Its name, which is that of its directory.
+    /// Returns its name, which is also the name of its directory.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    /// Returns its columns as rows of Markdown: name, type, whether values can be NULL, and meaning.
+    /// Returns its columns as rows of a Markdown table: name, type, whether values can be NULL, and description.
     #[must_use]
     pub fn documentation(self) -> Vec<String> {
         fn all<R>(columns: &[Column<R>]) -> Vec<String> {
@@ -91,7 +91,7 @@ impl Table {
     }
 }
 
-/// The rows of a recording or of an examination, of which each table can be written.
+/// The rows of a recording or of an examination, ready to be written table by table.
 pub struct Dataset<'a>(Rows<'a>);
 
 enum Rows<'a> {
@@ -103,16 +103,16 @@ impl<'a> Dataset<'a> {
     /// Collects the rows of a recording.
     #[must_use]
     pub fn new(contents: &Contents<'a>) -> Dataset<'a> {
-        Dataset(Rows::Recording(Lines::of(contents)))
+        Dataset(Rows::Recording(Lines::collect(contents)))
     }
 
-    /// Collects the rows of what the doctor found.
+    /// Collects the rows of an examination.
     #[must_use]
     pub fn of_examination(examination: &'a Examination<'a>) -> Dataset<'a> {
         Dataset(Rows::Examination(examination.lines()))
     }
 
-    /// The tables to write, in this order.
+    /// Returns the tables in the order in which they must be written.
     #[must_use]
     pub fn tables(&self) -> &'static [Table] {
         match self.0 {

@@ -7,7 +7,7 @@ use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChang
 use crate::present::json::insert_text;
 use crate::present::text;
 
-/// Version of the keys.
+/// The `schema_version` of `diff --json`.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the difference as a multi-line JSON object that ends with a newline.
@@ -16,7 +16,7 @@ pub fn json(diff: &Diff) -> String {
     let command = |side: usize| text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
     let value = json!({
         "schema_version": SCHEMA_VERSION,
-        "summary": sentence::first(diff),
+        "summary": sentence::first_sentence(diff),
         "before": { "command": command(0), "runs": diff.runs[0], "lost_events": diff.lost[0] },
         "after": { "command": command(1), "runs": diff.runs[1], "lost_events": diff.lost[1] },
         "warnings": warnings(diff),
@@ -76,8 +76,8 @@ fn row(row: &Row) -> Value {
         None => drop(object.insert("arguments".into(), Value::Null)),
     }
     insert_text(&mut object, "parent", &row.parent);
-    object.insert("line_before".into(), row.place_before.as_ref().map(place).into());
-    object.insert("line_after".into(), row.place_after.as_ref().map(place).into());
+    object.insert("line_before".into(), row.place_before.as_ref().map(script_line).into());
+    object.insert("line_after".into(), row.place_after.as_ref().map(script_line).into());
     object.insert("launches".into(), count(&row.count));
     object.insert("failed_execs".into(), count(&row.failed_execs));
     object.insert("critical_ns".into(), time(&row.times.critical));
@@ -86,7 +86,7 @@ fn row(row: &Row) -> Value {
     Value::Object(object)
 }
 
-fn place(place: &Place) -> Value {
+fn script_line(place: &Place) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "file", place.path.0.as_deref().unwrap_or(&place.file));
     object.insert("line".into(), place.line.into());

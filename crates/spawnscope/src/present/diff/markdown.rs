@@ -1,25 +1,29 @@
 //! The difference as Markdown, for comments on pull requests and job summaries.
 
-use super::{KINDS, cells_of_count, cells_of_time, figures, runs, sentence, warnings};
+use super::{KINDS, count_cells, figures, runs_note, sentence, time_cells, warnings};
 use crate::analyze::diff::{Diff, Row};
-use crate::present::markdown::{cell_of_code, row, sentence as prose};
+use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
 
 /// Renders the difference. `top` limits the groups of each kind.
 #[must_use]
 pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
-    let mut text = format!("**{}**\n\n{}\n\n", prose(&sentence::first(diff)), prose(&runs(diff)));
+    let mut text = format!(
+        "**{}**\n\n{}\n\n",
+        prose(&sentence::first_sentence(diff)),
+        prose(&runs_note(diff))
+    );
     for warning in warnings(diff) {
         text.push_str(&format!("> {}\n\n", prose(&warning)));
     }
     text.push_str("| | before | after | change |\n|---|---:|---:|---:|\n");
     let totals = [
-        ("wall", cells_of_time(&diff.wall)),
-        ("launches", cells_of_count(&diff.launches)),
-        ("forks without exec", cells_of_count(&diff.forks_without_exec)),
-        ("failed execs", cells_of_count(&diff.failed_execs)),
-        ("critical tax", cells_of_time(&diff.critical_tax)),
-        ("launch tax", cells_of_time(&diff.times.tax)),
+        ("wall", time_cells(&diff.wall)),
+        ("launches", count_cells(&diff.launches)),
+        ("forks without exec", count_cells(&diff.forks_without_exec)),
+        ("failed execs", count_cells(&diff.failed_execs)),
+        ("critical tax", time_cells(&diff.critical_tax)),
+        ("launch tax", time_cells(&diff.times.tax)),
     ];
     for (name, cells) in totals {
         text.push_str(&row(&[&[name.to_owned()], cells.as_slice()].concat()));
@@ -28,21 +32,21 @@ pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
         let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
         if !rows.is_empty() {
             let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
-            listed(&mut text, heading, shown, rows.len() - shown.len());
+            write_groups(&mut text, heading, shown, rows.len() - shown.len());
         }
     }
     text
 }
 
-fn listed(text: &mut String, heading: &str, rows: &[&Row], omitted: usize) {
+fn write_groups(text: &mut String, heading: &str, rows: &[&Row], omitted: usize) {
     text.push_str(&format!(
         "\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"
     ));
     for each in rows {
-        let place = sentence::place(each)
-            .map(|place| cell_of_code(&place))
+        let place = sentence::line_label(each)
+            .map(|place| code_cell(&place))
             .unwrap_or_else(|| "-".to_owned());
-        let cells = [vec![cell_of_code(&escape(&each.command)), place], figures(each)].concat();
+        let cells = [vec![code_cell(&escape(&each.command)), place], figures(each)].concat();
         text.push_str(&row(&cells));
     }
     if omitted > 0 {

@@ -1,5 +1,5 @@
-//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and formats numbers, `json`
-//! and `markdown` are the other forms.
+//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and formats numbers; `json`,
+//! `markdown` and `tabulated` (for the HTML page) are the other formats.
 
 mod json;
 mod markdown;
@@ -17,47 +17,47 @@ use crate::event::{Constant, Nanos};
 pub use json::json;
 pub use markdown::markdown;
 pub(super) use sentence::{changed_count, changed_time, count, span};
-pub(super) use tabulated::{Tabulated, tabulated};
+pub(super) use tabulated::{Tabulated, tabulate};
 
-/// Groups of launches that are listed of each kind, unless all are wanted.
+/// Default number of groups of launches to list of each kind.
 pub const DEFAULT_TOP: usize = 10;
-/// Minimum columns of a name. Columns of figures are dropped to keep it.
+/// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "launches of";
-/// The numbers of the whole recordings.
+/// The columns of the table of totals.
 const TOTALS: [Column; 3] = [
     Column {
         title: "before",
         width: 12,
-        worth: 2,
+        priority: 2,
     },
     Column {
         title: "after",
         width: 12,
-        worth: 1,
+        priority: 1,
     },
     Column {
         title: "change",
         width: 20,
-        worth: 3,
+        priority: 3,
     },
 ];
-/// The numbers of a group of launches.
+/// The columns of the tables of groups.
 const FIGURES: [Column; 3] = [
     Column {
         title: "launches",
         width: 14,
-        worth: 3,
+        priority: 3,
     },
     Column {
         title: "critical",
         width: 18,
-        worth: 2,
+        priority: 2,
     },
     Column {
         title: "failed execs",
         width: 14,
-        worth: 1,
+        priority: 1,
     },
 ];
 
@@ -72,26 +72,26 @@ const KINDS: [(Kind, &str); 3] = [
 #[must_use]
 pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
     let mut page = Page::of_width(width);
-    page.sentence(0, TITLE, &sentence::first(diff));
-    page.sentence(2, QUIET, &runs(diff));
+    page.sentence(0, TITLE, &sentence::first_sentence(diff));
+    page.sentence(2, QUIET, &runs_note(diff));
     for warning in warnings(diff) {
         page.sentence(2, WARNING, &warning);
     }
     page.line([]);
-    totals(&mut page, diff);
+    print_totals(&mut page, diff);
     for (kind, heading) in KINDS {
         let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
         if !rows.is_empty() {
-            listed(&mut page, heading, &rows, top);
+            print_groups(&mut page, heading, &rows, top);
         }
     }
     page.line([]);
-    page.sentence(2, QUIET, &unchanged(diff));
+    page.sentence(2, QUIET, &unchanged_note(diff));
     without_commands(&page.finish())
 }
 
-/// Says how many runs there are, and what that means for times.
-fn runs(diff: &Diff) -> String {
+/// Returns a sentence on the number of runs, and what it means for times.
+fn runs_note(diff: &Diff) -> String {
     let [before, after] = diff.runs;
     match diff.runs {
         [1, 1] => {
@@ -104,9 +104,9 @@ fn runs(diff: &Diff) -> String {
     }
 }
 
-/// Returns what makes the comparison less certain, as sentences.
+/// Returns sentences on what makes the comparison less certain.
 fn warnings(diff: &Diff) -> Vec<String> {
-    let mut warnings: Vec<String> = diff.conditions.iter().map(condition).collect();
+    let mut warnings: Vec<String> = diff.conditions.iter().map(describe_condition).collect();
     for (lost, side) in diff.lost.iter().zip(["before", "after"]) {
         if *lost > 0 {
             let events = units::counted(*lost, "event was lost", "events were lost");
@@ -121,7 +121,7 @@ fn warnings(diff: &Diff) -> Vec<String> {
     warnings
 }
 
-fn condition(condition: &Condition) -> String {
+fn describe_condition(condition: &Condition) -> String {
     let name = |side: &Side| match side {
         Side::Before => "before",
         Side::After => "after",
@@ -148,7 +148,7 @@ fn condition(condition: &Condition) -> String {
     }
 }
 
-/// Names what a constant is the time of.
+/// Names the operation whose time the constant is.
 fn operation(constant: Constant) -> String {
     match constant {
         Constant::ForkExit => "a fork and exit".to_owned(),
@@ -158,30 +158,30 @@ fn operation(constant: Constant) -> String {
     }
 }
 
-/// The figures of the whole recordings: before, after and their difference.
-fn rows_of_totals(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
-    let mut rows = vec![("wall", cells_of_time(&diff.wall))];
-    rows.push(("launches", cells_of_count(&diff.launches)));
+/// Returns the rows of the table of totals: a name, the values before and after, and their difference.
+fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
+    let mut rows = vec![("wall", time_cells(&diff.wall))];
+    rows.push(("launches", count_cells(&diff.launches)));
     for (name, change) in [
         ("forks without exec", &diff.forks_without_exec),
         ("failed execs", &diff.failed_execs),
     ] {
         if change.before.high > 0 || change.after.high > 0 {
-            rows.push((name, cells_of_count(change)));
+            rows.push((name, count_cells(change)));
         }
     }
-    rows.push(("critical tax", cells_of_time(&diff.critical_tax)));
-    rows.push(("launch tax", cells_of_time(&diff.times.tax)));
+    rows.push(("critical tax", time_cells(&diff.critical_tax)));
+    rows.push(("launch tax", time_cells(&diff.times.tax)));
     for (phase, change) in &diff.times.phases {
         if change.before.unwrap_or_default() > 0.0 || change.after.unwrap_or_default() > 0.0 {
-            rows.push((phase.name(), cells_of_time(change)));
+            rows.push((phase.name(), time_cells(change)));
         }
     }
     rows
 }
 
-fn totals(page: &mut Page, diff: &Diff) {
-    let rows = rows_of_totals(diff);
+fn print_totals(page: &mut Page, diff: &Diff) {
+    let rows = total_rows(diff);
     let figures: Vec<Vec<String>> = rows.iter().map(|(_, cells)| cells.to_vec()).collect();
     let name_width = rows
         .iter()
@@ -208,16 +208,16 @@ fn totals(page: &mut Page, diff: &Diff) {
     }
 }
 
-fn cells_of_count(change: &CountChange) -> [String; 3] {
+fn count_cells(change: &CountChange) -> [String; 3] {
     [count(change.before), count(change.after), changed_count(change)]
 }
 
-fn cells_of_time(change: &TimeChange) -> [String; 3] {
+fn time_cells(change: &TimeChange) -> [String; 3] {
     let time = |value: Option<f64>| units::time(value.map(|value| Nanos(value as u64)));
     [time(change.before), time(change.after), changed_time(change)]
 }
 
-fn listed(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
+fn print_groups(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
     page.heading(heading);
     let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
     let figures: Vec<Vec<String>> = shown.iter().map(|row| figures(row)).collect();
@@ -246,10 +246,10 @@ fn listed(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
     }
 }
 
-/// Formats the program and the line: `dirname at unpack.sh:20`.
+/// Formats the program and the script line, or else the parent: `dirname at unpack.sh:20`.
 fn name(row: &Row) -> String {
     let command = text::escape(&row.command);
-    match sentence::place(row) {
+    match sentence::line_label(row) {
         Some(place) => format!("{command} at {place}"),
         None => format!("{command} by {}", text::escape(&row.parent)),
     }
@@ -270,7 +270,7 @@ fn figures(row: &Row) -> Vec<String> {
     vec![change(&row.count), critical, change(&row.failed_execs)]
 }
 
-fn unchanged(diff: &Diff) -> String {
+fn unchanged_note(diff: &Diff) -> String {
     let same = diff.rows.iter().filter(|row| row.kind == Kind::Same).count();
     let same = units::counted(same as u64, "group of launches is", "groups of launches are");
     let noise = if diff.runs.iter().all(|runs| *runs > 1) {

@@ -1,15 +1,15 @@
-//! The first sentence of a comparison, and how its numbers are written: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
+//! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
 
 use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChange};
 use crate::event::Nanos;
 use crate::present::{text, units};
 
-/// Changes that the sentence names.
+/// Maximum number of changes that the sentence names.
 const MAX_NAMED: usize = 3;
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// Returns the sentence: what happened to the wall, and the largest changes.
-pub(super) fn first(diff: &Diff) -> String {
+pub(super) fn first_sentence(diff: &Diff) -> String {
     let causes = causes(diff);
     let wall = wall(diff);
     if causes.is_empty() {
@@ -24,7 +24,7 @@ fn wall(diff: &Diff) -> String {
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
             format!(
-                "wall unchanged ({} is noise)",
+                "wall unchanged_note ({} is noise)",
                 with_margin(difference.value, difference.margin())
             )
         }
@@ -34,14 +34,15 @@ fn wall(diff: &Diff) -> String {
     }
 }
 
-/// The largest changes, those of one program by one line together.
+/// Returns the largest changes. Changes of the same program at the same script line are added up.
 fn causes(diff: &Diff) -> Vec<String> {
     let mut causes: Vec<(&Row, CountChange)> = Vec::new();
     for row in diff.rows.iter().filter(|row| row.kind != Kind::Same) {
-        let is_alike =
-            |(other, _): &&mut (&Row, CountChange)| other.command == row.command && place(other) == place(row);
+        let is_alike = |(other, _): &&mut (&Row, CountChange)| {
+            other.command == row.command && line_label(other) == line_label(row)
+        };
         if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
-            *sum = added(sum, &row.count);
+            *sum = add_changes(sum, &row.count);
         } else if causes.len() < MAX_NAMED {
             causes.push((row, row.count));
         }
@@ -49,21 +50,21 @@ fn causes(diff: &Diff) -> Vec<String> {
     causes.iter().map(|(row, count)| cause(row, count)).collect()
 }
 
-fn added(sum: &CountChange, more: &CountChange) -> CountChange {
-    let added = |sum: Count, more: Count| Count {
+fn add_changes(sum: &CountChange, more: &CountChange) -> CountChange {
+    let add = |sum: Count, more: Count| Count {
         low: sum.low + more.low,
         median: sum.median + more.median,
         high: sum.high + more.high,
     };
     CountChange {
-        before: added(sum.before, more.before),
-        after: added(sum.after, more.after),
+        before: add(sum.before, more.before),
+        after: add(sum.after, more.after),
     }
 }
 
 fn cause(row: &Row, change: &CountChange) -> String {
     let command = text::escape(&row.command);
-    let at = place(row).map(|place| format!(" at {place}")).unwrap_or_default();
+    let at = line_label(row).map(|label| format!(" at {label}")).unwrap_or_default();
     if change.before == change.after {
         let what = if row.failed_execs.is_change() {
             format!("{} failed execs", changed_count(&row.failed_execs))
@@ -75,8 +76,8 @@ fn cause(row: &Row, change: &CountChange) -> String {
     format!("{command} {} -> {}{at}", count(change.before), count(change.after))
 }
 
-/// Formats the line of a group; both, if it moved: `unpack.sh:20 -> 24`.
-pub(super) fn place(row: &Row) -> Option<String> {
+/// Formats the script line of a group, or both lines if it moved: `unpack.sh:20 -> 24`.
+pub(super) fn line_label(row: &Row) -> Option<String> {
     let label = |place: &Place| text::escape(&place.label());
     match (&row.place_before, &row.place_after) {
         (Some(before), Some(after)) if before.line != after.line => {
@@ -87,7 +88,7 @@ pub(super) fn place(row: &Row) -> Option<String> {
     }
 }
 
-/// Formats a count; a range if the runs disagree.
+/// Formats a count, or a range if the counts of the runs differ.
 #[must_use]
 pub(in crate::present) fn count(count: Count) -> String {
     if count.is_exact() {
@@ -96,7 +97,7 @@ pub(in crate::present) fn count(count: Count) -> String {
     format!("{}..{}", units::count(count.low), units::count(count.high))
 }
 
-/// Formats the difference of a count. In parentheses if the runs of one version differ by as much.
+/// Formats the difference of a count, in parentheses if the runs of one version differ by as much.
 #[must_use]
 pub(in crate::present) fn changed_count(change: &CountChange) -> String {
     let difference = change.difference();
@@ -118,7 +119,7 @@ pub(in crate::present) fn changed_time(change: &TimeChange) -> String {
     }
 }
 
-/// Formats a span of nanoseconds that was measured as a fraction.
+/// Formats a time in nanoseconds that may have a fractional part.
 #[must_use]
 pub(in crate::present) fn span(ns: f64) -> String {
     units::time(Nanos(ns.round() as u64))
@@ -129,7 +130,7 @@ fn signed(ns: f64) -> String {
     format!("{sign}{}", units::time(Nanos(ns.abs().round() as u64)))
 }
 
-/// Formats `-108 ms ± 9`: the margin has the unit of the value, or of itself if it is larger.
+/// Formats a value with its margin: `-108 ms ± 9`. Both have the unit that suits the larger one.
 #[must_use]
 pub(in crate::present) fn with_margin(value: f64, margin: f64) -> String {
     let largest = value.abs().max(margin);
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_margin_has_the_unit_of_its_value() {
+    fn a_margin_has_the_same_unit_as_its_value() {
         assert_eq!(with_margin(-108e6, 9.04e6), "-108 ms \u{b1} 9");
         assert_eq!(with_margin(-108e6, 12e6), "-108 ms \u{b1} 12");
         assert_eq!(with_margin(2e3, 1.5e6), "+0.00 ms \u{b1} 1.50");

@@ -1,15 +1,15 @@
-//! The difference as the cells of tables, for the page.
+//! The difference as texts and table cells, for the HTML page.
 
-use super::{KINDS, figures, name, rows_of_totals, runs, sentence, unchanged, warnings};
+use super::{KINDS, figures, name, runs_note, sentence, total_rows, unchanged_note, warnings};
 use crate::analyze::diff::{Diff, Row};
 use crate::present::text;
 
-/// Rows of a table. The rest is counted.
+/// Maximum number of rows of a table. Further rows are only counted.
 const MAX_ROWS: usize = 1000;
-/// Columns of names, arguments and the command.
+/// Maximum width of names, arguments and the command, in columns.
 const MAX_COLUMNS: usize = 300;
 
-/// Everything that the page says about the difference.
+/// Everything that the page shows about the difference, apart from the flame graph.
 pub struct Tabulated {
     pub(in crate::present) command: String,
     pub(in crate::present) sentence: String,
@@ -20,7 +20,7 @@ pub struct Tabulated {
     pub(in crate::present) unchanged: String,
 }
 
-/// What was added, removed or changed.
+/// The table of the groups that were added, removed or changed.
 pub(in crate::present) struct TableOfKind {
     pub(in crate::present) heading: &'static str,
     pub(in crate::present) rows: Vec<TableRow>,
@@ -31,19 +31,19 @@ pub(in crate::present) struct TableOfKind {
 pub(in crate::present) struct TableRow {
     pub(in crate::present) name: String,
     pub(in crate::present) arguments: String,
-    /// Each figure, and the number that it is sorted by; that of an unknown figure is empty.
+    /// Each figure, and the number by which it is sorted. The number of an unknown figure is empty.
     pub(in crate::present) figures: Vec<(String, String)>,
 }
 
-pub(in crate::present) fn tabulated(diff: &Diff) -> Tabulated {
+pub(in crate::present) fn tabulate(diff: &Diff) -> Tabulated {
     Tabulated {
         command: text::command_line(diff.commands[1].iter().map(Vec::as_slice), Some(MAX_COLUMNS)),
-        sentence: sentence::first(diff),
-        runs: runs(diff),
+        sentence: sentence::first_sentence(diff),
+        runs: runs_note(diff),
         warnings: warnings(diff),
-        totals: rows_of_totals(diff),
+        totals: total_rows(diff),
         tables: tables(diff),
-        unchanged: unchanged(diff),
+        unchanged: unchanged_note(diff),
     }
 }
 
@@ -67,12 +67,12 @@ fn table_row(row: &Row) -> TableRow {
     TableRow {
         name: text::truncate(&name(row), MAX_COLUMNS),
         arguments: text::truncate(&arguments, MAX_COLUMNS),
-        figures: figures(row).into_iter().zip(changes(row)).collect(),
+        figures: figures(row).into_iter().zip(sort_keys(row)).collect(),
     }
 }
 
-/// Returns the changes in the order of `figures`.
-fn changes(row: &Row) -> [String; 3] {
+/// Returns the numbers by which the figures are sorted, in the order of `figures`.
+fn sort_keys(row: &Row) -> [String; 3] {
     let critical = row.times.critical.value().map(|change| format!("{change:.0}"));
     [
         row.count.difference().to_string(),

@@ -1,59 +1,63 @@
-//! The boxes of a flame graph as a list, for a program that draws them itself.
+//! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, kind, order, text_of};
+use super::{BoxKind, box_kind, box_text, compare_boxes};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
 /// A box to draw.
 pub(in crate::present) struct DrawnBox {
-    /// Position of the box below in the list, which precedes it.
+    /// The index of the box below this one, which comes earlier in the list.
     pub(in crate::present) below: Option<usize>,
-    /// The text on it.
+    /// The text on the box.
     pub(in crate::present) text: String,
-    /// What it shows: `phase`, `program`, `script` or `code`.
+    /// What the box shows: `phase`, `program`, `script` or `code`.
     pub(in crate::present) kind: &'static str,
     /// The phase, if it shows one.
     pub(in crate::present) phase: Option<Phase>,
-    /// Its weight with everything on top of it.
+    /// The weight of the box with everything on top of it.
     pub(in crate::present) weight: u64,
 }
 
-/// Returns the boxes from left to right, each after the one below it, without those that are narrower than `least`.
-pub(in crate::present) fn boxes(flame: &Flame<'_>, least: u64) -> Vec<DrawnBox> {
+/// Returns the boxes from left to right, each after the one below it, without those whose weight is less than
+/// `min_weight`.
+pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<DrawnBox> {
     let mut weights: Vec<u64> = flame.nodes.iter().map(|node| node.own).collect();
     for (position, node) in flame.nodes.iter().enumerate().rev() {
         if let Some(below) = node.below {
             weights[below as usize] += weights[position];
         }
     }
-    let visible = |position: &u32| weights[*position as usize] >= least.max(1);
+    let visible = |position: &u32| weights[*position as usize] >= min_weight.max(1);
     let texts: Vec<String> = (0u32..)
         .zip(&flame.nodes)
         .map(|(position, node)| {
             if visible(&position) {
-                text_of(&node.label)
+                box_text(&node.label)
             } else {
                 String::new()
             }
         })
         .collect();
-    let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len() + 1];
+    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len() + 1];
     for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(position)) {
-        upon[node.below.map_or(flame.nodes.len(), |below| below as usize)].push(position);
+        boxes_above[node.below.map_or(flame.nodes.len(), |below| below as usize)].push(position);
     }
-    for siblings in &mut upon {
-        siblings.sort_by(|a, b| order(flame, &texts, *a, *b));
+    for siblings in &mut boxes_above {
+        siblings.sort_by(|a, b| compare_boxes(flame, &texts, *a, *b));
     }
     let mut drawn = Vec::new();
-    let mut pending: Vec<(Option<usize>, u32)> =
-        upon[flame.nodes.len()].iter().rev().map(|node| (None, *node)).collect();
+    let mut pending: Vec<(Option<usize>, u32)> = boxes_above[flame.nodes.len()]
+        .iter()
+        .rev()
+        .map(|node| (None, *node))
+        .collect();
     while let Some((below, position)) = pending.pop() {
         let label = &flame.nodes[position as usize].label;
-        let own = drawn.len();
+        let index = drawn.len();
         drawn.push(DrawnBox {
             below,
             text: texts[position as usize].clone(),
-            kind: match kind(label) {
+            kind: match box_kind(label) {
                 BoxKind::Phase => "phase",
                 BoxKind::Program => "program",
                 BoxKind::Script => "script",
@@ -65,7 +69,12 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, least: u64) -> Vec<DrawnBox> 
             },
             weight: weights[position as usize],
         });
-        pending.extend(upon[position as usize].iter().rev().map(|upper| (Some(own), *upper)));
+        pending.extend(
+            boxes_above[position as usize]
+                .iter()
+                .rev()
+                .map(|upper| (Some(index), *upper)),
+        );
     }
     drawn
 }

@@ -1,19 +1,19 @@
-//! A red and blue flame graph of two versions: a box is as wide as its larger weight, so that what was removed is still seen; red has more
-//! weight after, blue less. inferno draws it from lines with two numbers, of which the second is the width, and their difference is the
-//! colour.
+//! A red and blue flame graph of two versions. A box is as wide as the larger of its two weights, so that removed launches remain visible. Red
+//! boxes have more weight after, blue boxes less. inferno draws the graph from lines with two numbers: the second is the width, and their
+//! difference determines the colour.
 
 use std::io;
 
 use inferno::flamegraph::color::{BackgroundColor, Color};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::svg::{MICROSECONDS, with_the_whole_named};
-use super::weights::weights_of;
+use super::svg::{MICROSECONDS, name_root_box};
+use super::weights::stack_weights;
 use super::{legend, titles, without_noncharacters};
 use crate::analyze::flame::Weight;
 use crate::present::text;
 
-/// Darker than that of other flame graphs: boxes that are the same are white.
+/// The background. It is darker than in other flame graphs, because boxes without a change are white.
 const BACKGROUND: Color = Color {
     r: 0xda,
     g: 0xda,
@@ -25,8 +25,11 @@ const BACKGROUND: Color = Color {
 /// # Errors
 /// Errors of inferno, which do not depend on the recording.
 pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
-    let weights = weights_of(before, after);
-    let lines: Vec<String> = weights.iter().map(|(stack, weights)| line(stack, *weights)).collect();
+    let weights = stack_weights(before, after);
+    let lines: Vec<String> = weights
+        .iter()
+        .map(|(stack, weights)| inferno_line(stack, *weights))
+        .collect();
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
     options.subtitle =
@@ -42,11 +45,11 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
     options.text_truncate_direction = TextTruncateDirection::Right;
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(titles::with_units(with_the_whole_named(drawn)), &[]))
+    Ok(legend::add(titles::with_units(name_root_box(drawn)), &[]))
 }
 
-/// Returns a line whose second number is the larger weight, and whose numbers differ as the weights do.
-fn line(stack: &str, [before, after]: [u64; 2]) -> String {
+/// Returns a line for inferno. Its second number is the larger weight, and exceeds the first by `after - before`.
+fn inferno_line(stack: &str, [before, after]: [u64; 2]) -> String {
     let width = before.max(after);
     let first = width + before - after;
     format!("{stack} {first} {width}")
@@ -58,9 +61,9 @@ mod tests {
 
     #[test]
     fn removed_launches_keep_their_width() {
-        assert_eq!(line("a", [100, 0]), "a 200 100");
-        assert_eq!(line("a", [0, 100]), "a 0 100");
-        assert_eq!(line("a", [30, 30]), "a 30 30");
-        assert_eq!(line("a", [40, 100]), "a 40 100");
+        assert_eq!(inferno_line("a", [100, 0]), "a 200 100");
+        assert_eq!(inferno_line("a", [0, 100]), "a 0 100");
+        assert_eq!(inferno_line("a", [30, 30]), "a 30 30");
+        assert_eq!(inferno_line("a", [40, 100]), "a 40 100");
     }
 }

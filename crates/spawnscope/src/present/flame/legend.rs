@@ -1,4 +1,4 @@
-//! What inferno's SVG lacks: a legend of the phases that the picture shows, and colours for a dark background.
+//! Adds to inferno's SVG a legend of the phases that the picture shows, and colours for a dark background.
 
 use std::fmt::Write;
 
@@ -7,12 +7,14 @@ use crate::analyze::flame::{Label, Node};
 use crate::analyze::phases::Phase;
 use inferno::flamegraph::color::Color;
 
-/// Height of the legend's row, which stands below inferno's last line.
+/// Height of the legend's row, which is below inferno's last line, in pixels.
 const HEIGHT: usize = 22;
-/// Width of a character of inferno's font, rounded up, and of what else an entry takes: its square and the gaps.
+/// Width of a character of inferno's font, rounded up, in pixels.
 const CHARACTER_WIDTH: usize = 8;
-const ENTRY_WIDTH: usize = 36;
-/// The captions are black by default, and boxes stay light in both schemes. The search button is hard to see in inferno's own style.
+/// Width of an entry's square and gaps, in pixels.
+const SQUARE_WIDTH: usize = 36;
+/// Styles that are added to inferno's. Captions are black by default, so they need another colour on a dark background; boxes stay light.
+/// inferno's search button is hard to see.
 const STYLE: &str = "#search { opacity:0.7; }
 @media (prefers-color-scheme: dark) {
 stop { stop-color:#1c2128; }
@@ -21,7 +23,7 @@ stop { stop-color:#1c2128; }
 }
 </style>";
 
-/// Adds both to a drawn flame graph. A picture that does not look like inferno's stays as it is.
+/// Adds the legend and the colours to a drawn flame graph. Does not change a picture that does not look like inferno's.
 pub(super) fn add(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {
         Ok(text) => text,
@@ -36,7 +38,7 @@ pub(super) fn add(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The names and colours of the phases in the picture, in the order of a launch's life.
+/// Returns the names and colours of the phases in the picture, in the order of a launch's life.
 fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
     let is_shown = |wanted: fn(&Label<'_>) -> bool| nodes.iter().any(|node| wanted(&node.label));
     let phases = Phase::ALL.into_iter().filter(|phase| {
@@ -50,7 +52,7 @@ fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
     entries
 }
 
-/// The height in the head of the picture.
+/// Returns the height in the head of the picture, in pixels.
 fn height(text: &str) -> Option<usize> {
     let (_, after) = text.split_once(" height=\"")?;
     after.split_once('"')?.0.parse().ok()
@@ -68,7 +70,7 @@ fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
             "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{rgb}\"/>"
         );
         let _ = write!(legend, "<text x=\"{}\" y=\"{}\">{name}</text>", x + 17, y + 10);
-        x += name.len() * CHARACTER_WIDTH + ENTRY_WIDTH;
+        x += name.len() * CHARACTER_WIDTH + SQUARE_WIDTH;
     }
     legend.push_str("</g>");
     // The head has the height twice, and the background once.

@@ -31,30 +31,31 @@ pub(super) use weights::{DifferenceBox, difference_boxes};
 
 /// The text of a box without a known name.
 const UNKNOWN: &str = "-";
-/// Longer names are of no use on a box.
+/// Maximum width of the text of a box, in columns.
 const MAX_COLUMNS: usize = 160;
 
 /// Returns the text of a box. It is not empty and contains neither `;`, which separates boxes in folded stacks, nor characters that XML
 /// does not allow.
-fn text_of(label: &Label<'_>) -> String {
+fn box_text(label: &Label<'_>) -> String {
     let shown = match label {
         Label::Phase(phase) => phase.name().to_owned(),
         Label::RunQueue => "waiting for a CPU".to_owned(),
         Label::UnknownPhase => "(unknown phase)".to_owned(),
         Label::Program(command) => text::escape(&command.label()),
-        Label::Frame(frame) => text_of_place(frame),
-        Label::Given(script, line) => text_of_given(script, *line),
+        Label::Frame(frame) => frame_text(frame),
+        Label::Given(script, line) => script_text(script, *line),
         Label::Truncated => "(callers unknown)".to_owned(),
         Label::Beyond => "(more)".to_owned(),
         Label::ExternalWait(what, name) => {
-            let words = critical::words(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
+            let words = critical::description(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
             format!("({words})")
         }
     };
-    safe(&shown)
+    make_safe(&shown)
 }
 
-pub(super) fn text_of_place(frame: &Frame<'_>) -> String {
+/// Formats a frame: its function, and its file and line or its module and address.
+pub(super) fn frame_text(frame: &Frame<'_>) -> String {
     let file = frame.file.map(|file| text::escape(base_name(file)));
     let at = match (file, frame.line) {
         (Some(file), Some(line)) => Some(format!("{file}:{line}")),
@@ -75,8 +76,8 @@ pub(super) fn text_of_place(frame: &Frame<'_>) -> String {
     }
 }
 
-/// Formats `-c 'mkdir -p a'` or `-c:3 'mv a b'`. The line number is shown if it is not 1.
-fn text_of_given(script: &[u8], line: Option<u32>) -> String {
+/// Formats a line of a script given with -c: `-c 'mkdir -p a'`, or `-c:3 'mv a b'` if it is not the first.
+fn script_text(script: &[u8], line: Option<u32>) -> String {
     let number = line.unwrap_or(1);
     let text = script
         .split(|byte| *byte == b'\n')
@@ -90,7 +91,7 @@ fn text_of_given(script: &[u8], line: Option<u32>) -> String {
 }
 
 /// Makes escaped text safe for folded stacks and SVG.
-fn safe(escaped: &str) -> String {
+fn make_safe(escaped: &str) -> String {
     let cut = text::truncate(escaped.trim(), MAX_COLUMNS);
     let mut shown = String::with_capacity(cut.len());
     for character in without_noncharacters(&cut).chars() {
@@ -117,20 +118,21 @@ fn without_noncharacters(text: &str) -> String {
     text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right: phases in their order, then the rest by name.
+/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right: phases in their order, then the
+/// other boxes by name.
 /// `visit` gets the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches.
 /// `texts` are the texts of the nodes.
-fn each_line(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
-    let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
+fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
+    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
     let mut bottom = Vec::new();
     for (node, position) in flame.nodes.iter().zip(0u32..) {
         match node.below {
-            Some(below) => upon[below as usize].push(position),
+            Some(below) => boxes_above[below as usize].push(position),
             None => bottom.push(position),
         }
     }
-    let order = |a: &u32, b: &u32| order(flame, texts, *a, *b);
-    upon.iter_mut().for_each(|boxes| boxes.sort_by(order));
+    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
+    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
     bottom.sort_by(order);
     let mut stack: Vec<u32> = Vec::new();
     let mut pending: Vec<(usize, u32)> = bottom.iter().rev().map(|position| (0, *position)).collect();
@@ -148,7 +150,12 @@ fn each_line(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], 
         if width > 0 {
             visit(&stack, width);
         }
-        pending.extend(upon[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
+        pending.extend(
+            boxes_above[position as usize]
+                .iter()
+                .rev()
+                .map(|upper| (level + 1, *upper)),
+        );
     }
 }
 
@@ -161,15 +168,15 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     format!("{} {width}", names.join(";"))
 }
 
-/// Orders phases by their sequence, then the rest by kind and name, so that equal names are adjacent.
-fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
+/// Compares two boxes: phases come first, in their sequence, then the other boxes by kind and name, so that equal names are adjacent.
+fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let label = |position: u32| &flame.nodes[position as usize].label;
     let text = |position: u32| &texts[position as usize];
     match (label(a), label(b)) {
         (Label::Phase(a), Label::Phase(b)) => a.cmp(b),
         (Label::Phase(_), _) => Ordering::Less,
         (_, Label::Phase(_)) => Ordering::Greater,
-        (one, other) => kind(one).cmp(&kind(other)).then_with(|| text(a).cmp(text(b))),
+        (one, other) => box_kind(one).cmp(&box_kind(other)).then_with(|| text(a).cmp(text(b))),
     }
 }
 
@@ -182,7 +189,7 @@ enum BoxKind {
     MachineCode,
 }
 
-fn kind(label: &Label<'_>) -> BoxKind {
+fn box_kind(label: &Label<'_>) -> BoxKind {
     match label {
         Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::ExternalWait(..) => BoxKind::Phase,
         Label::Program(_) => BoxKind::Program,
@@ -192,7 +199,7 @@ fn kind(label: &Label<'_>) -> BoxKind {
     }
 }
 
-/// Rounds without accumulating errors: each figure gets the remainder of the previous one.
+/// Rounds to microseconds without accumulating errors: the remainder of each number is added to the next one.
 #[derive(Default)]
 struct Rounding {
     nanos: u64,
@@ -202,8 +209,8 @@ struct Rounding {
 impl Rounding {
     fn microseconds(&mut self, nanos: u64) -> u64 {
         self.nanos += nanos;
-        let whole = (self.nanos + 500) / 1000 - self.emitted;
-        self.emitted += whole;
-        whole
+        let microseconds = (self.nanos + 500) / 1000 - self.emitted;
+        self.emitted += microseconds;
+        microseconds
     }
 }

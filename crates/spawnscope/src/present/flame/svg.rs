@@ -5,15 +5,16 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, each_line, folded_line, kind, legend, text_of, titles, without_noncharacters};
+use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, legend, titles, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
 use crate::present::text;
 use crate::units;
 
-/// Names are black. These colours are light enough for black text and distinct from the background, which is part of the SVG.
+/// The background, which is part of the SVG. Texts are black, so the colours of boxes are light, but distinct from the background.
 const BACKGROUND: Color = rgb(0xf6f6f4);
+/// The colours of the phases.
 pub(super) const PHASES: [Color; 8] = [
     rgb(0xf0837a), // create
     rgb(0xf2c84b), // queue
@@ -28,9 +29,9 @@ pub(super) const RUN_QUEUE: Color = rgb(0xf5dc92);
 const UNKNOWN: Color = rgb(0xbcbcbc);
 /// The unit of the widths that inferno reads.
 pub(super) const MICROSECONDS: &str = "us";
-/// The bottom box. inferno identifies it by an empty name.
-const ALL: Color = rgb(0xd8d8d2);
-/// A name has the same tint in every box, and neighbours rarely share one.
+/// The colour of the bottom box. inferno identifies this box by an empty name.
+const ROOT_BOX: Color = rgb(0xd8d8d2);
+/// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share one.
 const PROGRAMS: [Color; 7] = [
     rgb(0xf3b27a),
     rgb(0xf5cb8c),
@@ -82,15 +83,15 @@ const fn rgb(value: u32) -> Color {
 /// # Errors
 /// Errors of inferno, which do not depend on the recording.
 pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
-    let texts: Vec<String> = flame.nodes.iter().map(|node| text_of(&node.label)).collect();
+    let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
     let marked: Vec<String> = flame
         .nodes
         .iter()
         .zip(&texts)
-        .map(|(node, text)| marked(&node.label, text))
+        .map(|(node, text)| mark_kind(&node.label, text))
         .collect();
     let mut colours = PaletteMap::default();
-    colours.insert("", ALL);
+    colours.insert("", ROOT_BOX);
     for ((node, marked), text) in flame.nodes.iter().zip(&marked).zip(&texts) {
         colours.insert(marked, colour(&node.label, text));
     }
@@ -105,20 +106,17 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     // Keeps our order instead of sorting alphabetically; equal neighbours are still merged. This mode reads the lines backwards.
     options.flame_chart = true;
     let mut lines = Vec::new();
-    each_line(flame, &texts, |stack, width| {
+    for_each_stack(flame, &texts, |stack, width| {
         lines.push(folded_line(stack, width, &marked));
     });
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(
-        titles::with_units(with_the_whole_named(drawn)),
-        &flame.nodes,
-    ))
+    Ok(legend::add(titles::with_units(name_root_box(drawn)), &flame.nodes))
 }
 
-/// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
-pub(super) fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
+/// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.
+pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
     let position = |text: &[u8], from: usize| {
         let found = drawn[from..].windows(text.len()).position(|window| window == text);
         found.map(|at| from + at)
@@ -134,8 +132,8 @@ pub(super) fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
 
 /// Appends the kind of the box to its text, in marks that inferno does not draw, because a program may be called `load` without being a
 /// phase.
-fn marked(label: &Label<'_>, text: &str) -> String {
-    let mark = match kind(label) {
+fn mark_kind(label: &Label<'_>, text: &str) -> String {
+    let mark = match box_kind(label) {
         BoxKind::Phase => 'k',
         BoxKind::Program => 'w',
         BoxKind::Script => 'i',
@@ -152,13 +150,13 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
         Label::Given(..) => tint(&SCRIPTS),
-        Label::Frame(_) if kind(label) == BoxKind::Script => tint(&SCRIPTS),
+        Label::Frame(_) if box_kind(label) == BoxKind::Script => tint(&SCRIPTS),
         Label::Frame(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Frame(_) => tint(&MACHINE_CODE),
     }
 }
 
-/// FNV-1a: short and deterministic.
+/// Returns the FNV-1a hash of a text.
 fn hash(text: &str) -> usize {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     text.bytes().fold(0x811c_9dc5, step) as usize
@@ -182,7 +180,7 @@ fn subtitle(flame: &Flame<'_>) -> String {
         Weight::OffCpu => "wait time, from samples",
     };
     let phase = |phase: Phase| format!(", {} only", phase.name());
-    let upon = match wanted.stacking {
+    let boxes = match wanted.stacking {
         Stacking::Tree => "boxes: processes and their children",
         Stacking::Caller => "boxes: functions that launch, and what they launched",
         Stacking::Command => "boxes: programs",
@@ -192,5 +190,5 @@ fn subtitle(flame: &Flame<'_>) -> String {
         Weight::Count => units::count(flame.total),
         _ => units::time(Nanos(flame.total)),
     };
-    format!("width: {width}{phase}, {total} in total; {upon}")
+    format!("width: {width}{phase}, {total} in total; {boxes}")
 }

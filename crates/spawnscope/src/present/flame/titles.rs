@@ -1,5 +1,5 @@
-//! The texts that appear when the pointer is on a box. inferno writes widths in microseconds, as in its input. Here they get the same units
-//! as in the rest of the output.
+//! Rewrites the texts that appear when the pointer is on a box. inferno writes widths in microseconds, as in its input. This replaces them by
+//! times in the units of the rest of the output.
 
 use super::svg::MICROSECONDS;
 use crate::event::Nanos;
@@ -7,7 +7,8 @@ use crate::units;
 
 const END: &str = "</title>";
 
-/// Replaces microseconds by times with a suitable unit in all titles. A picture that does not look like inferno's stays as it is.
+/// Replaces microseconds by times with a suitable unit in all titles. Does not change a picture that does not look like
+/// inferno's.
 pub(super) fn with_units(drawn: Vec<u8>) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {
         Ok(text) => text,
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_figures_at_the_end_of_a_title_change() {
+    fn only_the_numbers_at_the_end_of_a_title_change() {
         let drawn = "<title>a (1 us, 2%) (12,345 us, 1.20%)</title><text>b (7 us, 1%)</text><title>all (3 launches, 100%)</title>";
         let shown = "<title>a (1 us, 2%) (12.3 ms, 1.20%)</title><text>b (7 us, 1%)</text><title>all (3 launches, 100%)</title>";
         assert_eq!(with_units(drawn.into()), shown.as_bytes());

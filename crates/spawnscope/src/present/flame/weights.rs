@@ -1,4 +1,5 @@
-//! The weights of stacks in the recordings of two versions, and the boxes of their difference. Who draws them decides on colours.
+//! The weights of stacks in the recordings of two versions, and the boxes of their difference. The code that draws them
+//! chooses the colours.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +11,17 @@ pub(super) type Weights = BTreeMap<String, [u64; 2]>;
 pub(in crate::present) struct DifferenceBox {
     pub(in crate::present) name: String,
     pub(in crate::present) depth: usize,
+    /// Where the box begins, in the unit of the weights.
     pub(in crate::present) start: u64,
     pub(in crate::present) width: u64,
     /// The weights before and after.
     pub(in crate::present) weights: [u64; 2],
 }
 
-/// Returns the boxes of the folded stacks of the runs of two versions, callers before what they call.
+/// Returns the boxes of the folded stacks of the runs of two versions, each after the box below it.
 pub(in crate::present) fn difference_boxes(before: &[String], after: &[String]) -> Vec<DifferenceBox> {
-    let weights = weights_of(before, after);
-    // In the order of frames, not of text, so that the stacks of one box are neighbours.
+    let weights = stack_weights(before, after);
+    // Sorted by frames, not by text, so that the stacks in one box are adjacent.
     let stacks: BTreeMap<Vec<&str>, [u64; 2]> = weights
         .iter()
         .map(|(stack, weights)| (stack.split(';').collect(), *weights))
@@ -46,16 +48,17 @@ pub(in crate::present) fn difference_boxes(before: &[String], after: &[String]) 
             });
         }
         for index in &open {
-            let of_stack = &mut boxes[*index];
-            of_stack.width += width;
-            of_stack.weights = [of_stack.weights[0] + weights[0], of_stack.weights[1] + weights[1]];
+            let open_box = &mut boxes[*index];
+            open_box.width += width;
+            open_box.weights = [open_box.weights[0] + weights[0], open_box.weights[1] + weights[1]];
         }
         start += width;
     }
     boxes
 }
 
-pub(super) fn weights_of(before: &[String], after: &[String]) -> Weights {
+/// Returns the mean weights of the stacks in the runs of two versions.
+pub(super) fn stack_weights(before: &[String], after: &[String]) -> Weights {
     let mut weights = Weights::new();
     add(&mut weights, before, 0);
     add(&mut weights, after, 1);
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_one_box_are_together_and_what_went_keeps_its_width() {
+    fn stacks_in_one_box_are_adjacent_and_removed_stacks_keep_their_width() {
         let boxes = difference_boxes(&["a;c 2\na b 1\na;b 10".to_owned()], &["a;c 5".to_owned()]);
         let found: Vec<_> = boxes
             .iter()

@@ -1,6 +1,6 @@
-//! The page of `spawnscope diff -o`: what the difference of two versions is. Everything from a recording is escaped by the template, which has
-//! the whole content: the script only sorts, filters and zooms. Numbers and sentences are those of `present/diff`, the style and the policy
-//! those of the report's page.
+//! The page of `spawnscope diff -o`, which shows the difference between two versions. The template escapes all text from the recordings, and has
+//! the complete content: the script only sorts, filters and zooms. Numbers and sentences come from `present/diff`, the style and the
+//! Content-Security-Policy from the report's page.
 
 use std::io;
 
@@ -10,25 +10,27 @@ use super::frame::{STYLE, policy};
 use crate::analyze::diff::Diff;
 use crate::analyze::flame::Weight;
 use crate::event::Nanos;
-use crate::present::diff::{Tabulated, tabulated};
+use crate::present::diff::{Tabulated, tabulate};
 use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
 /// Style rules that the report does not have.
-const OWN_STYLE: &str = include_str!("../../../templates/difference.css");
+const DIFFERENCE_STYLE: &str = include_str!("../../../templates/difference.css");
 /// The script, built by crates/spawnscope/html.
 const SCRIPT: &str = include_str!("bundle/difference.js");
-/// The drawing, in its own units.
-const FULL: f64 = 1200.0;
-const ROW: usize = 20;
-const CHARACTER: f64 = 7.0;
-/// Narrower boxes are left out.
-const NARROWEST: f64 = 0.3;
-/// Rows of the drawing. Deeper ones are left out.
+/// Width of the drawing, in units of its viewBox.
+const DRAWING_WIDTH: f64 = 1200.0;
+/// Height of a row of boxes, in these units.
+const ROW_HEIGHT: usize = 20;
+/// Width of a character, in these units.
+const CHARACTER_WIDTH: f64 = 7.0;
+/// Minimum width of a box, in these units. Narrower boxes are omitted.
+const MIN_BOX_WIDTH: f64 = 0.3;
+/// Maximum number of rows of the drawing. Deeper rows are omitted.
 const MAX_ROWS: usize = 200;
-/// Characters of a label.
+/// Maximum number of characters of a label.
 const MAX_LABEL: usize = 170;
-/// Shades of each colour.
+/// Number of shades of each colour.
 const SHADES: f64 = 4.0;
 
 #[derive(Template)]
@@ -41,18 +43,18 @@ struct Frame<'f> {
     script: &'static str,
     found: &'f Tabulated,
     unit: &'static str,
-    boxes: Vec<Drawn>,
+    boxes: Vec<DrawnBox>,
     height: usize,
 }
 
 /// A box of the flame graph.
-struct Drawn {
+struct DrawnBox {
     class: String,
     x: String,
     y: usize,
     width: String,
     title: String,
-    /// The label if the box is wide enough.
+    /// The label of a box that is wide enough, which the script shows after zooming. `label` is cut to the width.
     full: String,
     label: String,
 }
@@ -63,26 +65,26 @@ struct Drawn {
 /// When the template fails, which does not depend on the recording.
 pub fn difference(diff: &Diff, before: &[String], after: &[String], weight: Weight) -> io::Result<String> {
     let boxes = difference_boxes(before, after);
-    let whole = boxes.iter().filter(|each| each.depth == 0).map(|each| each.width).sum();
-    let boxes: Vec<Drawn> = boxes.iter().filter_map(|each| drawn(each, whole, weight)).collect();
+    let total = boxes.iter().filter(|each| each.depth == 0).map(|each| each.width).sum();
+    let boxes: Vec<DrawnBox> = boxes.iter().filter_map(|each| draw_box(each, total, weight)).collect();
     let frame = Frame {
-        policy: policy(&[SCRIPT], &[STYLE, OWN_STYLE]),
+        policy: policy(&[SCRIPT], &[STYLE, DIFFERENCE_STYLE]),
         version: env!("CARGO_PKG_VERSION"),
         style: STYLE,
-        own_style: OWN_STYLE,
+        own_style: DIFFERENCE_STYLE,
         script: SCRIPT,
-        found: &tabulated(diff),
+        found: &tabulate(diff),
         unit: if weight == Weight::Count { "launches" } else { "time" },
-        height: boxes.iter().map(|each| each.y + ROW).max().unwrap_or_default(),
+        height: boxes.iter().map(|each| each.y + ROW_HEIGHT).max().unwrap_or_default(),
         boxes,
     };
     frame.render().map_err(io::Error::other)
 }
 
-fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
-    let scale = FULL / whole.max(1) as f64;
+fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox> {
+    let scale = DRAWING_WIDTH / total.max(1) as f64;
     let width = each.width as f64 * scale;
-    if width < NARROWEST || each.depth >= MAX_ROWS {
+    if width < MIN_BOX_WIDTH || each.depth >= MAX_ROWS {
         return None;
     }
     let [before, after] = each.weights;
@@ -99,16 +101,16 @@ fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
     };
     let name = text::escape(each.name.as_bytes());
     let full = text::truncate(&format!("{name} {changed}"), MAX_LABEL);
-    let characters = ((width - 6.0) / CHARACTER).max(0.0) as usize;
+    let characters = ((width - 6.0) / CHARACTER_WIDTH).max(0.0) as usize;
     let label = if characters < 3 {
         String::new()
     } else {
         text::truncate(&full, characters)
     };
-    Some(Drawn {
+    Some(DrawnBox {
         class: class(before, after),
         x: format!("{:.2}", each.start as f64 * scale),
-        y: each.depth * ROW,
+        y: each.depth * ROW_HEIGHT,
         width: format!("{width:.2}"),
         title: format!("{name}: {} -> {} ({changed})", amount(before), amount(after)),
         full,
@@ -116,7 +118,7 @@ fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
     })
 }
 
-/// The colour, by the part of the larger weight that was added or removed.
+/// Returns the CSS class for the colour, which shows what part of the larger weight was added or removed.
 fn class(before: u64, after: u64) -> String {
     if before == after {
         return "same".to_owned();
@@ -132,12 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_the_script() {
+    fn the_script_cannot_end_its_element() {
         assert!(!SCRIPT.to_lowercase().contains("</script") && !SCRIPT.contains("<!--"));
     }
 
     #[test]
-    fn the_colour_shows_the_sign_and_the_part() {
+    fn the_colour_shows_the_sign_and_the_share() {
         assert_eq!(class(10, 10), "same");
         assert_eq!(class(10, 0), "less-4");
         assert_eq!(class(0, 3), "more-4");

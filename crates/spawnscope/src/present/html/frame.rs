@@ -1,4 +1,4 @@
-//! The frame of the page: the part that can be read, printed and searched without scripts. Everything from a recording is escaped by the template.
+//! The frame of the page: the part that can be read, printed and searched without scripts. The template escapes all text from a recording.
 
 use std::io;
 
@@ -17,12 +17,12 @@ use crate::present::{critical, findings, summary, table, text, units, verdict, w
 
 const SCRIPT: &str = include_str!("bundle/page.js");
 pub(super) const STYLE: &str = include_str!("bundle/page.css");
-/// Columns of the title.
+/// Maximum width of the title, in columns.
 const TITLE_COLUMNS: usize = 160;
-/// Columns of notes. The page wraps them again.
+/// Width at which notes are wrapped, in columns. It is large, because the browser wraps them.
 const NOTE_COLUMNS: usize = 1000;
-/// The width of the drawings in the frame, in their own units.
-const FULL: f64 = 1000.0;
+/// Width of the drawings in the frame, in units of their viewBox.
+const DRAWING_WIDTH: f64 = 1000.0;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -37,19 +37,21 @@ struct Frame<'f> {
     parts: Vec<[String; 3]>,
     advice: Vec<AdviceItem>,
     together: Option<String>,
+    /// The command that prints all advice.
     advise: String,
     style: &'static str,
     script: &'static str,
     data: &'f str,
 }
 
-/// A row of the table of phases, and its part of the bar.
+/// A row of the table of phases, and the segment of the bar for this phase.
 struct PhaseRow {
     name: &'static str,
     time: String,
     share: String,
     mean: String,
-    long_if: &'static str,
+    /// What makes the phase long.
+    causes: &'static str,
     x: String,
     width: String,
 }
@@ -86,14 +88,14 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
         totals: summary::totals(report),
         notes: notes(report),
         phases: phases(report),
-        parts: parts(report),
+        parts: wall_parts(report),
         advice: report
             .advices
             .worth
             .iter()
-            .map(|advice| item(advice, report, &file))
+            .map(|advice| advice_item(advice, report, &file))
             .collect(),
-        together: together(report),
+        together: combined_saving(report),
         advise: format!("spawnscope advise --all{file}"),
         style: STYLE,
         script: SCRIPT,
@@ -102,7 +104,7 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
     frame.render().map_err(io::Error::other)
 }
 
-/// The page may run its own scripts and use its own styles. It can load nothing, and send nothing.
+/// Returns the Content-Security-Policy: the page may run only these scripts and use only these styles. It cannot load or send anything.
 pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
     let hashes = |texts: &[&str]| {
         let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
@@ -122,16 +124,16 @@ pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut page = Page::of_width(NOTE_COLUMNS);
-    findings::limits(&mut page, report);
+    findings::print_limits(&mut page, report);
     let printed = anstream::adapter::strip_str(&page.finish()).to_string();
     let lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
-    // The first line is the heading, which the page has as a label.
+    // The first line is the heading. The page shows it as the label of the notes.
     lines.skip(1).map(str::to_owned).collect()
 }
 
 fn phases(report: &Report) -> Vec<PhaseRow> {
     let sums = &report.all.phases;
-    let whole: u64 = Phase::TAX
+    let total_tax: u64 = Phase::TAX
         .iter()
         .filter_map(|phase| sums.get(*phase).time)
         .map(|time| time.0)
@@ -141,7 +143,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
         let sum = sums.get(phase);
         let is_tax = phase != Phase::Run;
         let width = match sum.time {
-            Some(time) if is_tax && whole > 0 => FULL * time.0 as f64 / whole as f64,
+            Some(time) if is_tax && total_tax > 0 => DRAWING_WIDTH * time.0 as f64 / total_tax as f64,
             _ => 0.0,
         };
         let row = PhaseRow {
@@ -153,7 +155,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
                 String::new()
             },
             mean: units::time(sum.mean()),
-            long_if: words::what_makes_long(phase),
+            causes: words::phase_causes(phase),
             x: format!("{x:.2}"),
             width: format!("{width:.2}"),
         };
@@ -163,12 +165,12 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
     Phase::ALL.into_iter().map(row).collect()
 }
 
-fn parts(report: &Report) -> Vec<[String; 3]> {
+fn wall_parts(report: &Report) -> Vec<[String; 3]> {
     let parts = report.where_the_wall_went.iter();
     parts
         .map(|(what, time)| {
             [
-                critical::words(what),
+                critical::description(what),
                 units::time(*time),
                 units::percent(*time, report.wall),
             ]
@@ -176,11 +178,11 @@ fn parts(report: &Report) -> Vec<[String; 3]> {
         .collect()
 }
 
-fn item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
+fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let finding = &advice.finding;
     let escaped = |text: &str| text::escape(text.as_bytes());
     let wall = report.advices.unrecorded.0.max(1) as f64;
-    let position = |time: Nanos| format!("{:.2}", (FULL * time.0 as f64 / wall).min(FULL));
+    let position = |time: Nanos| format!("{:.2}", (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let [expected, least, most] = advice.saving;
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
@@ -190,15 +192,15 @@ fn item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
         example_call_site: super::super::advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
-        fix: fix(&finding.fix),
+        fix: fix_parts(&finding.fix),
         limits: escaped(&finding.limits),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escaped(&finding.whatif))),
         overlaps: overlaps.join(", "),
     }
 }
 
-/// Joins consecutive lines to type.
-fn fix(lines: &[String]) -> Vec<FixPart> {
+/// Splits a fix into sentences and blocks of consecutive lines to type.
+fn fix_parts(lines: &[String]) -> Vec<FixPart> {
     let mut parts: Vec<FixPart> = Vec::new();
     for line in lines {
         let is_code = line.starts_with("  ");
@@ -211,7 +213,7 @@ fn fix(lines: &[String]) -> Vec<FixPart> {
     parts
 }
 
-fn together(report: &Report) -> Option<String> {
+fn combined_saving(report: &Report) -> Option<String> {
     let [expected, least, most] = report.advices.together?.map(units::time);
     let first = report.advices.worth.len().min(super::super::advice::MAX_IN_REPORT);
     Some(format!(
@@ -230,9 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_to_type_stay_together() {
+    fn consecutive_lines_to_type_become_one_block() {
         let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
-        let parts: Vec<_> = fix(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
+        let parts: Vec<_> = fix_parts(&lines)
+            .into_iter()
+            .map(|part| (part.is_code, part.text))
+            .collect();
         let wanted = [
             (false, "Use a builtin:"),
             (true, "a=1\n  b=2"),

@@ -1,4 +1,4 @@
-//! Places the rows of the timeline in lanes: children below their parent, next to each other where they do not overlap in time.
+//! Places the rows of the timeline in lanes: children are below their parent, and share a lane where they do not overlap in time.
 
 /// A row to place. Parents precede their children.
 #[derive(Clone, Copy)]
@@ -8,25 +8,26 @@ pub(super) struct Span {
     pub(super) end: u64,
 }
 
-/// More lanes than this below one row cannot be distinguished on a screen. Further rows share the lowest one.
+/// Maximum number of lanes: a screen cannot show more. Further rows share the lowest lane.
 const MAX_LANES: u32 = 512;
 
 /// Returns the lane of each span, from 0 at the top. Each span has its own block of lanes, which contains the blocks of its children.
 pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len() + 1];
+    // The index of the list of spans without a parent.
     let top = spans.len();
     for (index, span) in spans.iter().enumerate() {
         children[span.parent.unwrap_or(top)].push(index);
     }
-    let mut blocks: Vec<Block> = spans.iter().map(Block::of).collect();
+    let mut blocks: Vec<Block> = spans.iter().map(Block::new).collect();
     for index in (0..=top).rev() {
-        let of_index = &mut children[index];
-        of_index.sort_by_key(|child| (spans[*child].start, *child));
-        let height = pack(of_index, &mut blocks);
+        let siblings = &mut children[index];
+        siblings.sort_by_key(|child| (spans[*child].start, *child));
+        let height = pack(siblings, &mut blocks);
         if let Some(block) = blocks.get_mut(index) {
             block.height = (1 + height).min(MAX_LANES);
         }
-        let end = of_index.iter().map(|child| blocks[*child].end).max();
+        let end = siblings.iter().map(|child| blocks[*child].end).max();
         if let (Some(block), Some(end)) = (blocks.get_mut(index), end) {
             block.end = block.end.max(end);
         }
@@ -50,7 +51,7 @@ struct Block {
 }
 
 impl Block {
-    fn of(span: &Span) -> Block {
+    fn new(span: &Span) -> Block {
         Block {
             start: span.start,
             end: span.end.max(span.start),
@@ -62,25 +63,27 @@ impl Block {
 
 /// Places blocks, ordered by start, in the first lanes that are free for all their height. Returns the number of lanes.
 fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
-    // By lane: when it becomes free.
-    let mut free: Vec<u64> = Vec::new();
+    // When each lane becomes free.
+    let mut free_from: Vec<u64> = Vec::new();
     for index in ordered {
         let block = &mut blocks[*index];
         let height = block.height as usize;
-        let offset = first_free(&free, block.start, height).min((MAX_LANES as usize).saturating_sub(height));
+        let offset = first_free(&free_from, block.start, height).min((MAX_LANES as usize).saturating_sub(height));
         let last = offset + height;
-        if free.len() < last {
-            free.resize(last, 0);
+        if free_from.len() < last {
+            free_from.resize(last, 0);
         }
-        free[offset..last].iter_mut().for_each(|at| *at = (*at).max(block.end));
+        free_from[offset..last]
+            .iter_mut()
+            .for_each(|at| *at = (*at).max(block.end));
         block.offset = offset as u32;
     }
-    free.len() as u32
+    free_from.len() as u32
 }
 
-fn first_free(free: &[u64], start: u64, height: usize) -> usize {
+fn first_free(free_from: &[u64], start: u64, height: usize) -> usize {
     let mut offset = 0;
-    for (lane, at) in free.iter().enumerate() {
+    for (lane, at) in free_from.iter().enumerate() {
         if *at > start {
             offset = lane + 1;
         } else if lane + 1 - offset == height {
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_and_many_at_once_stay_within_the_lanes() {
+    fn long_chains_and_many_concurrent_spans_stay_within_the_lanes() {
         let chain: Vec<Span> = (0..2000usize).map(|index| span(index.checked_sub(1), 0, 10)).collect();
         assert!(lanes(&chain).iter().all(|lane| *lane < MAX_LANES));
         let mut crowd = vec![span(None, 0, 10)];

@@ -12,22 +12,23 @@ use crate::analyze::groups::{GroupBy, label_of};
 use crate::analyze::launch::{Launch, Outcome};
 use crate::analyze::phases::Phase;
 use crate::event::Nanos;
-use crate::present::flame::text_of_place;
+use crate::present::flame::frame_text;
 use crate::present::{text, words};
 
-/// Columns of a command line, at most and at least. Many launches share the space for command lines.
+/// Maximum width of a command line, in columns.
 const MAX_COLUMNS: usize = 2000;
+/// Width to which a command line may always extend, in columns, even if there are very many launches.
 const MIN_COLUMNS: usize = 100;
-/// Bytes of all command lines together, before compression.
-const COMMAND_LINES: usize = 6 << 20;
-/// Frames of a call chain.
+/// Maximum size of all command lines together, in bytes before compression.
+const COMMAND_LINES_BYTES: usize = 6 << 20;
+/// Maximum number of frames of a call chain.
 const MAX_FRAMES: usize = 30;
 
-/// The rows in the order of the columns.
+/// The order of the rows in the columns.
 pub(super) struct Order {
     /// Row numbers by start.
     rows: Vec<u32>,
-    /// By launch: its position in the columns.
+    /// The position of each launch's row in the columns, by launch.
     pub(super) position_of: Vec<u32>,
 }
 
@@ -49,44 +50,44 @@ impl Order {
     }
 }
 
-/// Adds the columns of all rows. Where the name says `known`, numbers are stored plus 1, and 0 means unknown. `total`, `span` and `critical`
-/// are usually close to the sum of the phases or to the total, and are stored as differences from these.
+/// Adds the columns of all rows. In columns named `known_...`, numbers are stored plus 1, and 0 means unknown. `total` is stored as the
+/// difference from the sum of the phases, `span` and `critical` as differences from `total`, since these differences are usually small.
 pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
     let (spans, in_order) = spans(contents, rows, order);
-    pack.deltas("start", in_order.iter().map(|span| span.start));
+    pack.add_deltas("start", in_order.iter().map(|span| span.start));
     let lanes = lanes(&spans);
-    pack.deltas("lane", order.rows.iter().map(|row| u64::from(lanes[*row as usize])));
+    pack.add_deltas("lane", order.rows.iter().map(|row| u64::from(lanes[*row as usize])));
     let parent = |(position, row): (u32, &u32)| {
         let parent = rows.parent(*row as usize)?;
         let parent = order.position_of[rows.members(parent)[0] as usize];
         Some(zigzag(i64::from(position) - i64::from(parent)))
     };
-    // A row is never its own parent, so 0 is free.
-    pack.plain("parent", (0u32..).zip(&order.rows).map(|row| parent(row).unwrap_or(0)));
-    pack.plain(
+    // A row is never its own parent, so 0 means that there is no parent.
+    pack.add_plain("parent", (0u32..).zip(&order.rows).map(|row| parent(row).unwrap_or(0)));
+    pack.add_plain(
         "count",
         order.rows.iter().map(|row| rows.members(*row as usize).len() as u64),
     );
-    let times = |of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| times(contents, rows, order, of);
+    let times = |time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| times(contents, rows, order, time);
     let mut phases = vec![0; order.rows.len()];
     for phase in Phase::ALL {
         let column = times(&|launch, _| launch.phases.get(phase));
         for (sum, time) in phases.iter_mut().zip(&column) {
             *sum += time.saturating_sub(1);
         }
-        pack.plain(&format!("known_{}", phase.name()), column);
+        pack.add_plain(&format!("known_{}", phase.name()), column);
     }
     let total = times(&|launch, _| launch.total(contents.forest.end));
-    pack.plain("total", differences(&total, &phases));
+    pack.add_plain("total", differences(&total, &phases));
     let span: Vec<u64> = in_order.iter().map(|span| span.end - span.start).collect();
-    pack.plain("span", differences(&span, &total));
+    pack.add_plain("span", differences(&span, &total));
     let critical = times(&|_, index| contents.path.map(|path| path.launches[index].total()));
-    pack.plain("critical", differences(&critical, &total));
-    pack.plain(
+    pack.add_plain("critical", differences(&critical, &total));
+    pack.add_plain(
         "known_queued",
         times(&|_, index| contents.run_queue.get(index).copied()),
     );
-    pack.plain(
+    pack.add_plain(
         "known_awaited",
         times(&|_, index| contents.waits_of_parents.get(index).copied()),
     );
@@ -94,20 +95,20 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     add_texts(pack, contents, rows, order, tables);
 }
 
-/// Sums a time over the launches of each row, in units plus 1; 0 where it is unknown for all of them.
+/// Returns the sum of a time over the launches of each row, in units plus 1, or 0 if it is unknown for all of them.
 fn times(
     contents: &Contents<'_, '_>,
     rows: &Rows,
     order: &Order,
-    of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>,
+    time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>,
 ) -> Vec<u64> {
-    let of_launch = |index: &u32| of(&contents.forest.launches[*index as usize], *index as usize);
-    let of_row = |row: &u32| {
-        let known = rows.members(*row as usize).iter().filter_map(of_launch);
+    let launch_time = |index: &u32| time(&contents.forest.launches[*index as usize], *index as usize);
+    let row_time = |row: &u32| {
+        let known = rows.members(*row as usize).iter().filter_map(launch_time);
         let sum = known.map(|span| span.0).reduce(u64::saturating_add);
         sum.map_or(0, |sum| 1 + in_units(sum, contents.unit()))
     };
-    order.rows.iter().map(of_row).collect()
+    order.rows.iter().map(row_time).collect()
 }
 
 fn differences(numbers: &[u64], others: &[u64]) -> Vec<u64> {
@@ -139,27 +140,27 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     let launches = &contents.forest.launches;
     let first = |row: &u32| rows.members(*row as usize)[0] as usize;
     let firsts = || order.rows.iter().map(first);
-    pack.deltas("id", firsts().map(|index| launches[index].id.0));
+    pack.add_deltas("id", firsts().map(|index| launches[index].id.0));
     let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
-    pack.deltas("pid", firsts().map(pid));
-    pack.plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
+    pack.add_deltas("pid", firsts().map(pid));
+    pack.add_plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
     let rss = |index: usize| {
         launches[index]
             .parent_rss_bytes
             .get()
             .map_or(0, |bytes| 1 + (bytes >> 20))
     };
-    pack.deltas("known_parent_mib", firsts().map(rss));
+    pack.add_deltas("known_parent_mib", firsts().map(rss));
     let failed = |row: &u32| {
         let members = rows.members(*row as usize).iter();
         members
             .map(|index| contents.forest.failed_execs(*index as usize).len() as u64)
             .sum()
     };
-    pack.plain("failed_execs", order.rows.iter().map(failed));
+    pack.add_plain("failed_execs", order.rows.iter().map(failed));
 }
 
-/// Encodes how a process ended: 0 is success, 1 running, 2 unknown; then codes and signals alternate.
+/// Encodes how a process ended: 0 is success, 1 still running, 2 unknown; from 3 on, exit codes are odd and signals are even.
 fn outcome(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Code(0) => 0,
@@ -177,10 +178,10 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         .iter()
         .map(|row| rows.members(*row as usize)[0] as usize)
         .collect();
-    let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
-    let mut add = |name: &str, of: &mut dyn FnMut(usize) -> String| {
-        let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&of(*index))).collect();
-        pack.plain(name, numbers);
+    let columns = (COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
+    let mut add = |name: &str, text_of: &mut dyn FnMut(usize) -> String| {
+        let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&text_of(*index))).collect();
+        pack.add_plain(name, numbers);
     };
     add("command", &mut |index| {
         text::escape(&forest.launches[index].command.label())
@@ -217,7 +218,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         tables.arguments.get(&label).map_or(0, |position| 1 + position)
     };
     let numbers: Vec<u64> = firsts.iter().map(|index| position(*index)).collect();
-    pack.plain("args_row", numbers);
+    pack.add_plain("args_row", numbers);
 }
 
 fn label(callers: &Callers, launch: Option<&Launch<'_>>, index: usize, by: GroupBy) -> String {
@@ -231,7 +232,7 @@ fn call_chain(mut frames: Frames<'_>) -> String {
     let mut lines: Vec<String> = frames
         .by_ref()
         .take(MAX_FRAMES)
-        .map(|frame| text_of_place(&frame))
+        .map(|frame| frame_text(&frame))
         .collect();
     if frames.next().is_some() || frames.is_truncated() {
         lines.push("…".to_owned());
@@ -239,7 +240,7 @@ fn call_chain(mut frames: Frames<'_>) -> String {
     lines.join("\n")
 }
 
-/// Rounds to units.
+/// Converts nanoseconds to units of time, rounded.
 pub(super) fn in_units(nanos: u64, unit: u64) -> u64 {
     nanos.saturating_add(unit / 2) / unit
 }

@@ -1,5 +1,5 @@
-//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is the part that can be read
-//! without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
+//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is the part that can be
+//! read without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
 //! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
 
 mod difference;
@@ -34,9 +34,9 @@ use crate::event::Nanos;
 /// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.
 const MAX_ROWS: usize = 100_000;
 /// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
-const MAX_PRECISE: usize = 5_000;
-/// Boxes narrower than this fraction of a flame graph (one part in 4,000) are omitted.
-const NARROWEST: u64 = 4000;
+const MAX_PRECISE_LAUNCHES: usize = 5_000;
+/// Boxes narrower than 1/MIN_WIDTH_DIVISOR of a flame graph are omitted.
+const MIN_WIDTH_DIVISOR: u64 = 4000;
 /// Maximum number of waits in the list.
 const MAX_WAITS: usize = 200;
 
@@ -54,13 +54,13 @@ pub struct Contents<'c, 'a> {
     pub stretches: &'c [Stretch],
     /// The groups of each table.
     pub tables: &'c [(GroupBy, Vec<Group>)],
-    /// By launch: the time that its parent waited for it.
+    /// The time that each launch's parent waited for it, by launch.
     pub waits_of_parents: &'c [Nanos],
-    /// By launch: the time that its threads waited for a CPU.
+    /// The time that each launch's threads waited for a CPU, by launch.
     pub run_queue: &'c [Nanos],
     /// Threads on CPUs and in the run queue, if known.
     pub concurrency: Option<&'c Concurrency>,
-    /// For some programs and script lines: the saving without their launches.
+    /// The predicted savings without the launches of some programs and script lines.
     pub removals: &'c [Removal],
     /// Flame graphs.
     pub flames: &'c [Flame<'a>],
@@ -69,12 +69,13 @@ pub struct Contents<'c, 'a> {
 }
 
 impl Contents<'_, '_> {
-    /// Returns the start of a launch. One that existed before, or whose start is unknown, starts with the recording.
+    /// Returns the start of a launch. A launch that existed before, or whose start is unknown, starts with the recording.
     fn start(&self, index: u32) -> Nanos {
         self.forest.launches[index as usize].start().unwrap_or_default()
     }
 
-    /// Returns the end of a launch. One that has no known end lasts as long as the recording.
+    /// Returns the end of a launch. A process that still runs lasts as long as the recording; any other launch without a known
+    /// end has no duration.
     fn end(&self, index: u32) -> Nanos {
         let launch = &self.forest.launches[index as usize];
         let is_alive = launch.is_unfinished() || !launch.is_launch();
@@ -83,9 +84,9 @@ impl Contents<'_, '_> {
             .unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
     }
 
-    /// Returns the nanoseconds of a stored unit of time.
+    /// Returns the length of the unit in which times are stored, in nanoseconds.
     fn unit(&self) -> u64 {
-        if self.forest.launches.len() <= MAX_PRECISE {
+        if self.forest.launches.len() <= MAX_PRECISE_LAUNCHES {
             100
         } else {
             1000
@@ -104,7 +105,7 @@ pub fn render(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
     let mut pack = Pack::default();
-    let tables = Tables::of(contents.tables);
+    let tables = Tables::new(contents.tables);
     let rows = alike::rows(contents.forest, contents.callers, MAX_ROWS);
     let order = Order::by_start(contents, &rows);
     launches::add(&mut pack, contents, &rows, &order, &tables);
@@ -116,8 +117,8 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
                 .map(|mean| (100.0 * mean).round() as u64)
                 .collect::<Vec<_>>()
         };
-        pack.deltas("running", hundredths(&concurrency.running));
-        pack.deltas("waiting", hundredths(&concurrency.waiting));
+        pack.add_deltas("running", hundredths(&concurrency.running));
+        pack.add_deltas("waiting", hundredths(&concurrency.waiting));
     }
     let flames: Vec<Value> = contents
         .flames
@@ -133,7 +134,7 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
             .collect();
         positions.sort_unstable();
         positions.dedup();
-        pack.deltas(&format!("advice_{number}"), positions);
+        pack.add_deltas(&format!("advice_{number}"), positions);
     }
     let mut header = header(contents);
     header.insert("tables".into(), tables.value);
@@ -143,10 +144,10 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     let report = contents.report;
-    let phase = |phase: Phase| json!({"name": phase.name(), "long_if": words::what_makes_long(phase)});
+    let phase = |phase: Phase| json!({"name": phase.name(), "causes": words::phase_causes(phase)});
     let removal = |removal: &Removal| {
         json!({
-            "by": super::json::by(removal.by),
+            "by": super::json::grouping_name(removal.by),
             "label": text::escape(&removal.label),
             "launches": removal.launches,
             "saving": removal.saving.map(|nanos| nanos.0),
@@ -176,7 +177,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
 fn waits(waits: &crate::analyze::waits::attribution::AttributedWaits) -> Value {
     json!({
         "command": text::escape(&waits.command),
-        "sentence": waited::sentence(waits).replace(waited::TIE, " "),
+        "sentence": waited::sentence(waits).replace(waited::NO_BREAK_SPACE, " "),
         "count": waits.count,
         "total": waits.parts.total().0,
     })
@@ -185,10 +186,13 @@ fn waits(waits: &crate::analyze::waits::attribution::AttributedWaits) -> Value {
 fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     let unit = contents.unit();
     let parts = path::parts(contents.stretches, order);
-    pack.deltas("path_start", parts.iter().map(|part| part.start / unit));
-    pack.plain("path_span", parts.iter().map(|part| in_units(path::span(part).0, unit)));
+    pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
+    pack.add_plain(
+        "path_span",
+        parts.iter().map(|part| in_units(path::duration(part).0, unit)),
+    );
     let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
-    pack.deltas("path_row", parts.iter().map(position));
+    pack.add_deltas("path_row", parts.iter().map(position));
 }
 
 fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
@@ -206,19 +210,19 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
         Weight::OffCpu => "off_cpu",
     };
     let name = format!("flame_{stacking}_{weight}");
-    let drawn = boxes(flame, flame.total / NARROWEST);
+    let drawn = boxes(flame, flame.total / MIN_WIDTH_DIVISOR);
     let below = |(position, drawn): (usize, &super::flame::DrawnBox)| drawn.below.map_or(0, |below| position - below);
-    pack.plain(
+    pack.add_plain(
         &format!("{name}_below"),
         drawn.iter().enumerate().map(|each| below(each) as u64),
     );
-    pack.plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
+    pack.add_plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
     let texts: Vec<u64> = drawn.iter().map(|each| pack.text(&each.text)).collect();
-    pack.plain(&format!("{name}_text"), texts);
+    pack.add_plain(&format!("{name}_text"), texts);
     let kinds = ["phase", "program", "script", "code"];
     let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0) as u64;
-    pack.plain(&format!("{name}_kind"), drawn.iter().map(|each| kind(each.kind)));
+    pack.add_plain(&format!("{name}_kind"), drawn.iter().map(|each| kind(each.kind)));
     let phase = |each: &super::flame::DrawnBox| each.phase.map_or(0, |phase| 1 + phase as u64);
-    pack.plain(&format!("{name}_phase"), drawn.iter().map(phase));
+    pack.add_plain(&format!("{name}_phase"), drawn.iter().map(phase));
     json!({"name": name, "stacking": stacking, "weight": weight, "total": flame.total})
 }

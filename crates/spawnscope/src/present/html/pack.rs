@@ -1,8 +1,8 @@
 //! The data of the page: columns of numbers and strings, compressed, as text that is safe inside an HTML element.
 //!
 //! Unpacked: the length of the header (4 bytes, little endian), the header (JSON), then the columns. A column is a sequence of LEB128
-//! numbers, and the header says where it is: `"columns": {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is
-//! the zigzag-encoded difference from the number before. The strings are a column of lengths in bytes and a column of UTF-8.
+//! numbers, and the header has its position: `"columns": {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is
+//! the zigzag-encoded difference from the previous number. The strings are a column of lengths in bytes and a column of UTF-8.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -22,8 +22,8 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    /// Adds a column of numbers without order.
-    pub(super) fn plain(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
+    /// Adds a column of numbers as they are.
+    pub(super) fn add_plain(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
         let (start, mut count) = (self.bytes.len(), 0u64);
         for number in numbers {
             push_varint(&mut self.bytes, number);
@@ -32,29 +32,29 @@ impl Pack {
         self.add_column(name, start, count, false);
     }
 
-    /// Adds a column of numbers that are close to the ones before them.
-    pub(super) fn deltas(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
-        let (start, mut count, mut before) = (self.bytes.len(), 0u64, 0u64);
+    /// Adds a column of numbers as differences. It is smaller if each number is close to the previous one.
+    pub(super) fn add_deltas(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
+        let (start, mut count, mut previous) = (self.bytes.len(), 0u64, 0u64);
         for number in numbers {
-            push_varint(&mut self.bytes, zigzag(number.wrapping_sub(before).cast_signed()));
-            before = number;
+            push_varint(&mut self.bytes, zigzag(number.wrapping_sub(previous).cast_signed()));
+            previous = number;
             count += 1;
         }
         self.add_column(name, start, count, true);
     }
 
-    /// Returns the number of a string, which is 0 for the empty one.
+    /// Returns the number of a string, and adds the string if it is new. The empty string has the number 0.
     pub(super) fn text(&mut self, text: &str) -> u64 {
         self.texts.number_of(text)
     }
 
-    /// Compresses the columns and the rest of the header.
+    /// Compresses the header and the columns, and encodes them as Base64.
     ///
     /// # Errors
     /// Does not happen: only memory is written.
     pub(super) fn finish(mut self, mut header: Map<String, Value>) -> io::Result<String> {
         let texts = std::mem::take(&mut self.texts);
-        self.plain("text_lengths", texts.lengths.iter().copied());
+        self.add_plain("text_lengths", texts.lengths.iter().copied());
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&texts.bytes);
         self.add_column("text_bytes", start, texts.bytes.len() as u64, false);
@@ -125,10 +125,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_where_the_header_says() {
+    fn the_header_has_the_positions_of_columns() {
         let mut pack = Pack::default();
-        pack.plain("counts", [0, 127, 128, u64::MAX]);
-        pack.deltas("times", [1000, 1001, 900]);
+        pack.add_plain("counts", [0, 127, 128, u64::MAX]);
+        pack.add_deltas("times", [1000, 1001, 900]);
         assert_eq!(
             [pack.text("a"), pack.text(""), pack.text("é"), pack.text("a")],
             [1, 0, 2, 1]

@@ -6,18 +6,19 @@ use super::launches::Order;
 use crate::analyze::critical_path::{Charge, Stretch};
 use crate::event::Nanos;
 
-/// Maximum number of parts of the path. More cannot be distinguished.
+/// Maximum number of parts of the path. A screen cannot show more.
 const MAX_PARTS: u64 = 16_384;
 
-/// A part of the path, on the row at this position, or outside of all launches.
+/// A part of the path. Times are in nanoseconds since the recording began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) start: u64,
     pub(super) end: u64,
+    /// The position of the row in the columns. `None` outside of all launches.
     pub(super) position: Option<u32>,
 }
 
-/// Returns the parts of the path in order. Where they are too short, several become one on the row with most of their time.
+/// Returns the parts of the path in order. If there are too many, all parts in a span of time become one, on the row with most of that time.
 pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
     let part = |stretch: &Stretch| Part {
         start: stretch.start.0,
@@ -26,12 +27,12 @@ pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
     };
     let mut parts: Vec<Part> = stretches.iter().map(part).collect();
     parts.sort_by_key(|part| part.start);
-    let parts = joined(parts);
+    let parts = join_adjacent(parts);
     let end = parts.last().map_or(0, |part| part.end);
     if parts.len() as u64 <= MAX_PARTS {
         return parts;
     }
-    joined(binned(&parts, end.div_ceil(MAX_PARTS)))
+    join_adjacent(merge_into_bins(&parts, end.div_ceil(MAX_PARTS)))
 }
 
 fn position(charge: Charge, order: &Order) -> Option<u32> {
@@ -42,7 +43,7 @@ fn position(charge: Charge, order: &Order) -> Option<u32> {
 }
 
 /// Joins consecutive parts on one row.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
+fn join_adjacent(parts: Vec<Part>) -> Vec<Part> {
     let mut all: Vec<Part> = Vec::new();
     for part in parts {
         match all
@@ -56,8 +57,8 @@ fn joined(parts: Vec<Part>) -> Vec<Part> {
     all
 }
 
-/// Divides the time into bins of this width, each on the row with most time in it.
-fn binned(parts: &[Part], width: u64) -> Vec<Part> {
+/// Divides the time into bins of this width, in nanoseconds. Each bin becomes a part on the row with most of its time.
+fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
     let mut bins: Vec<Part> = Vec::new();
     let mut times: HashMap<Option<u32>, u64> = HashMap::new();
     let mut bin = 0;
@@ -85,8 +86,8 @@ fn binned(parts: &[Part], width: u64) -> Vec<Part> {
     bins
 }
 
-/// Returns the time of a part.
-pub(super) fn span(part: &Part) -> Nanos {
+/// Returns the duration of a part.
+pub(super) fn duration(part: &Part) -> Nanos {
     Nanos(part.end - part.start)
 }
 
@@ -105,6 +106,9 @@ mod tests {
     #[test]
     fn a_bin_is_on_the_row_with_most_time_in_it() {
         let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
-        assert_eq!(joined(binned(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
+        assert_eq!(
+            join_adjacent(merge_into_bins(&parts, 10)),
+            [part(0, 10, 1), part(10, 30, 3)]
+        );
     }
 }

@@ -7,24 +7,26 @@ use serde_json::{Map, Value, json};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::GroupBy;
-use crate::present::json::{by, nanos};
+use crate::present::json::{grouping_name, nanos};
 use crate::present::text;
 
-/// Rows of a table. The rest is counted.
+/// Maximum number of rows of a table. Further rows are only counted.
 const MAX_ROWS: usize = 1000;
-/// Columns of a label.
+/// Maximum width of a label, in columns.
 const MAX_COLUMNS: usize = 300;
-/// Programs and call sites that a row names.
+/// Maximum number of programs, and of call sites, that a row names.
 const MAX_NAMED: usize = 3;
 
-/// The tables, and the position of each label in that of the arguments.
+/// The tables.
 pub(super) struct Tables {
+    /// All tables as JSON.
     pub(super) value: Value,
+    /// The row of each label in the table by arguments.
     pub(super) arguments: HashMap<Vec<u8>, u64>,
 }
 
 impl Tables {
-    pub(super) fn of(all: &[(GroupBy, Vec<Group>)]) -> Tables {
+    pub(super) fn new(all: &[(GroupBy, Vec<Group>)]) -> Tables {
         let mut tables = Map::new();
         let mut arguments = HashMap::new();
         for (group_by, groups) in all {
@@ -39,7 +41,7 @@ impl Tables {
                 "rows": shown.iter().map(|group| row(group, *group_by)).collect::<Vec<_>>(),
                 "omitted": groups.len() - shown.len(),
             });
-            tables.insert(by(*group_by).to_owned(), table);
+            tables.insert(grouping_name(*group_by).to_owned(), table);
         }
         Tables {
             value: Value::Object(tables),
@@ -62,16 +64,16 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
         "inclusive": is_line.then_some(group.inclusive.total.0),
         "inclusive_critical": nanos(group.inclusive.critical.filter(|_| is_line)),
         "phases": Phase::ALL.map(|phase| nanos(sums.phases.get(phase).time)),
-        "launched": named(group.launched.iter().map(|(label, count)| (text::escape(label), *count))),
-        "callers": named(group.callers.largest.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
+        "launched": list_counts(group.launched.iter().map(|(label, count)| (text::escape(label), *count))),
+        "callers": list_counts(group.callers.largest.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
     })
 }
 
-/// `dirname x 24, mv x 3`.
-fn named(counts: impl Iterator<Item = (String, u64)>) -> String {
-    let named: Vec<String> = counts
+/// Formats names with counts: `dirname x 24, mv x 3`.
+fn list_counts(counts: impl Iterator<Item = (String, u64)>) -> String {
+    let texts: Vec<String> = counts
         .take(MAX_NAMED)
         .map(|(label, count)| format!("{label} x {count}"))
         .collect();
-    text::truncate(&named.join(", "), MAX_COLUMNS)
+    text::truncate(&texts.join(", "), MAX_COLUMNS)
 }

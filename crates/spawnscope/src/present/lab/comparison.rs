@@ -1,4 +1,4 @@
-//! The comparison with an older report: for terminals, and as parts of pages.
+//! The comparison with an older report: rendered for terminals, and as parts for pages.
 
 use super::values::figure;
 use crate::lab::common_shift::CommonShift;
@@ -14,41 +14,41 @@ pub(super) const COMMON_SHIFT_TEXT: &str = "Common shift of all cases of an expe
 pub(super) const OTHER_CHANGES_TEXT: &str =
     "Changed by more than the common shift, and beyond the noise of both reports:";
 const INDENT: usize = 2;
-/// A narrower terminal shows the interval after the name.
-const INTERVAL_FROM: usize = 60;
-/// Longer lists of names are replaced by their number.
+/// Minimum width of a terminal for a column of intervals. On a narrower one, the interval follows the name.
+const MIN_WIDTH_WITH_INTERVALS: usize = 60;
+/// Maximum number of names to list. If there are more, only their number is printed.
 const MAX_NAMES: usize = 5;
 
 /// Renders the whole comparison.
-pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
+pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(HEADING);
     if !comparison.conditions.is_empty() {
         page.sentence(INDENT, WARNING, &escape(conditions(comparison).as_bytes()));
     }
-    let moved = moved(comparison);
-    if !moved.is_empty() {
+    let shifts = common_shifts(comparison);
+    if !shifts.is_empty() {
         page.sentence(INDENT, PLAIN, COMMON_SHIFT_TEXT);
-        for (experiment, what) in &moved {
+        for (experiment, what) in &shifts {
             let experiment = escape(format!("    {experiment}: ").as_bytes());
             page.hanging([plain(experiment)], PLAIN, &escape(what.as_bytes()));
         }
     }
-    let apart = apart(comparison);
-    if !apart.is_empty() {
+    let outstanding = outstanding_changes(comparison);
+    if !outstanding.is_empty() {
         page.sentence(INDENT, PLAIN, OTHER_CHANGES_TEXT);
     }
-    for change in &apart {
+    for change in &outstanding {
         let [ratio, interval, values, name] = cells(change);
-        let (start, rest) = if width < INTERVAL_FROM {
+        let (start, rest) = if width < MIN_WIDTH_WITH_INTERVALS {
             (format!("  {ratio:>6} {values:<20} "), format!("{name} {interval}"))
         } else {
             (format!("    {ratio:>6} {interval:<16} {values:<20} "), name)
         };
         page.hanging([plain(start)], PLAIN, &escape(rest.as_bytes()));
     }
-    page.sentence(INDENT, QUIET, &rest(comparison));
-    for gone in gone(comparison) {
+    page.sentence(INDENT, QUIET, &summarize_others(comparison));
+    for gone in describe_gone(comparison) {
         page.sentence(INDENT, WARNING, &escape(gone.as_bytes()));
     }
     page.finish()
@@ -60,7 +60,7 @@ pub(super) fn conditions(comparison: &Comparison) -> String {
 }
 
 /// Returns the common shifts beyond the noise: the name of each experiment, and how its columns changed.
-pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
+pub(super) fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
     let mut shifts: Vec<(String, String)> = Vec::new();
     for common_shift in comparison
         .common_shifts
@@ -68,7 +68,7 @@ pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
         .filter(|common_shift| common_shift.is_beyond_noise())
     {
         let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
-        let what = movement_in_words(common_shift);
+        let what = describe_shift(common_shift);
         match shifts.iter_mut().find(|(name, _)| name == experiment) {
             Some((_, others)) => *others = format!("{others}, {what}"),
             None => shifts.push((experiment.to_owned(), what)),
@@ -77,7 +77,7 @@ pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
     shifts
 }
 
-fn movement_in_words(common_shift: &CommonShift) -> String {
+fn describe_shift(common_shift: &CommonShift) -> String {
     let column = common_shift.column.as_deref().map_or("all".to_owned(), words_of);
     format!(
         "{column} {:.2}x ±{:.0} %",
@@ -87,10 +87,10 @@ fn movement_in_words(common_shift: &CommonShift) -> String {
 }
 
 /// Returns the cases that changed by more than the common shift, largest difference first.
-pub(super) fn apart(comparison: &Comparison) -> Vec<&Change> {
-    let mut apart: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
-    apart.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    apart
+pub(super) fn outstanding_changes(comparison: &Comparison) -> Vec<&Change> {
+    let mut outstanding: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
+    outstanding.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    outstanding
 }
 
 /// Formats the ratio, its interval, the old and new values, and the name.
@@ -105,13 +105,13 @@ pub(super) fn cells(change: &Change) -> [String; 4] {
 }
 
 /// Summarizes all other measurements.
-pub(super) fn rest(comparison: &Comparison) -> String {
+pub(super) fn summarize_others(comparison: &Comparison) -> String {
     let all = comparison.changes.len();
     if all == 0 {
         return "the reports have no case in common".to_owned();
     }
     let within = comparison.changes.iter().filter(|change| !change.beyond_noise).count();
-    let apart = comparison.changes.iter().filter(|change| change.stands_out).count();
+    let outstanding = comparison.changes.iter().filter(|change| change.stands_out).count();
     let mut parts = vec![
         format!("{} compared", units::counted(all as u64, "measurement", "measurements")),
         format!("{} within the noise", units::count(within as u64)),
@@ -119,7 +119,7 @@ pub(super) fn rest(comparison: &Comparison) -> String {
     if comparison.common_shifts.is_empty() {
         parts.push("too few cases to distinguish a change from machine drift".to_owned());
     } else {
-        let with_others = units::count((all - within - apart) as u64);
+        let with_others = units::count((all - within - outstanding) as u64);
         parts.push(format!("{with_others} within the common shift of their experiment"));
     }
     if comparison.unmatched > 0 {
@@ -131,7 +131,7 @@ pub(super) fn rest(comparison: &Comparison) -> String {
 
 /// Describes what only the older report has, one sentence per kind: whole experiments by name, cases and measurements by name if they are
 /// few.
-pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
+pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
     let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
     for Gone {
         experiment,
@@ -146,19 +146,19 @@ pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
         }
     }
     let sentences = [
-        counted(&experiments, usize::MAX, ["experiment", "experiments"]),
-        counted(&cases, MAX_NAMES, ["case", "cases"]),
-        counted(&measurements, MAX_NAMES, ["measurement", "measurements"]),
+        list_gone(&experiments, usize::MAX, ["experiment", "experiments"]),
+        list_gone(&cases, MAX_NAMES, ["case", "cases"]),
+        list_gone(&measurements, MAX_NAMES, ["measurement", "measurements"]),
     ];
     sentences.into_iter().flatten().collect()
 }
 
-/// Counts the names, and lists them if there are at most `most`.
-fn counted(names: &[String], most: usize, [one, several]: [&str; 2]) -> Option<String> {
+/// Describes what only the older report has: its number, and the names if there are at most `max`.
+fn list_gone(names: &[String], max: usize, [one, several]: [&str; 2]) -> Option<String> {
     let count = units::counted(names.len() as u64, one, several);
     match names.len() {
         0 => None,
-        few if few <= most => Some(format!("only the older report has {count}: {}", names.join("; "))),
+        few if few <= max => Some(format!("only the older report has {count}: {}", names.join("; "))),
         _ => Some(format!("only the older report has {count}")),
     }
 }

@@ -1,54 +1,61 @@
 //! The lab's report as CSV. It has one line per measurement, so that all experiments share the same columns. Each key has its own column,
 //! in raw units. A linear fit is a measurement of its series; notes also have lines.
 
-use super::comparison::gone;
-use super::values::{caveats, sentence};
+use super::comparison::describe_gone;
+use super::values::{caveats, describe_fit};
 use crate::lab::compare::{Change, Comparison, label};
 use crate::lab::outcome::{Outcome, Report, Row, Value};
 
-const BEFORE_KEYS: [&str; 2] = ["experiment", "case"];
-const BEHIND_KEYS: [&str; 6] = ["measure", "unit", "median", "low", "high", "rounds"];
+/// The columns before those of the keys.
+const COLUMNS_BEFORE_KEYS: [&str; 2] = ["experiment", "case"];
+/// The columns after those of the keys.
+const COLUMNS_AFTER_KEYS: [&str; 6] = ["measure", "unit", "median", "low", "high", "rounds"];
 /// Additional columns of a comparison.
-const COMPARED: [&str; 5] = ["old", "new_to_old", "new_to_old_low", "new_to_old_high", "stands_out"];
-const LAST: &str = "note";
+const COMPARISON_COLUMNS: [&str; 5] = ["old", "new_to_old", "new_to_old_low", "new_to_old_high", "stands_out"];
+/// The last column.
+const NOTE_COLUMN: &str = "note";
 
 /// Writes the whole report.
 ///
 /// # Errors
-/// None in practice: it writes to memory.
+/// Does not happen: only memory is written.
 pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, csv::Error> {
-    let mut lines = Lines {
+    let mut lines = CsvLines {
         writer: csv::Writer::from_writer(Vec::new()),
         keys: keys(report),
         comparison,
     };
-    let compared: &[&str] = if comparison.is_some() { &COMPARED } else { &[] };
-    let header = BEFORE_KEYS.into_iter().chain(lines.keys.clone()).chain(BEHIND_KEYS);
+    let compared: &[&str] = if comparison.is_some() { &COMPARISON_COLUMNS } else { &[] };
+    let header = COLUMNS_BEFORE_KEYS
+        .into_iter()
+        .chain(lines.keys.clone())
+        .chain(COLUMNS_AFTER_KEYS);
     lines
         .writer
-        .write_record(header.chain(compared.iter().copied()).chain([LAST]))?;
+        .write_record(header.chain(compared.iter().copied()).chain([NOTE_COLUMN]))?;
     for outcome in &report.experiments {
-        lines.experiment(outcome)?;
+        lines.write_experiment(outcome)?;
     }
     for caveat in caveats(report) {
-        lines.note("", &caveat)?;
+        lines.write_note("", &caveat)?;
     }
     for condition in comparison.iter().flat_map(|comparison| &comparison.conditions) {
-        lines.note("", &format!("different condition: {condition}"))?;
+        lines.write_note("", &format!("different condition: {condition}"))?;
     }
-    for gone in comparison.iter().copied().flat_map(gone) {
-        lines.note("", &gone)?;
+    for gone in comparison.iter().copied().flat_map(describe_gone) {
+        lines.write_note("", &gone)?;
     }
     lines.writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// Returns the key columns of all experiments, each once. A key with the name of a fixed column appears only in `case`.
+/// Returns the key columns of all experiments, each once. A key with the name of one of the fixed columns has no column; it appears only
+/// in `case`.
 fn keys(report: &Report) -> Vec<&str> {
     let mut keys: Vec<&str> = Vec::new();
     let columns = report.experiments.iter().flat_map(|outcome| &outcome.columns);
     for column in columns.filter(|column| column.is_key) {
         let name = column.name.as_str();
-        let is_taken = BEFORE_KEYS.contains(&name) || BEHIND_KEYS.contains(&name) || name == LAST;
+        let is_taken = COLUMNS_BEFORE_KEYS.contains(&name) || COLUMNS_AFTER_KEYS.contains(&name) || name == NOTE_COLUMN;
         if !is_taken && !keys.contains(&name) {
             keys.push(name);
         }
@@ -56,14 +63,14 @@ fn keys(report: &Report) -> Vec<&str> {
     keys
 }
 
-struct Lines<'r> {
+struct CsvLines<'r> {
     writer: csv::Writer<Vec<u8>>,
     keys: Vec<&'r str>,
     comparison: Option<&'r Comparison>,
 }
 
-impl Lines<'_> {
-    fn experiment(&mut self, outcome: &Outcome) -> Result<(), csv::Error> {
+impl CsvLines<'_> {
+    fn write_experiment(&mut self, outcome: &Outcome) -> Result<(), csv::Error> {
         for row in &outcome.rows {
             for column in outcome.columns.iter().filter(|column| !column.is_key) {
                 let unit = serde_json::to_value(column.unit).unwrap_or_default();
@@ -75,8 +82,8 @@ impl Lines<'_> {
                     Value::Number(number) => [number.to_string(), String::new(), String::new(), String::new()],
                     Value::Text(_) | Value::Unknown => continue,
                 };
-                let change = self.change(outcome, row, &column.name).cloned();
-                self.line(
+                let change = self.find_change(outcome, row, &column.name).cloned();
+                self.write_measurement(
                     [&outcome.name, &label(outcome, row)],
                     Some(row),
                     [&column.name, unit],
@@ -96,16 +103,18 @@ impl Lines<'_> {
                 let Some(number) = number else { continue };
                 let [low, high] = interval.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()));
                 let figures = [number.to_string(), low, high, String::new()];
-                self.line([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
+                self.write_measurement([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
             }
         }
-        let bent = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
-        let bent: Vec<String> = bent.map(sentence).collect();
-        let notes = bent.iter().chain(&outcome.notes);
-        notes.into_iter().try_for_each(|note| self.note(&outcome.name, note))
+        let not_linear = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
+        let not_linear: Vec<String> = not_linear.map(describe_fit).collect();
+        let notes = not_linear.iter().chain(&outcome.notes);
+        notes
+            .into_iter()
+            .try_for_each(|note| self.write_note(&outcome.name, note))
     }
 
-    fn line(
+    fn write_measurement(
         &mut self,
         names: [&str; 2],
         row: Option<&Row>,
@@ -123,21 +132,25 @@ impl Lines<'_> {
         cells.extend(measure.map(str::to_owned));
         cells.extend(figures);
         if self.comparison.is_some() {
-            cells.extend(compared(change));
+            cells.extend(comparison_cells(change));
         }
         cells.push(String::new());
         self.writer.write_record(cells)
     }
 
-    fn note(&mut self, experiment: &str, note: &str) -> Result<(), csv::Error> {
-        let compared = if self.comparison.is_some() { COMPARED.len() } else { 0 };
+    fn write_note(&mut self, experiment: &str, note: &str) -> Result<(), csv::Error> {
+        let compared = if self.comparison.is_some() {
+            COMPARISON_COLUMNS.len()
+        } else {
+            0
+        };
         let between = std::iter::repeat_n("", self.keys.len());
-        let behind = std::iter::repeat_n("", BEHIND_KEYS.len() - 2 + compared);
-        let cells = [experiment, ""].into_iter().chain(between).chain([LAST, "text"]);
-        self.writer.write_record(cells.chain(behind).chain([note]))
+        let after = std::iter::repeat_n("", COLUMNS_AFTER_KEYS.len() - 2 + compared);
+        let cells = [experiment, ""].into_iter().chain(between).chain([NOTE_COLUMN, "text"]);
+        self.writer.write_record(cells.chain(after).chain([note]))
     }
 
-    fn change(&self, outcome: &Outcome, row: &Row, column: &str) -> Option<&Change> {
+    fn find_change(&self, outcome: &Outcome, row: &Row, column: &str) -> Option<&Change> {
         let name = label(outcome, row);
         self.comparison?.changes.iter().find(|change| {
             let is_key = |(key, value): &(String, Value)| row.get(key) == value;
@@ -149,7 +162,7 @@ impl Lines<'_> {
     }
 }
 
-fn compared(change: Option<&Change>) -> [String; COMPARED.len()] {
+fn comparison_cells(change: Option<&Change>) -> [String; COMPARISON_COLUMNS.len()] {
     change.map_or_else(Default::default, |change| {
         let [old, ratio, low, high] =
             [change.old, change.ratio, change.low, change.high].map(|number| number.to_string());

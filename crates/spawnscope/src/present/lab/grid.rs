@@ -4,6 +4,7 @@ use super::values::figure;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Unit};
 
+/// The table.
 pub(super) struct Grid<'o> {
     /// The heading of the first column: `Y by X`.
     pub(super) corner: String,
@@ -17,14 +18,14 @@ pub(super) struct Grid<'o> {
     pub(super) left_out: Option<String>,
 }
 
-/// Returns the table with at most `most` columns, or `None` if the experiment has no x axis.
-pub(super) fn grid(outcome: &Outcome, most: usize) -> Option<Grid<'_>> {
+/// Returns the table with at most `max` columns of x values, or `None` if the experiment has no x axis.
+pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
     let chart = outcome.chart.as_ref()?;
     let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
     let unit = |name: &str| column(name).map_or(Unit::Text, |column| column.unit);
     let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
     let series = outcome.series();
-    let (chosen, all) = shared_positions(&series, most);
+    let (chosen, all) = choose_positions(&series, max);
     let others = outcome
         .columns
         .iter()
@@ -51,9 +52,9 @@ fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estima
     x.iter().map(cell).collect()
 }
 
-/// Selects the x values to show if not all fit, and counts all of them. The first, the last and those that most series have come first;
-/// others fill the rest evenly.
-fn shared_positions(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>, usize) {
+/// Selects at most `max` x values, and returns them with the number of all x values. The first, the last, and those at which most series have
+/// points are preferred; others fill the remaining columns evenly.
+fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (Vec<f64>, usize) {
     let mut all: Vec<f64> = series
         .iter()
         .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
@@ -68,15 +69,15 @@ fn shared_positions(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> 
     let (shared, others): (Vec<f64>, Vec<f64>) = distinct
         .into_iter()
         .partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
-    let mut chosen = spread(&shared, most);
-    chosen.extend(spread(&others, most - chosen.len()));
+    let mut chosen = evenly_spaced(&shared, max);
+    chosen.extend(evenly_spaced(&others, max - chosen.len()));
     chosen.sort_by(f64::total_cmp);
     (chosen, number)
 }
 
-/// Selects at most `most` values, evenly spaced, including the first and, unless `most` is 1, the last.
-fn spread(values: &[f64], most: usize) -> Vec<f64> {
-    let count = values.len().min(most);
+/// Selects at most `max` values, evenly spaced, including the first and, unless `max` is 1, the last.
+fn evenly_spaced(values: &[f64], max: usize) -> Vec<f64> {
+    let count = values.len().min(max);
     let last = values.len().saturating_sub(1);
     let at = |number: usize| values[number * last / (count - 1).max(1)];
     (0..count).map(at).collect()
@@ -87,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_shows_its_ends_and_what_most_series_have() {
+    fn an_axis_shows_its_ends_and_the_positions_that_most_series_share() {
         let estimate = Estimate::of(&[1.0]).unwrap();
         let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
         let long: Vec<f64> = (0..=100).map(f64::from).collect();
         let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
         assert_eq!(
-            shared_positions(&series(&[30.0, 70.0]), 5),
+            choose_positions(&series(&[30.0, 70.0]), 5),
             (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101)
         );
-        assert_eq!(shared_positions(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
-        assert_eq!(shared_positions(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
+        assert_eq!(choose_positions(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
+        assert_eq!(choose_positions(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
     }
 }

@@ -8,7 +8,8 @@ use super::grid::{Grid, grid};
 use super::headline::{Headline, headline};
 use super::plot;
 use super::values::{
-    WIDE_MARK, caveats, columns, conditions, estimated, explained_mark, legend_of, noise, sentence, shown, words,
+    WIDE_MARK, caveats, cell_text, columns, conditions, describe_fit, describe_machine, format_estimate, noise,
+    table_legend, wide_mark_legend,
 };
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
@@ -36,25 +37,25 @@ pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
          <title>spawnscope bench</title><style>{STYLE}</style></head>\n\
          <body><h1>What a launch costs here</h1>\n"
     );
-    summary(report, &mut page);
+    write_summary(report, &mut page);
     if let Some(comparison) = comparison {
-        compared(comparison, &mut page);
+        write_comparison(comparison, &mut page);
     }
     for outcome in &report.experiments {
-        section(outcome, &mut page);
+        write_section(outcome, &mut page);
     }
     page.push_str("</body></html>\n");
     page
 }
 
-/// Writes a sentence for each experiment, with a link to its section, and how all was measured.
-fn summary(report: &Report, page: &mut String) {
+/// Writes a sentence for each experiment, with a link to its section, and how the experiments were measured.
+fn write_summary(report: &Report, page: &mut String) {
     page.push_str("<ul class=\"summary\">\n");
     let mut is_marked = false;
     for outcome in &report.experiments {
         let sentence = match headline(outcome) {
             Some(Headline { before, figure, after }) => {
-                let parts = [before, figure, after].map(|part| escaped(&part));
+                let parts = [before, figure, after].map(|part| escape_html(&part));
                 is_marked |= parts.iter().any(|part| part.contains(WIDE_MARK));
                 format!("{} <strong>{}</strong> {}", parts[0], parts[1], parts[2])
             }
@@ -64,25 +65,28 @@ fn summary(report: &Report, page: &mut String) {
         let _ = writeln!(
             page,
             "<li><a href=\"#{0}\">{0}</a>: {sentence}</li>",
-            escaped(&outcome.name)
+            escape_html(&outcome.name)
         );
     }
     page.push_str("</ul>\n");
     for caveat in caveats(report) {
-        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&caveat));
+        let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&caveat));
     }
-    let marks = is_marked.then(explained_mark);
-    for line in [words(&report.machine), conditions(report)].into_iter().chain(marks) {
-        let _ = writeln!(page, "<p class=\"q\">{}</p>", escaped(&line));
+    let marks = is_marked.then(wide_mark_legend);
+    for line in [describe_machine(&report.machine), conditions(report)]
+        .into_iter()
+        .chain(marks)
+    {
+        let _ = writeln!(page, "<p class=\"q\">{}</p>", escape_html(&line));
     }
 }
 
-fn section(outcome: &Outcome, page: &mut String) {
+fn write_section(outcome: &Outcome, page: &mut String) {
     let _ = writeln!(
         page,
         "<h2 id=\"{0}\">{1} <code>{0}</code></h2>",
-        escaped(&outcome.name),
-        escaped(&outcome.title)
+        escape_html(&outcome.name),
+        escape_html(&outcome.title)
     );
     for svg in plot::svgs(outcome).iter().flatten() {
         page.push_str(svg);
@@ -92,34 +96,42 @@ fn section(outcome: &Outcome, page: &mut String) {
             let _ = writeln!(page, "<p><b>{NO_RESULTS}</b></p>");
         }
         Some(grid) => {
-            series(grid, page);
+            write_series(grid, page);
             page.push_str("<details><summary>every case</summary>\n");
-            cases(outcome, page);
+            write_cases(outcome, page);
             page.push_str("</details>\n");
         }
-        None => cases(outcome, page),
+        None => write_cases(outcome, page),
     }
-    let marks = legend_of(outcome, &columns(outcome)).into_iter();
-    let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
-    list(marks.chain(sentences), page);
+    let marks = table_legend(outcome, &columns(outcome)).into_iter();
+    let sentences = outcome
+        .fits
+        .iter()
+        .map(describe_fit)
+        .chain(outcome.notes.iter().cloned());
+    write_list(marks.chain(sentences), page);
 }
 
 /// Writes the comparison with an older report.
-fn compared(comparison: &Comparison, page: &mut String) {
+fn write_comparison(comparison: &Comparison, page: &mut String) {
     let _ = writeln!(page, "<h2>{}</h2>", comparison::HEADING);
     if !comparison.conditions.is_empty() {
-        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&comparison::conditions(comparison)));
+        let _ = writeln!(
+            page,
+            "<p><b>{}</b></p>",
+            escape_html(&comparison::conditions(comparison))
+        );
     }
-    let moved = comparison::moved(comparison);
-    if !moved.is_empty() {
+    let shifts = comparison::common_shifts(comparison);
+    if !shifts.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", comparison::COMMON_SHIFT_TEXT);
-        list(
-            moved.iter().map(|(experiment, what)| format!("{experiment}: {what}")),
+        write_list(
+            shifts.iter().map(|(experiment, what)| format!("{experiment}: {what}")),
             page,
         );
     }
-    let apart = comparison::apart(comparison);
-    if !apart.is_empty() {
+    let outstanding = comparison::outstanding_changes(comparison);
+    if !outstanding.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", comparison::OTHER_CHANGES_TEXT);
         let titles = [
             ("new to old", true),
@@ -127,71 +139,71 @@ fn compared(comparison: &Comparison, page: &mut String) {
             ("old and new", true),
             ("case", false),
         ];
-        let rows = apart
+        let rows = outstanding
             .into_iter()
-            .map(|change| comparison::cells(change).map(|cell| escaped(&cell)).to_vec());
-        table(
+            .map(|change| comparison::cells(change).map(|cell| escape_html(&cell)).to_vec());
+        write_table(
             &titles.map(|(title, is_figure)| (title.to_owned(), is_figure)),
             rows,
             page,
         );
     }
-    let rest = std::iter::once(comparison::rest(comparison)).chain(comparison::gone(comparison));
+    let rest = std::iter::once(comparison::summarize_others(comparison)).chain(comparison::describe_gone(comparison));
     for text in rest {
-        let _ = writeln!(page, "<p>{}</p>", escaped(&text));
+        let _ = writeln!(page, "<p>{}</p>", escape_html(&text));
     }
 }
 
-fn list(sentences: impl Iterator<Item = String>, page: &mut String) {
+fn write_list(sentences: impl Iterator<Item = String>, page: &mut String) {
     page.push_str("<ul>\n");
     for text in sentences {
-        let _ = writeln!(page, "<li>{}</li>", escaped(&text));
+        let _ = writeln!(page, "<li>{}</li>", escape_html(&text));
     }
     page.push_str("</ul>\n");
 }
 
 /// Writes a table with one line per series.
-fn series(grid: Grid<'_>, page: &mut String) {
+fn write_series(grid: Grid<'_>, page: &mut String) {
     let titles: Vec<(String, bool)> = std::iter::once((grid.corner, false))
         .chain(grid.x.into_iter().map(|x| (x, true)))
         .collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
             cell.map_or(String::new(), |estimate| {
-                with_noise(&estimated(estimate, grid.unit), Some(estimate))
+                with_noise(&format_estimate(estimate, grid.unit), Some(estimate))
             })
         });
-        std::iter::once(escaped(&name)).chain(shown).collect()
+        std::iter::once(escape_html(&name)).chain(shown).collect()
     });
-    table(&titles, rows, page);
+    write_table(&titles, rows, page);
     if let Some(left_out) = grid.left_out {
-        let _ = writeln!(page, "<p class=\"q\">{}</p>", escaped(&left_out));
+        let _ = writeln!(page, "<p class=\"q\">{}</p>", escape_html(&left_out));
     }
 }
 
 /// Writes a table with one line per case.
-fn cases(outcome: &Outcome, page: &mut String) {
+fn write_cases(outcome: &Outcome, page: &mut String) {
     let columns = columns(outcome);
     let title = |column: &&Column| (column.title.clone(), column.unit != Unit::Text);
     let titles: Vec<(String, bool)> = columns.iter().map(title).collect();
-    let cell = |row: &Row, column: &Column| with_noise(&shown(row, column), row.get(&column.name).estimate());
+    let cell = |row: &Row, column: &Column| with_noise(&cell_text(row, column), row.get(&column.name).estimate());
     let rows = outcome.rows.iter();
     let rows = rows.map(|row| columns.iter().map(|column| cell(row, column)).collect());
-    table(&titles, rows, page);
+    write_table(&titles, rows, page);
 }
 
 /// Formats a cell as HTML.
 fn with_noise(text: &str, estimate: Option<&Estimate>) -> String {
     let noise = estimate.map(|found| format!(" <span class=\"q\">{}</span>", noise(found)));
-    format!("{}{}", escaped(text), noise.unwrap_or_default())
+    format!("{}{}", escape_html(text), noise.unwrap_or_default())
 }
 
 /// Writes a table. Each column has a title and a flag for figures; cells are HTML.
-fn table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
+fn write_table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
     let class = |is_figure: bool| if is_figure { " class=\"n\"" } else { "" };
     page.push_str("<div class=\"t\"><table><tr>");
     for (title, is_figure) in titles {
-        let _ = write!(page, "<th{}>{}</th>", class(*is_figure), escaped(title));
+        let _ = write!(page, "<th{}>{}</th>", class(*is_figure), escape_html(title));
     }
     page.push_str("</tr>\n");
     for row in rows {
@@ -204,7 +216,7 @@ fn table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, pag
     page.push_str("</table></div>\n");
 }
 
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     escape(text.as_bytes())
         .replace('&', "&amp;")
         .replace('<', "&lt;")

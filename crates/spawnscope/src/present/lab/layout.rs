@@ -6,7 +6,7 @@ use crate::present::text::{pad_left, pad_right, width, wrap};
 
 pub(super) const INDENT: usize = 2;
 const GAP: usize = 2;
-/// A word of a key is broken only if it is longer.
+/// Width above which a word of a key may be broken, in columns.
 const MAX_WORD: usize = 16;
 
 /// A table. The first row has the headings.
@@ -19,14 +19,14 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn lay_out(&self, page: &mut Page) {
+    pub(super) fn print(&self, page: &mut Page) {
         let count = self.rows.first().map_or(0, Vec::len);
         let widest = |at: usize| self.rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..count).map(widest).collect();
         let available = page.width().saturating_sub(INDENT);
         let figure = widths[self.keys..].iter().max().map_or(0, |width| width + GAP);
         // If not even one figure fits after the keys, the keys are wrapped.
-        while taken(&widths[..self.keys]) + figure > available {
+        while total_width(&widths[..self.keys]) + figure > available {
             let breakable = (0..self.keys).filter(|at| widths[*at] > self.longest_word(*at));
             let Some(key) = breakable.max_by_key(|at| widths[*at]) else {
                 break;
@@ -36,13 +36,13 @@ impl Table {
         let mut next = self.keys;
         loop {
             let mut shown: Vec<usize> = (0..self.keys).collect();
-            let mut used = taken(&widths[..self.keys]);
+            let mut used = total_width(&widths[..self.keys]);
             while next < count && (shown.len() == self.keys || used + GAP + widths[next] <= available) {
                 used += GAP + widths[next];
                 shown.push(next);
                 next += 1;
             }
-            self.block(page, &shown, &widths);
+            self.print_block(page, &shown, &widths);
             if next >= count {
                 break;
             }
@@ -55,7 +55,7 @@ impl Table {
         words.max().unwrap_or(0).min(MAX_WORD)
     }
 
-    fn block(&self, page: &mut Page, shown: &[usize], widths: &[usize]) {
+    fn print_block(&self, page: &mut Page, shown: &[usize], widths: &[usize]) {
         for (number, row) in self.rows.iter().enumerate() {
             let style = if number == 0 { TITLE } else { PLAIN };
             let cells: Vec<Vec<String>> = shown
@@ -86,7 +86,7 @@ impl Table {
     }
 }
 
-fn taken(widths: &[usize]) -> usize {
+fn total_width(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
@@ -105,12 +105,12 @@ mod tests {
             is_text: vec![true, false, false, false],
         };
         let mut page = Page::of_width(columns);
-        table.lay_out(&mut page);
+        table.print(&mut page);
         page.finish().lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn columns_that_do_not_fit_beside_are_below() {
+    fn columns_that_do_not_fit_are_printed_below() {
         assert_eq!(
             shown(43),
             [
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_broken_before_figures_are_cut() {
+    fn keys_are_wrapped_so_that_figures_are_not_cut() {
         let narrow = shown(22);
         assert!(narrow.contains(&"  vspawn with  1.23 us".to_owned()), "{narrow:?}");
         assert!(narrow.iter().all(|line| !line.contains('…')), "{narrow:?}");

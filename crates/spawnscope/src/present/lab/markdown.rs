@@ -2,7 +2,9 @@
 
 use super::comparison;
 use super::grid::grid;
-use super::values::{caveats, columns, estimated, legend, legend_of, noise, sentence, shown, words};
+use super::values::{
+    caveats, cell_text, columns, describe_fit, describe_machine, format_estimate, legend, noise, table_legend,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Report, Unit};
@@ -14,7 +16,7 @@ const MAX_ACROSS: usize = 9;
 /// Renders the whole report.
 #[must_use]
 pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
-    let mut lines = vec![words(&report.machine), String::new()];
+    let mut lines = vec![describe_machine(&report.machine), String::new()];
     for caveat in caveats(report) {
         lines.extend([format!("**{}**", cell(&caveat)), String::new()]);
     }
@@ -27,37 +29,41 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
         ]);
         if outcome.rows.is_empty() {
             lines.extend(["**No reliable results.**".to_owned(), String::new()]);
-        } else if !series(outcome, &mut lines) {
-            cases(outcome, &mut lines);
-            marks(&legend_of(outcome, &columns(outcome)), &mut lines);
+        } else if !write_series(outcome, &mut lines) {
+            write_cases(outcome, &mut lines);
+            write_legend(&table_legend(outcome, &columns(outcome)), &mut lines);
         }
-        let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
+        let sentences = outcome
+            .fits
+            .iter()
+            .map(describe_fit)
+            .chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
         lines.push(String::new());
     }
     if let Some(comparison) = comparison {
-        compared(comparison, &mut lines);
+        write_comparison(comparison, &mut lines);
     }
     lines.join("\n")
 }
 
 /// Writes a table with one line per case.
-fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
+fn write_cases(outcome: &Outcome, lines: &mut Vec<String>) {
     let columns = columns(outcome);
     let titles = columns.iter().map(|column| column.title.clone()).collect();
     let is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
     let rows = outcome.rows.iter().map(|row| {
         let cells = columns.iter().map(|column| {
             let noise = row.get(&column.name).estimate().map(noise).unwrap_or_default();
-            format!("{} {noise}", shown(row, column)).trim_end().to_owned()
+            format!("{} {noise}", cell_text(row, column)).trim_end().to_owned()
         });
         cells.collect()
     });
-    table(titles, rows, &is_text, lines);
+    write_table(titles, rows, &is_text, lines);
 }
 
-/// Writes a table with one line per series. Returns false if there is no x axis.
-fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
+/// Writes a table with one line per series, if there is an x axis. Returns whether there is one.
+fn write_series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     let Some(grid) = grid(outcome, MAX_ACROSS) else {
         return false;
     };
@@ -67,31 +73,31 @@ fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
         .series
         .iter()
         .flat_map(|(_, cells)| cells.iter().copied().flatten());
-    let shown_in_it: Vec<&Estimate> = estimates.collect();
+    let shown_estimates: Vec<&Estimate> = estimates.collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
             cell.map_or(String::new(), |estimate| {
-                let text = format!("{} {}", estimated(estimate, grid.unit), noise(estimate));
+                let text = format!("{} {}", format_estimate(estimate, grid.unit), noise(estimate));
                 text.trim_end().to_owned()
             })
         });
         std::iter::once(name).chain(shown).collect()
     });
-    table(titles, rows, &is_text, lines);
-    marks(&legend(shown_in_it), lines);
+    write_table(titles, rows, &is_text, lines);
+    write_legend(&legend(shown_estimates), lines);
     if let Some(left_out) = grid.left_out {
         lines.push(format!("- {}", cell(&left_out)));
     }
     true
 }
 
-/// Explains the marks in a table.
-fn marks(legend: &[String], lines: &mut Vec<String>) {
+/// Writes the explanations of the marks in a table.
+fn write_legend(legend: &[String], lines: &mut Vec<String>) {
     let quoted = legend.iter().map(|text| format!("- `{}`{}", &text[..1], &text[1..]));
     lines.extend(quoted);
 }
 
-fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
+fn write_comparison(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend([format!("## {}", comparison::HEADING), String::new()]);
     if !comparison.conditions.is_empty() {
         lines.extend([
@@ -99,31 +105,36 @@ fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
             String::new(),
         ]);
     }
-    let moved = comparison::moved(comparison);
-    if !moved.is_empty() {
+    let shifts = comparison::common_shifts(comparison);
+    if !shifts.is_empty() {
         lines.extend([comparison::COMMON_SHIFT_TEXT.to_owned(), String::new()]);
         lines.extend(
-            moved
+            shifts
                 .iter()
                 .map(|(experiment, what)| format!("- {}: {}", cell(experiment), cell(what))),
         );
         lines.push(String::new());
     }
-    let apart = comparison::apart(comparison);
-    if !apart.is_empty() {
+    let outstanding = comparison::outstanding_changes(comparison);
+    if !outstanding.is_empty() {
         lines.extend([comparison::OTHER_CHANGES_TEXT.to_owned(), String::new()]);
         let titles = ["new to old", "interval", "old and new", "case"]
             .map(str::to_owned)
             .to_vec();
-        let rows = apart.into_iter().map(|change| comparison::cells(change).to_vec());
-        table(titles, rows, &[false, false, false, true], lines);
+        let rows = outstanding.into_iter().map(|change| comparison::cells(change).to_vec());
+        write_table(titles, rows, &[false, false, false, true], lines);
     }
-    for text in std::iter::once(comparison::rest(comparison)).chain(comparison::gone(comparison)) {
+    for text in std::iter::once(comparison::summarize_others(comparison)).chain(comparison::describe_gone(comparison)) {
         lines.extend([cell(&text), String::new()]);
     }
 }
 
-fn table(titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>, is_text: &[bool], lines: &mut Vec<String>) {
+fn write_table(
+    titles: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+    is_text: &[bool],
+    lines: &mut Vec<String>,
+) {
     let line = |cells: Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
         format!("| {} |", cells.join(" | "))

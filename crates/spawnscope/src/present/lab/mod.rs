@@ -1,4 +1,4 @@
-//! The lab's results for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
+//! Renders the lab's results for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
 
 mod comparison;
 mod csv;
@@ -14,7 +14,7 @@ mod values;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
-pub use terminal::{end, experiment, list, machine};
+pub use terminal::{experiment, list, machine, render_end};
 
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
@@ -33,7 +33,7 @@ pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
     pretty(&Whole { report, comparison })
 }
 
-/// Lists the experiments as JSON.
+/// Renders the list of experiments as JSON.
 #[must_use]
 pub fn list_json(experiments: &[Experiment]) -> String {
     let one = |experiment: &Experiment| serde_json::json!({"name": experiment.name, "about": experiment.about});
@@ -57,7 +57,7 @@ mod tests {
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
-    /// A report with texts that look like markup of each form.
+    /// Returns a report with texts that look like markup of each format.
     fn hostile() -> Report {
         let columns = vec![
             key("case", "a<b|c", Unit::Text),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_taken_for_markup_or_a_cell() {
+    fn no_text_is_interpreted_as_markup_or_as_the_end_of_a_cell() {
         let report = hostile();
         let page = html(&report, None);
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_the_interval_of_a_slope_and_says_where_no_line_holds() {
+    fn csv_has_the_interval_of_a_slope_and_a_note_if_a_fit_is_not_linear() {
         let mut report = hostile();
         report.experiments[0].fits = vec![Fit {
             series: "a".to_owned(),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_is_a_dash_and_wide_intervals_are_marked() {
+    fn an_unknown_value_is_a_dash_and_wide_intervals_are_marked() {
         let mut report = hostile();
         let text = experiment(&report.experiments[0], 80);
         assert!(text.contains("~2.00 ms") && text.contains("wider than"), "{text}");

@@ -3,7 +3,10 @@
 use super::comparison;
 use super::grid::{Grid, grid};
 use super::layout::{INDENT, Table};
-use super::values::{busy, columns, estimated, interruption, legend, legend_of, noise, sentence, shown, words};
+use super::values::{
+    busy_warning, cell_text, columns, describe_fit, describe_machine, format_estimate, interruption, legend, noise,
+    table_legend,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
@@ -13,12 +16,12 @@ use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
 
-/// Maximum x values per table that a reader can take in.
+/// Maximum number of x values in a table: more would be hard to read.
 const MAX_ACROSS: usize = 7;
-/// Columns for one of them.
+/// Width reserved for each of them, in columns.
 const WIDTH_ACROSS: usize = 11;
 
-/// Lists the experiments.
+/// Renders the list of experiments.
 #[must_use]
 pub fn list(experiments: &[Experiment], width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -32,7 +35,7 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
 #[must_use]
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
-    page.sentence(0, QUIET, &words(machine));
+    page.sentence(0, QUIET, &describe_machine(machine));
     if let Some(busy) = machine.run_conditions.busy(machine.cpus) {
         page.sentence(0, WARNING, &busy);
     }
@@ -47,11 +50,11 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
     page.sentence(INDENT, PLAIN, &outcome.title);
     match &outcome.chart {
         _ if outcome.rows.is_empty() => page.sentence(INDENT, WARNING, "no reliable results"),
-        Some(_) => across(&mut page, outcome),
-        None => down(&mut page, outcome),
+        Some(_) => print_series(&mut page, outcome),
+        None => print_cases(&mut page, outcome),
     }
     for fit in &outcome.fits {
-        page.sentence(INDENT, PLAIN, &escape(sentence(fit).as_bytes()));
+        page.sentence(INDENT, PLAIN, &escape(describe_fit(fit).as_bytes()));
     }
     for note in &outcome.notes {
         page.sentence(INDENT, QUIET, &escape(note.as_bytes()));
@@ -61,21 +64,21 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
 
 /// Renders the end of the output: how busy the machine was, which experiments are missing, and the comparison with an older report.
 #[must_use]
-pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
+pub fn render_end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
     let mut page = Page::of_width(width);
-    for sentence in busy(report).into_iter().chain(interruption(report)) {
+    for sentence in busy_warning(report).into_iter().chain(interruption(report)) {
         page.line([]);
         page.sentence(0, WARNING, &sentence);
     }
     let mut text = page.finish();
     if let Some(comparison) = comparison {
-        text.push_str(&comparison::on_a_terminal(comparison, width));
+        text.push_str(&comparison::render_for_terminal(comparison, width));
     }
     text
 }
 
 /// Prints a table with one line per series and one column per x.
-fn across(page: &mut Page, outcome: &Outcome) {
+fn print_series(page: &mut Page, outcome: &Outcome) {
     let names = outcome.series().iter().map(|(name, _)| width(name)).max();
     let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / WIDTH_ACROSS;
     let Some(grid) = grid(outcome, fitting.clamp(2, MAX_ACROSS)) else {
@@ -90,7 +93,7 @@ fn across(page: &mut Page, outcome: &Outcome) {
     } = grid;
     let mut rows: Vec<Vec<String>> = vec![[vec![corner], x].concat()];
     for (name, cells) in &series {
-        let shown = |cell: &Option<&Estimate>| cell.map_or(String::new(), |estimate| estimated(estimate, unit));
+        let shown = |cell: &Option<&Estimate>| cell.map_or(String::new(), |estimate| format_estimate(estimate, unit));
         rows.push(
             std::iter::once(escape(name.as_bytes()))
                 .chain(cells.iter().map(shown))
@@ -98,7 +101,7 @@ fn across(page: &mut Page, outcome: &Outcome) {
         );
     }
     let is_text = (0..rows[0].len()).map(|at| at == 0).collect();
-    Table { rows, keys: 1, is_text }.lay_out(page);
+    Table { rows, keys: 1, is_text }.print(page);
     for text in legend(series.iter().flat_map(|(_, cells)| cells.iter().copied().flatten())) {
         page.sentence(INDENT, QUIET, &text);
     }
@@ -109,34 +112,34 @@ fn across(page: &mut Page, outcome: &Outcome) {
 
 /// Prints a table with one line per case: keys, the first measurement and its noise, the other measurements. Keys with the same value in
 /// all cases are printed once, below.
-fn down(page: &mut Page, outcome: &Outcome) {
+fn print_cases(page: &mut Page, outcome: &Outcome) {
     let (same, columns): (Vec<&Column>, Vec<&Column>) = columns(outcome)
         .into_iter()
         .partition(|column| outcome.is_the_same_in_all(column));
     let keys = columns.iter().take_while(|column| column.is_key).count();
-    let noise_at = keys + 1;
+    let noise_column = keys + 1;
     let titles = columns.iter().map(|column| column.title.clone()).collect();
     let mut rows: Vec<Vec<String>> = vec![titles];
-    let cell = |row: &Row, column: &Column| escape(shown(row, column).as_bytes());
+    let cell = |row: &Row, column: &Column| escape(cell_text(row, column).as_bytes());
     for row in &outcome.rows {
         rows.push(columns.iter().map(|column| cell(row, column)).collect());
     }
     let mut is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
     if let Some(first) = columns.get(keys) {
         // The noise has its own column, so that it can move below if it does not fit.
-        rows[0].insert(noise_at, format!("{} ±", first.title));
+        rows[0].insert(noise_column, format!("{} ±", first.title));
         for (cells, row) in rows[1..].iter_mut().zip(&outcome.rows) {
             let noise = row.get(&first.name).estimate().map(noise);
-            cells.insert(noise_at, noise.unwrap_or_default());
+            cells.insert(noise_column, noise.unwrap_or_default());
         }
-        is_text.insert(noise_at, false);
+        is_text.insert(noise_column, false);
     }
-    Table { rows, keys, is_text }.lay_out(page);
-    for text in legend_of(outcome, &columns) {
+    Table { rows, keys, is_text }.print(page);
+    for text in table_legend(outcome, &columns) {
         page.sentence(INDENT, QUIET, &text);
     }
     for column in same {
-        let value = outcome.rows.first().map(|row| shown(row, column));
+        let value = outcome.rows.first().map(|row| cell_text(row, column));
         let sentence = format!("{}: {} in every case", column.title, value.unwrap_or_default());
         page.sentence(INDENT, QUIET, &escape(sentence.as_bytes()));
     }

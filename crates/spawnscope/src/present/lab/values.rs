@@ -6,11 +6,11 @@ use crate::lab::machine::Machine;
 use crate::lab::outcome::{Column, Fit, Outcome, Report, Row, Unit, Value};
 use crate::units;
 
-/// A median with a wider interval is marked.
+/// Noise above which a median is marked: half the confidence interval, as a share of the median.
 const NOISY: f64 = 0.1;
-/// A median with a wider interval is not shown.
+/// Noise above which a median is not shown.
 const UNTRUSTED: f64 = 1.0;
-/// Shown before such a median.
+/// The mark before a median whose noise is above `NOISY`.
 pub(super) const WIDE_MARK: &str = "~";
 /// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
@@ -18,18 +18,18 @@ const WITHHELD: &str = "-";
 const UNKNOWN: &str = "-";
 
 /// Formats a row's value in a column: `-` if it is unknown or withheld, empty if no value was published.
-pub(super) fn shown(row: &Row, column: &Column) -> String {
+pub(super) fn cell_text(row: &Row, column: &Column) -> String {
     let value = row.get(&column.name);
     match (value, value.number()) {
         (Value::Text(text), _) => text.clone(),
-        (Value::Estimate(estimate), _) => estimated(estimate, column.unit),
+        (Value::Estimate(estimate), _) => format_estimate(estimate, column.unit),
         (_, Some(number)) => figure(number, column.unit),
         _ if column.is_published => String::new(),
         _ => UNKNOWN.to_owned(),
     }
 }
 
-/// Returns the columns of a table without those that have no value in any row, which a note mentions.
+/// Returns the columns of a table. Columns without a value in any row are omitted; a note mentions them.
 pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
     let has_value = |column: &&Column| {
         let mut values = outcome.rows.iter().map(|row| row.get(&column.name));
@@ -39,7 +39,7 @@ pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
 }
 
 /// Explains the marks in a table of these columns.
-pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
+pub(super) fn table_legend(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
     let values = |column: &&Column| {
         let name = column.name.clone();
         outcome.rows.iter().map(move |row| row.get(&name))
@@ -56,7 +56,7 @@ pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
 }
 
 /// Formats a median in its unit: with a mark if its interval is wide, `-` if it is too wide.
-pub(super) fn estimated(estimate: &Estimate, unit: Unit) -> String {
+pub(super) fn format_estimate(estimate: &Estimate, unit: Unit) -> String {
     match is_shown(estimate) {
         true => format!("{}{}", mark(estimate), figure(estimate.median, unit)),
         false => WITHHELD.to_owned(),
@@ -68,24 +68,24 @@ pub(super) fn mark(estimate: &Estimate) -> &'static str {
     if estimate.noise() > NOISY { WIDE_MARK } else { "" }
 }
 
-/// Whether the value is reliable enough to show. Tables and plots withhold the same values.
+/// Whether the value is reliable enough to show. Tables and plots omit the same values.
 pub(super) fn is_shown(estimate: &Estimate) -> bool {
     estimate.noise() <= UNTRUSTED
 }
 
 /// Explains the mark of wide intervals.
-pub(super) fn explained_mark() -> String {
+pub(super) fn wide_mark_legend() -> String {
     format!("{WIDE_MARK} the 95 % confidence interval is wider than ±10 %")
 }
 
-/// Explains the marks of those figures that are shown.
+/// Explains the marks of these figures, if there are any.
 pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> Vec<String> {
     let (mut is_marked, mut withheld) = (false, 0);
     for noise in estimates.into_iter().map(Estimate::noise) {
         is_marked |= noise > NOISY && noise <= UNTRUSTED;
         withheld += u64::from(noise > UNTRUSTED);
     }
-    let marked = is_marked.then(explained_mark);
+    let marked = is_marked.then(wide_mark_legend);
     let withheld = (withheld > 0).then(|| {
         let figures = units::counted(withheld, "figure is", "figures are");
         format!("{WITHHELD} {figures} not shown: interval wider than ±100 %; --json has all")
@@ -116,7 +116,7 @@ pub(super) fn noise(estimate: &Estimate) -> String {
 }
 
 /// Describes a linear fit: the line, or the cost per unit at either end if the data is not linear.
-pub(super) fn sentence(fit: &Fit) -> String {
+pub(super) fn describe_fit(fit: &Fit) -> String {
     let series = &fit.series;
     let explained = fit.r_squared.unwrap_or_default();
     let linearity = &fit.linearity;
@@ -125,10 +125,10 @@ pub(super) fn sentence(fit: &Fit) -> String {
             true => "not linear (the slope changes)".to_owned(),
             false => format!("not linear (R² {explained:.2})"),
         };
-        let ends = ends(fit);
-        return match ends.is_empty() {
+        let costs = end_costs(fit);
+        return match costs.is_empty() {
             true => format!("{series}: {what}"),
-            false => format!("{series}: {ends}: {what}"),
+            false => format!("{series}: {costs}: {what}"),
         };
     }
     let interval = fit.slope_interval_ns.map_or(String::new(), |interval| {
@@ -144,7 +144,7 @@ pub(super) fn sentence(fit: &Fit) -> String {
 }
 
 /// Describes the cost per unit near the first point and at the last.
-fn ends(fit: &Fit) -> String {
+fn end_costs(fit: &Fit) -> String {
     let many = |x: f64| units::count(x.round() as u64);
     let at = |x: f64| match fit.per == "MB" {
         true => format!("{} MB", many(x)),
@@ -162,13 +162,13 @@ fn ends(fit: &Fit) -> String {
 fn microseconds(nanos: f64) -> String {
     const DIGITS: i32 = 3;
     let value = nanos / 1e3;
-    let before_the_point = value.abs().max(1e-6).log10().floor() as i32 + 1;
-    let behind = usize::try_from(DIGITS - before_the_point).unwrap_or_default();
-    format!("{value:.behind$}")
+    let integer_digits = value.abs().max(1e-6).log10().floor() as i32 + 1;
+    let decimals = usize::try_from(DIGITS - integer_digits).unwrap_or_default();
+    format!("{value:.decimals$}")
 }
 
 /// Describes the machine.
-pub(super) fn words(machine: &Machine) -> String {
+pub(super) fn describe_machine(machine: &Machine) -> String {
     let kind = |is_virtual| match is_virtual {
         true => "a virtual machine".to_owned(),
         false => "not a virtual machine".to_owned(),
@@ -189,7 +189,10 @@ pub(super) fn conditions(report: &Report) -> String {
     let machine = &report.machine;
     let run = &machine.run_conditions;
     // A busy machine has a caveat with the same figures.
-    let loads = run.load_before.zip(run.load_after).filter(|_| busy(report).is_none());
+    let loads = run
+        .load_before
+        .zip(run.load_after)
+        .filter(|_| busy_warning(report).is_none());
     let user = if machine.as_root { "as root" } else { "without root" };
     let parts = [
         Some(format!("spawnscope {} {user}", machine.spawnscope)),
@@ -222,20 +225,20 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
     }
 }
 
-/// Lists what a reader must know about the whole run.
+/// Returns what a reader must know about the whole run.
 pub(super) fn caveats(report: &Report) -> Vec<String> {
     let quick = report
         .quick
         .then(|| "quick measurement: small sizes, wide intervals".to_owned());
     quick
         .into_iter()
-        .chain(busy(report))
+        .chain(busy_warning(report))
         .chain(interruption(report))
         .collect()
 }
 
-/// Reports whether processes had to wait for a CPU.
-pub(super) fn busy(report: &Report) -> Option<String> {
+/// Returns a warning if processes had to wait for a CPU.
+pub(super) fn busy_warning(report: &Report) -> Option<String> {
     report.machine.run_conditions.busy(report.machine.cpus)
 }
 
@@ -245,7 +248,7 @@ mod tests {
     use crate::lab::linearity::Linearity;
     use crate::lab::outcome::{key, measure};
 
-    fn within(half: f64) -> Estimate {
+    fn estimate_with(half: f64) -> Estimate {
         Estimate {
             median: 2000.0,
             low: 2000.0 - half,
@@ -267,18 +270,18 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_fit_is_printed_with_the_sign_of_its_start() {
+    fn a_linear_fit_is_printed_with_the_sign_of_its_intercept() {
         let holding = || Linearity {
             holds: true,
             ..Linearity::default()
         };
         let line = "a folder each: 266 us per library (227 to 289), from";
         assert_eq!(
-            sentence(&fit(1e6, 0.99, holding())),
+            describe_fit(&fit(1e6, 0.99, holding())),
             format!("{line} 1.00 ms (R² 0.990)")
         );
         assert_eq!(
-            sentence(&fit(-866_471.8, 0.99, holding())),
+            describe_fit(&fit(-866_471.8, 0.99, holding())),
             format!("{line} -866 us (R² 0.990)")
         );
         assert_eq!(figure(-0.4, Unit::Nanos), "0 ns");
@@ -292,21 +295,21 @@ mod tests {
             ..Linearity::default()
         };
         assert_eq!(
-            sentence(&fit(0.0, 0.99, bent)),
+            describe_fit(&fit(0.0, 0.99, bent)),
             "a folder each: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
         );
         let mut noisy = fit(0.0, 0.717, Linearity::default());
-        assert_eq!(sentence(&noisy), "a folder each: not linear (R² 0.72)");
+        assert_eq!(describe_fit(&noisy), "a folder each: not linear (R² 0.72)");
         noisy.per = "MB".to_owned();
         noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
         assert_eq!(
-            sentence(&noisy),
+            describe_fit(&noisy),
             "a folder each: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)"
         );
     }
 
     #[test]
-    fn a_column_without_values_is_left_out_and_what_nobody_published_is_blank() {
+    fn a_column_without_values_is_omitted_and_an_unpublished_value_is_blank() {
         let columns_of = vec![
             key("case", "case", Unit::Text),
             measure("wall_ns", "wall", Unit::Nanos),
@@ -326,7 +329,7 @@ mod tests {
             Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
         };
         outcome.rows = vec![
-            row(Value::Estimate(within(1.0)), Value::Number(1.27)),
+            row(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)),
             row(Value::Unknown, Value::Unknown),
         ];
         let kept = columns(&outcome);
@@ -335,7 +338,7 @@ mod tests {
         let cells = outcome
             .rows
             .iter()
-            .map(|row| [kept[1], kept[2]].map(|column| shown(row, column)));
+            .map(|row| [kept[1], kept[2]].map(|column| cell_text(row, column)));
         assert_eq!(
             cells.collect::<Vec<_>>(),
             [
@@ -343,31 +346,34 @@ mod tests {
                 ["-".to_owned(), String::new()]
             ]
         );
-        assert_eq!(legend_of(&outcome, &kept), ["- 1 figure is unknown or not applicable"]);
+        assert_eq!(
+            table_legend(&outcome, &kept),
+            ["- 1 figure is unknown or not applicable"]
+        );
     }
 
     #[test]
-    fn wide_intervals_are_marked_and_what_says_nothing_is_not_shown() {
-        let [steady, wide, useless] = [200.0, 201.0, 2001.0].map(within);
-        let said = [&steady, &wide, &useless].map(|one| (estimated(one, Unit::Nanos), noise(one)));
+    fn medians_with_wide_intervals_are_marked_and_with_extremely_wide_ones_omitted() {
+        let [steady, wide, useless] = [200.0, 201.0, 2001.0].map(estimate_with);
+        let said = [&steady, &wide, &useless].map(|one| (format_estimate(one, Unit::Nanos), noise(one)));
         let expected = [("2.00 us", "±10 %"), ("~2.00 us", "±10 %"), ("-", "")];
         assert_eq!(
             said,
             expected.map(|(figure, noise)| (figure.to_owned(), noise.to_owned()))
         );
-        let never_seen = Estimate {
+        let mostly_zero = Estimate {
             median: 0.0,
             low: 0.0,
             high: 9.0,
             rounds: 6,
         };
         assert_eq!(
-            estimated(&never_seen, Unit::Nanos),
+            format_estimate(&mostly_zero, Unit::Nanos),
             "-",
-            "mostly zero, and sometimes more"
+            "the median is zero, but some rounds took longer"
         );
         assert_eq!(legend([&steady]), [""; 0]);
-        let legend = legend([&steady, &wide, &useless, &never_seen]);
+        let legend = legend([&steady, &wide, &useless, &mostly_zero]);
         assert_eq!(legend.len(), 2);
         assert!(legend[0].starts_with("~ ") && legend[1].starts_with("- 2 figures are not shown"));
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{hex_unless_text, text};
+use super::{hex_unless_text, lossy};
 use crate::analyze::Forest;
 use crate::analyze::callers::CallSite;
 use crate::analyze::frames::{Frame, Frames};
@@ -30,22 +30,22 @@ pub(super) struct CallerObject<'a> {
 
 impl<'a> CallerObject<'a> {
     /// Returns `None` if nothing is known. A chain may be known even if no frame of it is useful as a call site.
-    pub(super) fn of(
+    pub(super) fn new(
         forest: &Forest<'a>,
         launch: &Launch<'a>,
         call_site: Option<&'a CallSite>,
     ) -> Option<CallerObject<'a>> {
-        let (stack, stack_truncated) = stack_of(forest.frames(Some(launch.best_stack()?)));
+        let (stack, stack_truncated) = collect_stack(forest.frames(Some(launch.best_stack()?)));
         let native = launch.native_stack.filter(|_| launch.script_stack.is_some());
-        let (native_stack, native_stack_truncated) = stack_of(forest.frames(native));
+        let (native_stack, native_stack_truncated) = collect_stack(forest.frames(native));
         let file = call_site.and_then(|call_site| call_site.file.as_deref());
         let function = call_site.and_then(|call_site| call_site.function.as_deref());
         Some(CallerObject {
             language: call_site.map(|call_site| call_site.language.name()),
-            file: file.map(text),
+            file: file.map(lossy),
             file_hex: file.and_then(hex_unless_text),
             line: call_site.and_then(|call_site| call_site.line),
-            function: function.map(text),
+            function: function.map(lossy),
             function_hex: function.and_then(hex_unless_text),
             stack,
             stack_truncated,
@@ -55,8 +55,8 @@ impl<'a> CallerObject<'a> {
     }
 }
 
-fn stack_of(mut frames: Frames<'_>) -> (Vec<FrameObject<'_>>, bool) {
-    let stack = frames.by_ref().map(FrameObject::of).collect();
+fn collect_stack(mut frames: Frames<'_>) -> (Vec<FrameObject<'_>>, bool) {
+    let stack = frames.by_ref().map(FrameObject::new).collect();
     (stack, frames.is_truncated())
 }
 
@@ -70,7 +70,7 @@ struct FrameObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file_hex: Option<String>,
     line: Option<u32>,
-    /// Machine code only.
+    /// The ELF file. Only frames of machine code have this and an address.
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,15 +80,15 @@ struct FrameObject<'a> {
 }
 
 impl<'a> FrameObject<'a> {
-    fn of(frame: Frame<'a>) -> FrameObject<'a> {
+    fn new(frame: Frame<'a>) -> FrameObject<'a> {
         FrameObject {
             language: frame.language.name(),
-            function: frame.function.map(text),
+            function: frame.function.map(lossy),
             function_hex: frame.function.and_then(hex_unless_text),
-            file: frame.file.map(text),
+            file: frame.file.map(lossy),
             file_hex: frame.file.and_then(hex_unless_text),
             line: frame.line,
-            module: frame.module.map(text),
+            module: frame.module.map(lossy),
             address: frame.address,
             is_inlined: frame.is_inlined,
         }

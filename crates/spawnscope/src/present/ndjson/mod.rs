@@ -41,31 +41,31 @@ fn write_launch(
         id: launch.id.0,
         parent: launch.parent.get().map(|parent| parent.0),
         pid: launch.pid.map(|pid| pid.0),
-        command: text(&label),
+        command: lossy(&label),
         command_hex: hex_unless_text(&label),
         origin: origin_name(launch.origin),
         start_ns: nanos(launch.start()),
         end_ns: nanos(launch.end()),
         mechanism: launch.mechanism.map(|mechanism| mechanism.name()),
         parent_rss_bytes: launch.parent_rss_bytes.get(),
-        execs: Each(launch.execs.iter().map(ExecObject::of)),
-        failed_execs: Each(forest.failed_execs(index).map(FailedExecObject::of)),
+        execs: LazyArray(launch.execs.iter().map(ExecObject::new)),
+        failed_execs: LazyArray(forest.failed_execs(index).map(FailedExecObject::new)),
         phases: PhasesObject(&launch.phases),
         cpu_ns: nanos(launch.cpu.get()),
         cpu_phases: PhasesObject(&launch.cpu_phases),
         setup_closes: launch.setup_closes,
         setup_close_ns: nanos(launch.setup_close_span.get()),
-        waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
-        exit: ExitObject::of(launch.outcome),
-        caller: CallerObject::of(forest, launch, call_site),
+        waits: LazyArray(waits.of(index).map(|wait| WaitObject::new(forest, &wait))),
+        exit: ExitObject::new(launch.outcome),
+        caller: CallerObject::new(forest, launch, call_site),
     };
     Ok(serde_json::to_writer(out, &line)?)
 }
 
-/// An array whose objects exist only while they are written.
-struct Each<I>(I);
+/// An array whose objects are created one by one while they are written.
+struct LazyArray<I>(I);
 
-impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for LazyArray<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.clone())
     }
@@ -120,17 +120,17 @@ struct ExecObject<'a> {
 }
 
 impl<'a> ExecObject<'a> {
-    fn of(exec: &Exec<'a>) -> ExecObject<'a> {
+    fn new(exec: &Exec<'a>) -> ExecObject<'a> {
         let is_text = exec.arguments().all(|argument| std::str::from_utf8(argument).is_ok());
         ExecObject {
-            path: text(exec.path()),
+            path: lossy(exec.path()),
             path_hex: hex_unless_text(exec.path()),
-            argv: exec.arguments().map(text).collect(),
+            argv: exec.arguments().map(lossy).collect(),
             argv_hex: (!is_text).then(|| exec.arguments().map(hex).collect()),
             argv_cut: exec.argv_cut,
-            cwd: exec.cwd().map(text),
+            cwd: exec.cwd().map(lossy),
             cwd_hex: exec.cwd().and_then(hex_unless_text),
-            interpreter: exec.interpreter().map(text),
+            interpreter: exec.interpreter().map(lossy),
             interpreter_hex: exec.interpreter().and_then(hex_unless_text),
             enter_ns: nanos(exec.enter.get()),
             return_ns: nanos(exec.returned.get()),
@@ -153,9 +153,9 @@ struct FailedExecObject<'a> {
 }
 
 impl<'a> FailedExecObject<'a> {
-    fn of(failed: FailedExec<'a>) -> FailedExecObject<'a> {
+    fn new(failed: FailedExec<'a>) -> FailedExecObject<'a> {
         FailedExecObject {
-            path: text(failed.path),
+            path: lossy(failed.path),
             path_hex: hex_unless_text(failed.path),
             errno: failed.errno,
             enter_ns: failed.enter.0,
@@ -192,7 +192,7 @@ pub(super) enum ExitObject {
 }
 
 impl ExitObject {
-    pub(super) fn of(outcome: Outcome) -> Option<ExitObject> {
+    pub(super) fn new(outcome: Outcome) -> Option<ExitObject> {
         match outcome {
             Outcome::Running | Outcome::Unknown => None,
             Outcome::Code(code) => Some(ExitObject::Code { code, signal: () }),
@@ -224,7 +224,7 @@ struct WaitObject<'a> {
 }
 
 impl<'a> WaitObject<'a> {
-    fn of(forest: &Forest<'_>, wait: &Wait<'a>) -> WaitObject<'a> {
+    fn new(forest: &Forest<'_>, wait: &Wait<'a>) -> WaitObject<'a> {
         WaitObject {
             task: wait.task.0,
             start_ns: wait.start.0,
@@ -233,8 +233,8 @@ impl<'a> WaitObject<'a> {
             reason: reason_name(wait.reason),
             syscall: wait.syscall,
             argument: wait.argument.map(u64::cast_signed),
-            object: wait.object.map(WaitedOnObject::of),
-            waker: wait.waker.map(|waker| WakerObject::of(forest, waker)),
+            object: wait.object.map(WaitedOnObject::new),
+            waker: wait.waker.map(|waker| WakerObject::new(forest, waker)),
             waker_in_doubt: !wait.is_waker_certain,
         }
     }
@@ -251,12 +251,12 @@ struct WaitedOnObject<'a> {
 }
 
 impl<'a> WaitedOnObject<'a> {
-    fn of(object: WaitedObject<'a>) -> WaitedOnObject<'a> {
+    fn new(object: WaitedObject<'a>) -> WaitedOnObject<'a> {
         WaitedOnObject {
             kind: object.kind.name(),
             device: object.device,
             inode: object.inode,
-            path: object.path.map(text),
+            path: object.path.map(lossy),
             path_hex: object.path.and_then(hex_unless_text),
         }
     }
@@ -279,7 +279,7 @@ enum WakerObject<'a> {
 }
 
 impl<'a> WakerObject<'a> {
-    fn of(forest: &Forest<'_>, waker: Waker<'a>) -> WakerObject<'a> {
+    fn new(forest: &Forest<'_>, waker: Waker<'a>) -> WakerObject<'a> {
         match waker {
             Waker::Task { task, launch } => WakerObject::Task {
                 task: task.0,
@@ -287,7 +287,7 @@ impl<'a> WakerObject<'a> {
             },
             Waker::Other { pid, name } => WakerObject::Other {
                 pid: pid.0,
-                name: name.map(text),
+                name: name.map(lossy),
                 name_hex: name.and_then(hex_unless_text),
             },
             Waker::Interrupt => WakerObject::Interrupt,
@@ -295,7 +295,7 @@ impl<'a> WakerObject<'a> {
     }
 }
 
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 

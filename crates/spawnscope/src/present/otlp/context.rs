@@ -1,5 +1,5 @@
-//! The ids of a trace. The trace is that of TRACEPARENT (W3C Trace Context), which makes the command a part of its caller's trace, or a new
-//! one.
+//! The ids of a trace: of the trace in TRACEPARENT (W3C Trace Context), so that the command becomes a part of its caller's trace, or of a new
+//! trace.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,8 +19,12 @@ impl TraceContext {
     #[must_use]
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');
-        let [version] = bytes(parts.next()?)?;
-        let (trace_id, parent, [flags]) = (bytes(parts.next()?)?, bytes(parts.next()?)?, bytes(parts.next()?)?);
+        let [version] = parse_hex(parts.next()?)?;
+        let (trace_id, parent, [flags]) = (
+            parse_hex(parts.next()?)?,
+            parse_hex(parts.next()?)?,
+            parse_hex(parts.next()?)?,
+        );
         // Later versions may add parts; version 255 is invalid.
         let has_more = parts.next().is_some();
         let is_valid = version != 0xff && (version > 0 || !has_more) && trace_id != [0; 16] && parent != [0; 8];
@@ -31,9 +35,9 @@ impl TraceContext {
         })
     }
 
-    /// Returns a new trace. Its ids are always the same for the same recording, so that two exports do not make two traces.
+    /// Returns a new trace for a recording. Its ids are the same for each export of this recording, so that two exports do not become two traces.
     #[must_use]
-    pub fn of(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
+    pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
         let half = |number: u8| {
             let mut hasher = DefaultHasher::new();
             (number, started_unix_ns, command).hash(&mut hasher);
@@ -59,7 +63,7 @@ impl TraceContext {
     }
 }
 
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let is_lower = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if hex.len() != 2 * N || !is_lower {
         return None;
@@ -76,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_valid_traceparent_is_honoured() {
+    fn an_invalid_traceparent_is_ignored() {
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let context = TraceContext::parse(valid).unwrap();
         assert_eq!(context.trace_id[..2], [0x4b, 0xf9]);

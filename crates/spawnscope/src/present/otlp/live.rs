@@ -6,24 +6,24 @@ use super::messages::{KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span
 use super::metric_messages::{
     Gauge, Histogram, HistogramPoint, Metric, MetricsData, NumberPoint, Points, ResourceMetrics, ScopeMetrics, Sum,
 };
-use super::{INTERNAL, SCOPE, TraceContext, of_outcome, status};
+use super::{INTERNAL, SCOPE, TraceContext, outcome_attributes, status};
 use crate::analyze::live::{BUCKETS, EndedLaunch};
 use crate::event::Nanos;
 use crate::present::live_metrics::{Family, Kind, Series, Snapshot, Value, command_label, families};
 
-/// `AGGREGATION_TEMPORALITY_CUMULATIVE`: a request that is lost loses nothing.
+/// `AGGREGATION_TEMPORALITY_CUMULATIVE`: the next request makes up for one that is lost.
 const CUMULATIVE: i32 = 2;
-/// Arguments of a launch are sent up to this size.
-const MOST_ARGUMENT_BYTES: usize = 4096;
+/// Maximum size of the arguments of a launch that are sent.
+const MAX_ARGUMENT_BYTES: usize = 4096;
 
-/// The recorder that sends.
+/// Where the data comes from: the recorder, its machine, and the trace.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The name of the service.
     pub service: String,
     /// The machine.
     pub host: String,
-    /// The trace of a recorded command. Of others, it is what the ids of their traces are made from.
+    /// The trace of the recorded command. Without a command, the ids of all traces are derived from it.
     pub context: TraceContext,
     /// Whether all launches belong to one command, and to one trace.
     pub is_command: bool,
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// Returns the trace of a launch: that of the command, or else one for each launch whose parent is not a launch.
+    /// Returns the trace of a launch: that of the command or, without a command, that of the launch's topmost ancestor in the recording.
     fn trace(&self, launch: &EndedLaunch) -> TraceContext {
         if self.is_command {
             return self.context.clone();
@@ -136,43 +136,43 @@ fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// The spans of an interval: of the longest launches, up to a limit.
+/// The spans of the longest launches in an interval, up to a maximum number.
 #[derive(Debug)]
 pub struct LongestSpans {
-    most: usize,
+    max: usize,
     kept: Vec<(Nanos, Span)>,
-    /// Launches of this interval, with or without a span.
+    /// Number of launches in this interval, with or without a span.
     launches: u64,
 }
 
 impl LongestSpans {
-    /// Keeps at most `most` spans.
+    /// Creates a list that keeps at most `max` spans.
     #[must_use]
-    pub fn new(most: usize) -> LongestSpans {
+    pub fn new(max: usize) -> LongestSpans {
         LongestSpans {
-            most,
+            max,
             kept: Vec::new(),
             launches: 0,
         }
     }
 
-    /// Adds a launch that has ended. `started_unix_ns` is the time zero of its recording.
+    /// Adds a launch that has ended. `started_unix_ns` is the start of its recording.
     pub fn add(&mut self, source: &Source, launch: &EndedLaunch, started_unix_ns: i64) {
         self.launches += 1;
-        let Some((start, total)) = launch.start.zip(launch.total).filter(|_| self.most > 0) else {
+        let Some((start, total)) = launch.start.zip(launch.total).filter(|_| self.max > 0) else {
             return;
         };
         let start = u64::try_from(started_unix_ns)
             .unwrap_or_default()
             .saturating_add(start.0);
         self.kept.push((total, span(source, launch, start, total)));
-        // Now and then, so that a launch costs little and memory stays bounded.
-        if self.kept.len() >= 2 * self.most {
+        // Trimming only when the list is twice as long as necessary keeps the cost per launch low and the memory limited.
+        if self.kept.len() >= 2 * self.max {
             self.trim();
         }
     }
 
-    /// Begins the next interval. Returns the body of a request with the spans, how many there are, and how many launches have none.
+    /// Begins the next interval. Returns the body of a request with the spans, their number, and the number of launches without a span.
     pub fn take(&mut self, source: &Source) -> (Vec<u8>, u64, u64) {
         self.trim();
         let spans: Vec<Span> = self.kept.drain(..).map(|(_, span)| span).collect();
@@ -191,9 +191,9 @@ impl LongestSpans {
     }
 
     fn trim(&mut self) {
-        if self.kept.len() > self.most {
-            self.kept.select_nth_unstable_by(self.most, |(a, _), (b, _)| b.cmp(a));
-            self.kept.truncate(self.most);
+        if self.kept.len() > self.max {
+            self.kept.select_nth_unstable_by(self.max, |(a, _), (b, _)| b.cmp(a));
+            self.kept.truncate(self.max);
         }
     }
 }
@@ -213,7 +213,7 @@ fn span(source: &Source, launch: &EndedLaunch, start: u64, total: Nanos) -> Span
             arguments(&launch.argv).into_iter(),
         ));
     }
-    attributes.extend(of_outcome(launch.outcome));
+    attributes.extend(outcome_attributes(launch.outcome));
     let phases = launch.phases.iter().flat_map(|phases| phases.iter());
     attributes.extend(phases.filter_map(|(phase, time)| {
         let name = format!("spawnscope.phase.{}_ns", phase.name());
@@ -233,9 +233,9 @@ fn span(source: &Source, launch: &EndedLaunch, start: u64, total: Nanos) -> Span
     }
 }
 
-/// Splits arguments that are each terminated by NUL. What is beyond the limit is left out.
+/// Splits arguments that are each terminated by NUL. Bytes beyond the limit are omitted.
 fn arguments(argv: &[u8]) -> Vec<String> {
-    let kept = &argv[..argv.len().min(MOST_ARGUMENT_BYTES)];
+    let kept = &argv[..argv.len().min(MAX_ARGUMENT_BYTES)];
     let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
     kept.split(|byte| *byte == 0)
         .map(|argument| String::from_utf8_lossy(argument).into_owned())

@@ -88,7 +88,7 @@ pub(super) struct AnyValue {
     pub(super) kind: Option<Kind>,
 }
 
-/// The values in use.
+/// The types of values that are used here.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Kind {
     #[prost(string, tag = "1")]
@@ -107,18 +107,18 @@ pub(super) struct ArrayValue {
 
 impl KeyValue {
     pub(super) fn text(key: &str, value: impl Into<String>) -> KeyValue {
-        KeyValue::of(key, Kind::Text(value.into()))
+        KeyValue::new(key, Kind::Text(value.into()))
     }
 
     pub(super) fn int(key: &str, value: impl TryInto<i64>) -> KeyValue {
-        KeyValue::of(key, Kind::Int(value.try_into().unwrap_or(i64::MAX)))
+        KeyValue::new(key, Kind::Int(value.try_into().unwrap_or(i64::MAX)))
     }
 
     pub(super) fn texts(key: &str, values: impl Iterator<Item = String>) -> KeyValue {
         let values = values.map(|value| AnyValue {
             kind: Some(Kind::Text(value)),
         });
-        KeyValue::of(
+        KeyValue::new(
             key,
             Kind::Array(ArrayValue {
                 values: values.collect(),
@@ -126,7 +126,7 @@ impl KeyValue {
         )
     }
 
-    fn of(key: &str, kind: Kind) -> KeyValue {
+    fn new(key: &str, kind: Kind) -> KeyValue {
         KeyValue {
             key: key.to_owned(),
             value: Some(AnyValue { kind: Some(kind) }),
@@ -163,7 +163,7 @@ impl ResourceSpans {
             .resource
             .as_ref()
             .map(|resource| json!({ "attributes": attributes(&resource.attributes) }));
-        let of_scope = |scope: &ScopeSpans| {
+        let scope_json = |scope: &ScopeSpans| {
             let spans: Vec<Value> = scope.spans.iter().map(Span::json).collect();
             let scope = scope
                 .scope
@@ -171,7 +171,7 @@ impl ResourceSpans {
                 .map(|scope| json!({ "name": scope.name, "version": scope.version }));
             json!({ "scope": scope, "spans": spans })
         };
-        json!({ "resource": resource, "scopeSpans": self.scope_spans.iter().map(of_scope).collect::<Vec<_>>() })
+        json!({ "resource": resource, "scopeSpans": self.scope_spans.iter().map(scope_json).collect::<Vec<_>>() })
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Metric {
     pub(super) points: Option<Points>,
 }
 
-/// The types in use.
+/// The types of metrics that are used here.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Points {
     #[prost(message, tag = "5")]
@@ -80,7 +80,7 @@ pub(super) struct NumberPoint {
     pub(super) start_time_unix_nano: u64,
     #[prost(fixed64, tag = "3")]
     pub(super) time_unix_nano: u64,
-    // In a oneof of the format, so that 0 is written.
+    // In the format, this is part of a oneof, so it is optional here: otherwise, 0 would not be written.
     #[prost(sfixed64, optional, tag = "6")]
     pub(super) int: Option<i64>,
     #[prost(message, repeated, tag = "7")]

@@ -1,6 +1,6 @@
 //! Writes the launches as an OpenTelemetry trace (OTLP), as JSON or protobuf: a span for each launch, with the attributes of the semantic
 //! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` and `metric_messages` have the
-//! format. `live` makes the requests of a recording in progress.
+//! format. `live` creates the requests for a recording in progress.
 
 mod context;
 pub mod live;
@@ -42,11 +42,11 @@ pub enum Encoding {
 pub struct Contents<'c, 'a> {
     /// The launches.
     pub forest: &'c Forest<'a>,
-    /// Arguments of the command.
+    /// The arguments of the command.
     pub command: &'c [Vec<u8>],
-    /// The name of the service. `None`: that of the command.
+    /// The name of the service. `None` means the name of the command.
     pub service: Option<&'c str>,
-    /// The ids.
+    /// The ids of the trace.
     pub context: &'c TraceContext,
     /// Maximum number of spans.
     pub max_spans: usize,
@@ -105,6 +105,7 @@ fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<KeyValue> {
     attributes
 }
 
+/// Returns the start and the end of a launch, if both are known. The end of a running process is that of the recording.
 fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
     let launch = &forest.launches[index];
     let unfinished = launch.is_unfinished().then_some(forest.end);
@@ -142,17 +143,25 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         start_time_unix_nano: unix(start),
         end_time_unix_nano: unix(end),
         attributes: if is_one {
-            [of_launch(launch, callers.of(first)), phases(forest, node)].concat()
+            [
+                launch_attributes(launch, callers.of(first)),
+                phase_attributes(forest, node),
+            ]
+            .concat()
         } else {
-            [of_many(forest, node, callers), phases(forest, node)].concat()
+            [
+                sibling_attributes(forest, node, callers),
+                phase_attributes(forest, node),
+            ]
+            .concat()
         },
         status: if is_one { status(launch.outcome) } else { None },
         flags: u32::from(context.flags),
     }
 }
 
-/// The attributes of one launch.
-fn of_launch(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue> {
+/// Returns the attributes of one launch.
+fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue> {
     let mut attributes = vec![KeyValue::text(
         "process.executable.name",
         text::escape(launch.command.name),
@@ -171,13 +180,13 @@ fn of_launch(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue>
             .map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
         attributes.extend(cwd);
     }
-    attributes.extend(of_outcome(launch.outcome));
-    attributes.extend(call_site.into_iter().flat_map(code));
+    attributes.extend(outcome_attributes(launch.outcome));
+    attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
     attributes
 }
 
-/// How a program ended.
-fn of_outcome(outcome: Outcome) -> Vec<KeyValue> {
+/// Returns the attributes that show how a program ended.
+fn outcome_attributes(outcome: Outcome) -> Vec<KeyValue> {
     match outcome {
         Outcome::Code(0) => vec![KeyValue::int("process.exit.code", 0)],
         Outcome::Code(code) => vec![
@@ -189,8 +198,8 @@ fn of_outcome(outcome: Outcome) -> Vec<KeyValue> {
     }
 }
 
-/// Where a launch was requested.
-fn code(call_site: &CallSite) -> Vec<KeyValue> {
+/// Returns the attributes that show where a launch was requested.
+fn call_site_attributes(call_site: &CallSite) -> Vec<KeyValue> {
     let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
     let file = call_site
         .file
@@ -204,8 +213,8 @@ fn code(call_site: &CallSite) -> Vec<KeyValue> {
     [file, line, function].into_iter().flatten().collect()
 }
 
-/// The attributes of siblings that share a span. Attributes of processes are included only where all siblings agree.
-fn of_many(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
+/// Returns the attributes of siblings that share a span. The call site is included only if it is the same for all of them.
+fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
     let launches = || node.launches.iter().map(|index| &forest.launches[*index]);
     let first = &forest.launches[node.launches[0]];
     let mut attributes = vec![
@@ -223,13 +232,13 @@ fn of_many(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue>
     attributes.push(KeyValue::int("spawnscope.total_ns", total));
     let call_site = callers.of(node.launches[0]);
     if node.launches.iter().all(|index| callers.of(*index) == call_site) {
-        attributes.extend(call_site.into_iter().flat_map(code));
+        attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
     }
     attributes
 }
 
-/// The phases, as sums. Unknown ones are left out.
-fn phases(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
+/// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them is omitted.
+fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
     let sum = |phase: Phase| {
         let times = node
             .launches
@@ -241,7 +250,7 @@ fn phases(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
     Phase::ALL.into_iter().filter_map(sum).collect()
 }
 
-/// The status: an error if the program did not exit with 0.
+/// Returns the status, which is an error if the program did not exit with 0.
 fn status(outcome: Outcome) -> Option<Status> {
     let message = match outcome {
         Outcome::Code(0) | Outcome::Running | Outcome::Unknown => return None,

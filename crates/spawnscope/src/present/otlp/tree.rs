@@ -1,20 +1,20 @@
-//! The spans of a trace. Traces of tens of thousands of spans cannot be viewed, so if there are too many, similar siblings (launches of one
-//! program by the same span) become one span.
+//! Decides which spans a trace has. Traces of tens of thousands of spans cannot be viewed. So if there are too many launches, similar siblings
+//! (launches of one program by the same span) become one span.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::analyze::Forest;
 use crate::analyze::launch::Command;
 
-/// Numbers of siblings above which they are aggregated, tried from the largest to one.
-const STEPS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
+/// Numbers of similar siblings that may have a span each. They are tried in this order until there are few enough spans.
+const SIBLING_LIMITS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
 
 /// A span: one launch, or similar siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     /// The launches, by index.
     pub(super) launches: Vec<usize>,
-    /// The node above, by its position.
+    /// The index of the parent node.
     pub(super) parent: Option<usize>,
 }
 
@@ -22,33 +22,33 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
-    /// Launches that no span contains, because even aggregated ones were too many.
+    /// Number of launches without a span, because there were too many spans even after aggregation.
     pub(super) dropped: u64,
 }
 
 impl Tree {
-    /// Arranges the launches that `has_time` in at most `most` spans.
-    pub(super) fn arrange(forest: &Forest<'_>, most: usize, has_time: impl Fn(usize) -> bool) -> Tree {
-        let mut tree = Tree::with(forest, STEPS[0], &has_time);
-        for tolerated in &STEPS[1..] {
-            if tree.nodes.len() <= most {
+    /// Arranges the launches that `has_time` in at most `max_spans` spans.
+    pub(super) fn arrange(forest: &Forest<'_>, max_spans: usize, has_time: impl Fn(usize) -> bool) -> Tree {
+        let mut tree = Tree::aggregate(forest, SIBLING_LIMITS[0], &has_time);
+        for sibling_limit in &SIBLING_LIMITS[1..] {
+            if tree.nodes.len() <= max_spans {
                 return tree;
             }
-            tree = Tree::with(forest, *tolerated, &has_time);
+            tree = Tree::aggregate(forest, *sibling_limit, &has_time);
         }
         // Nodes are ordered level by level, so the deepest ones are dropped.
         let dropped = tree
             .nodes
             .iter()
-            .skip(most)
+            .skip(max_spans)
             .map(|node| node.launches.len() as u64)
             .sum();
-        tree.nodes.truncate(most);
+        tree.nodes.truncate(max_spans);
         Tree { dropped, ..tree }
     }
 
-    /// Arranges the launches, with more than `tolerated` similar siblings in one span.
-    fn with(forest: &Forest<'_>, tolerated: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
+    /// Arranges the launches. If there are more than `sibling_limit` similar siblings, they become one span.
+    fn aggregate(forest: &Forest<'_>, sibling_limit: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         let mut nodes: Vec<Node> = Vec::new();
         let mut pending: VecDeque<(Option<usize>, Vec<usize>)> =
@@ -59,7 +59,11 @@ impl Tree {
                 alike.entry(*forest.launches[index].command).or_default().push(index);
             }
             let each = alike.into_values().flat_map(|launches| {
-                let size = if launches.len() > tolerated { launches.len() } else { 1 };
+                let size = if launches.len() > sibling_limit {
+                    launches.len()
+                } else {
+                    1
+                };
                 launches.chunks(size).map(<[usize]>::to_vec).collect::<Vec<_>>()
             });
             for launches in each {

@@ -7,14 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::launches::LaunchWriter;
 use super::tracks::{Span, Tracks};
-use super::{Contents, NAME_COLUMNS, name_of, summary, table, text, verdict};
+use super::{Contents, NAME_COLUMNS, charge_name, summary, table, text, verdict};
 use crate::event::Nanos;
 
-/// The process that all tracks belong to.
+/// The pid of the process that all tracks belong to.
 const PROCESS: u32 = 1;
-/// The thread of the critical path, before those of launches.
+/// The thread of the critical path.
 const CRITICAL_PATH: u64 = 1;
-const FIRST_OF_LAUNCHES: u64 = 2;
+/// The thread of the first track of launches.
+const FIRST_LAUNCH_THREAD: u64 = 2;
 
 /// Writes the whole trace, event by event.
 ///
@@ -27,12 +28,12 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
         .out
         .write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     let title = format!("spawnscope: {}", table::title(contents.report, NAME_COLUMNS));
-    events.event(&named("process_name", None, &title))?;
+    events.write(&metadata("process_name", None, &title))?;
     if !contents.critical_path.is_empty() {
-        events.event(&named("thread_name", Some(CRITICAL_PATH), "critical path"))?;
+        events.write(&metadata("thread_name", Some(CRITICAL_PATH), "critical path"))?;
         for stretch in contents.critical_path {
-            let name = name_of(contents, stretch.charge);
-            events.event(&slice(
+            let name = charge_name(contents, stretch.charge);
+            events.write(&slice(
                 CRITICAL_PATH,
                 "critical path",
                 &name,
@@ -41,7 +42,7 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
             ))?;
         }
     }
-    launches(&mut events, contents, &tracks)?;
+    write_launches(&mut events, contents, &tracks)?;
     let about = [
         verdict::verdict(contents.report),
         Some(format!("{}.", summary::totals(contents.report))),
@@ -51,20 +52,21 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
     writeln!(events.out, "\n],\"otherData\":{about}}}")
 }
 
-fn launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Tracks) -> io::Result<()> {
-    for (track, thread) in tracks.all.iter().zip(FIRST_OF_LAUNCHES..) {
+fn write_launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Tracks) -> io::Result<()> {
+    for (track, thread) in tracks.all.iter().zip(FIRST_LAUNCH_THREAD..) {
         let command = contents.forest.launches[track.first].command.label();
-        events.event(&named("thread_name", Some(thread), &text::escape(&command)))?;
-        let mut order = named("thread_sort_index", Some(thread), "");
+        events.write(&metadata("thread_name", Some(thread), &text::escape(&command)))?;
+        let mut order = metadata("thread_sort_index", Some(thread), "");
         order["args"] = json!({ "sort_index": thread });
-        events.event(&order)?;
+        events.write(&order)?;
     }
     let writer = LaunchWriter::new(contents, tracks);
     for (index, launch) in contents.forest.launches.iter().enumerate() {
-        let Some((track, (span, pieces))) = tracks.of[index].zip(Span::of(contents.forest, launch)) else {
+        let Some((track, (span, pieces))) = tracks.track_of[index].zip(Span::with_phases(contents.forest, launch))
+        else {
             continue;
         };
-        let thread = FIRST_OF_LAUNCHES + u64::from(track);
+        let thread = FIRST_LAUNCH_THREAD + u64::from(track);
         let name = super::launches::title(launch);
         let mut event = slice(thread, "launch", &name, span.start, span.end);
         event["args"] = writer
@@ -73,9 +75,9 @@ fn launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Track
             .filter_map(argument)
             .collect::<Map<_, _>>()
             .into();
-        events.event(&event)?;
+        events.write(&event)?;
         for piece in pieces.iter().filter(|piece| piece.end > piece.start) {
-            events.event(&slice(thread, "phase", piece.phase.name(), piece.start, piece.end))?;
+            events.write(&slice(thread, "phase", piece.phase.name(), piece.start, piece.end))?;
         }
     }
     Ok(())
@@ -93,7 +95,7 @@ struct Events<'o> {
 }
 
 impl Events<'_> {
-    fn event(&mut self, event: &Value) -> io::Result<()> {
+    fn write(&mut self, event: &Value) -> io::Result<()> {
         if !std::mem::take(&mut self.is_first) {
             self.out.write_all(b",\n")?;
         }
@@ -101,7 +103,7 @@ impl Events<'_> {
     }
 }
 
-/// A complete event. Its times are microseconds; their fractions keep the nanoseconds.
+/// Returns a complete event. Its times are in microseconds, with fractions for the nanoseconds.
 fn slice(thread: u64, category: &str, name: &str, start: Nanos, end: Nanos) -> Value {
     let microseconds = |time: Nanos| time.0 as f64 / 1e3;
     json!({
@@ -110,7 +112,7 @@ fn slice(thread: u64, category: &str, name: &str, start: Nanos, end: Nanos) -> V
     })
 }
 
-/// A name of the process or of one of its threads.
-fn named(what: &str, thread: Option<u64>, name: &str) -> Value {
+/// Returns a metadata event that names the process or one of its threads.
+fn metadata(what: &str, thread: Option<u64>, name: &str) -> Value {
     json!({ "ph": "M", "pid": PROCESS, "tid": thread.unwrap_or(0), "name": what, "args": { "name": name } })
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::messages::{DebugAnnotation, TracePacket, TrackEvent};
 use super::tracks::{Span, Tracks};
-use super::{Contents, NAME_COLUMNS, Trace, text, uuid_of, words};
+use super::{Contents, NAME_COLUMNS, Trace, text, track_uuid, words};
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::launch::{Launch, Outcome};
 use crate::analyze::pieces::Piece;
@@ -12,6 +12,7 @@ use crate::event::Nanos;
 
 /// The category of launches, and of the beginnings of arrows.
 const LAUNCH: &str = "launch";
+/// The category of phases.
 const PHASE: &str = "phase";
 
 pub(super) struct LaunchWriter<'w, 'c, 'a> {
@@ -33,19 +34,26 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     pub(super) fn write(&self, trace: &mut Trace<'_>) -> io::Result<()> {
         let forest = self.contents.forest;
         for (index, launch) in forest.launches.iter().enumerate() {
-            let track = self.tracks.of[index].map(uuid_of);
-            if let Some((track, (span, phases))) = track.zip(Span::of(forest, launch)) {
-                self.launch(trace, index, track, span, &phases)?;
+            let track = self.tracks.track_of[index].map(track_uuid);
+            if let Some((track, (span, phases))) = track.zip(Span::with_phases(forest, launch)) {
+                self.write_launch(trace, index, track, span, &phases)?;
             }
         }
         Ok(())
     }
 
-    fn launch(&self, trace: &mut Trace<'_>, index: usize, track: u64, span: Span, phases: &[Piece]) -> io::Result<()> {
+    fn write_launch(
+        &self,
+        trace: &mut Trace<'_>,
+        index: usize,
+        track: u64,
+        span: Span,
+        phases: &[Piece],
+    ) -> io::Result<()> {
         let launch = &self.contents.forest.launches[index];
         let mut slice = TrackEvent::begin(track, LAUNCH, title(launch));
         slice.debug_annotations = self.arguments(index);
-        if let Some((at, fork)) = self.fork(index, span.start) {
+        if let Some((at, fork)) = self.flow_start(index, span.start) {
             slice.terminating_flow_ids.clone_from(&fork.flow_ids);
             trace.packet(&TracePacket::event(at, fork))?;
         }
@@ -58,24 +66,24 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     }
 
     /// Returns the beginning of the arrow to a launch: a moment on its parent's track, inside its parent's slice.
-    fn fork(&self, index: usize, start: Nanos) -> Option<(Nanos, TrackEvent)> {
+    fn flow_start(&self, index: usize, start: Nanos) -> Option<(Nanos, TrackEvent)> {
         let forest = self.contents.forest;
         let launch = &forest.launches[index];
         let parent = forest.parent(index).filter(|_| launch.is_launch())?;
-        let of_parent = self.tracks.spans[parent];
-        let at = of_parent.map_or(start, |span| start.min(span.end));
-        if of_parent.is_some_and(|span| at < span.start) {
+        let parent_span = self.tracks.spans[parent];
+        let at = parent_span.map_or(start, |span| start.min(span.end));
+        if parent_span.is_some_and(|span| at < span.start) {
             return None;
         }
-        let mut fork = TrackEvent::instant(uuid_of(self.tracks.of[parent]?), LAUNCH, "fork".to_owned());
+        let mut fork = TrackEvent::instant(track_uuid(self.tracks.track_of[parent]?), LAUNCH, "fork".to_owned());
         fork.flow_ids = vec![launch.id.0];
         Some((at, fork))
     }
 
-    /// Returns what the UI shows about the selected launch.
+    /// Returns what the UI shows about a launch when it is selected.
     pub(super) fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
         let launch = &self.contents.forest.launches[index];
-        let word = |name: &str, value: Option<String>| Some(DebugAnnotation::text(name, value?));
+        let text_value = |name: &str, value: Option<String>| Some(DebugAnnotation::text(name, value?));
         let number = |name: &str, value: Option<u64>| Some(DebugAnnotation::number(name, value?));
         let span = |spans: &[Nanos]| spans.get(index).map(|span| span.0).filter(|span| *span > 0);
         let exec = launch.execs.last();
@@ -83,11 +91,11 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         let failed_execs = self.contents.forest.failed_execs(index).len() as u64;
         let arguments = [
             number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok())),
-            word("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
-            word("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
-            word("exit", outcome(launch)),
-            word("call_site", call_site.map(|place| text::escape(&place.label()))),
-            word(
+            text_value("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
+            text_value("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
+            text_value("exit", outcome(launch)),
+            text_value("call_site", call_site.map(|call_site| text::escape(&call_site.label()))),
+            text_value(
                 "mechanism",
                 launch.mechanism.map(|mechanism| mechanism.name().to_owned()),
             ),

@@ -9,8 +9,9 @@ use crate::event::Nanos;
 const SEQUENCE: u32 = 1;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: the first packet does not depend on earlier ones.
 const STATE_CLEARED: u32 = 1;
-/// Perfetto's `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`. Timestamps use the latter by default.
+/// Perfetto's `BUILTIN_CLOCK_REALTIME`.
 const REALTIME: u32 = 1;
+/// Perfetto's `BUILTIN_CLOCK_BOOTTIME`, the default clock of timestamps.
 const BOOTTIME: u32 = 6;
 
 /// `perfetto.protos.TracePacket`
@@ -121,7 +122,7 @@ pub(super) struct DebugAnnotation {
 }
 
 impl TracePacket {
-    /// Maps time zero, the start of the recording, to the wall clock.
+    /// Returns a packet that maps time zero, the start of the recording, to the wall clock.
     pub(super) fn clock(started_unix_ns: i64) -> TracePacket {
         let clock = |id, timestamp| Clock {
             clock_id: Some(id),
@@ -139,7 +140,7 @@ impl TracePacket {
         }
     }
 
-    /// Describes a track.
+    /// Returns a packet that describes a track.
     pub(super) fn track(descriptor: TrackDescriptor) -> TracePacket {
         TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
@@ -148,10 +149,10 @@ impl TracePacket {
         }
     }
 
-    /// An event on a track.
-    pub(super) fn event(when: Nanos, event: TrackEvent) -> TracePacket {
+    /// Returns a packet with an event.
+    pub(super) fn event(at: Nanos, event: TrackEvent) -> TracePacket {
         TracePacket {
-            timestamp: Some(when.0),
+            timestamp: Some(at.0),
             trusted_packet_sequence_id: Some(SEQUENCE),
             track_event: Some(event),
             ..TracePacket::default()
@@ -160,21 +161,21 @@ impl TracePacket {
 }
 
 impl TrackEvent {
-    /// The beginning of a slice.
+    /// Returns the beginning of a slice.
     pub(super) fn begin(track: u64, category: &str, name: String) -> TrackEvent {
         TrackEvent {
             name: Some(name),
             categories: vec![category.to_owned()],
-            ..TrackEvent::of(track, EventType::SliceBegin)
+            ..TrackEvent::new(track, EventType::SliceBegin)
         }
     }
 
-    /// The end of the slice that began last on the track.
+    /// Returns the end of the slice that began last on the track.
     pub(super) fn end(track: u64) -> TrackEvent {
-        TrackEvent::of(track, EventType::SliceEnd)
+        TrackEvent::new(track, EventType::SliceEnd)
     }
 
-    /// A moment.
+    /// Returns an event without a duration.
     pub(super) fn instant(track: u64, category: &str, name: String) -> TrackEvent {
         TrackEvent {
             r#type: Some(EventType::Instant as i32),
@@ -182,7 +183,7 @@ impl TrackEvent {
         }
     }
 
-    fn of(track: u64, r#type: EventType) -> TrackEvent {
+    fn new(track: u64, r#type: EventType) -> TrackEvent {
         TrackEvent {
             r#type: Some(r#type as i32),
             track_uuid: Some(track),
@@ -192,7 +193,7 @@ impl TrackEvent {
 }
 
 impl DebugAnnotation {
-    /// An argument of a slice that is text.
+    /// Returns an argument of a slice whose value is text.
     pub(super) fn text(name: &str, value: String) -> DebugAnnotation {
         DebugAnnotation {
             name: Some(name.to_owned()),
@@ -201,7 +202,7 @@ impl DebugAnnotation {
         }
     }
 
-    /// An argument of a slice that is a number.
+    /// Returns an argument of a slice whose value is a number.
     pub(super) fn number(name: &str, value: u64) -> DebugAnnotation {
         DebugAnnotation {
             name: Some(name.to_owned()),

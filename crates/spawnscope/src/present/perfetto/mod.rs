@@ -21,12 +21,14 @@ use crate::analyze::critical_path::{Charge, Stretch};
 use crate::analyze::report::{Report, Spent};
 use crate::event::Nanos;
 
-/// Longer names are of no use in a timeline and would make traces of long command lines huge.
+/// Maximum width of names, in columns. Longer names are of no use in a timeline, and would make traces of long command lines huge.
 const NAME_COLUMNS: usize = 200;
-/// Track ids. Track 0 belongs to Perfetto.
+/// The id of the track that groups all others. Track 0 belongs to Perfetto.
 const ROOT: u64 = 1;
+/// The id of the track of the critical path.
 const CRITICAL_PATH: u64 = 2;
-const FIRST_OF_LAUNCHES: u64 = 3;
+/// The id of the first track of launches.
+const FIRST_LAUNCH_TRACK: u64 = 3;
 
 /// What a trace shows.
 pub struct Contents<'c, 'a> {
@@ -53,13 +55,13 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
     };
     let forest = contents.forest;
     trace.packet(&TracePacket::clock(forest.started_unix_ns))?;
-    trace.packet(&root(contents.report))?;
+    trace.packet(&root_track(contents.report))?;
     if !contents.critical_path.is_empty() {
-        trace.critical_path(contents)?;
+        trace.write_critical_path(contents)?;
     }
     let tracks = Tracks::arrange(forest);
-    for (track, uuid) in tracks.all.iter().zip(FIRST_OF_LAUNCHES..) {
-        trace.packet(&of_launches(forest, track, uuid))?;
+    for (track, uuid) in tracks.all.iter().zip(FIRST_LAUNCH_TRACK..) {
+        trace.packet(&launch_track(forest, track, uuid))?;
     }
     LaunchWriter::new(contents, &tracks).write(&mut trace)
 }
@@ -70,7 +72,7 @@ struct Trace<'o> {
 }
 
 impl Trace<'_> {
-    /// A trace is a message with a single repeated field, number 1, so packets can be written one after another.
+    /// Writes a packet. A trace is a message with a single repeated field, number 1, so packets can be written one after another.
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
         const PACKET_TAG: u8 = (1 << 3) | 2;
         self.buffer.clear();
@@ -87,7 +89,7 @@ impl Trace<'_> {
         self.packet(&TracePacket::event(end, TrackEvent::end(track)))
     }
 
-    fn critical_path(&mut self, contents: &Contents<'_, '_>) -> io::Result<()> {
+    fn write_critical_path(&mut self, contents: &Contents<'_, '_>) -> io::Result<()> {
         self.packet(&TracePacket::track(TrackDescriptor {
             uuid: Some(CRITICAL_PATH),
             parent_uuid: Some(ROOT),
@@ -97,8 +99,8 @@ impl Trace<'_> {
             ..TrackDescriptor::default()
         }))?;
         for stretch in contents.critical_path {
-            let mut begin = TrackEvent::begin(CRITICAL_PATH, "critical path", name_of(contents, stretch.charge));
-            begin.debug_annotations = pid_of(contents.forest, stretch.charge).into_iter().collect();
+            let mut begin = TrackEvent::begin(CRITICAL_PATH, "critical path", charge_name(contents, stretch.charge));
+            begin.debug_annotations = pid_annotation(contents.forest, stretch.charge).into_iter().collect();
             self.slice(stretch.start, stretch.end, begin)?;
         }
         Ok(())
@@ -106,7 +108,7 @@ impl Trace<'_> {
 }
 
 /// Returns the group of all tracks. Its description has the verdict and the totals.
-fn root(report: &Report) -> TracePacket {
+fn root_track(report: &Report) -> TracePacket {
     let sentences = [verdict::verdict(report), Some(format!("{}.", summary::totals(report)))];
     let sentences: Vec<String> = sentences.into_iter().flatten().collect();
     TracePacket::track(TrackDescriptor {
@@ -119,7 +121,7 @@ fn root(report: &Report) -> TracePacket {
 }
 
 /// Returns the description of a track of launches. Tracks are in order of creation, so their position is their rank.
-fn of_launches(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
+fn launch_track(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
     let launch = &forest.launches[track.first];
     let name = if track.launches > 1 {
         let launches = units::counted(track.launches, "launch", "launches");
@@ -130,7 +132,7 @@ fn of_launches(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
     };
     TracePacket::track(TrackDescriptor {
         uuid: Some(uuid),
-        parent_uuid: Some(track.parent.map_or(ROOT, uuid_of)),
+        parent_uuid: Some(track.parent.map_or(ROOT, track_uuid)),
         name: Some(name),
         child_ordering: Some(ChildTracksOrdering::Explicit as i32),
         sibling_order_rank: i32::try_from(uuid).ok(),
@@ -140,23 +142,23 @@ fn of_launches(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
 }
 
 /// Returns the id of the track at a position.
-fn uuid_of(track: u32) -> u64 {
-    FIRST_OF_LAUNCHES + u64::from(track)
+fn track_uuid(track: u32) -> u64 {
+    FIRST_LAUNCH_TRACK + u64::from(track)
 }
 
-fn name_of(contents: &Contents<'_, '_>, charge: Charge) -> String {
+fn charge_name(contents: &Contents<'_, '_>, charge: Charge) -> String {
     let command = |launch: u32| text::escape(&contents.forest.launches[launch as usize].command.label());
     match charge {
         Charge::Phase(launch, phase) => format!("{}: {}", command(launch), phase.name()),
         Charge::RunQueue(launch) => format!("{}: waiting for a CPU", command(launch)),
         Charge::ExternalWait(what) => {
             let process = what.process().map(|name| contents.forest.text(name));
-            critical::words(&Spent::ExternalWait(what, process.map(<[u8]>::to_vec)))
+            critical::description(&Spent::ExternalWait(what, process.map(<[u8]>::to_vec)))
         }
     }
 }
 
-fn pid_of(forest: &Forest<'_>, charge: Charge) -> Option<DebugAnnotation> {
+fn pid_annotation(forest: &Forest<'_>, charge: Charge) -> Option<DebugAnnotation> {
     let (Charge::Phase(launch, _) | Charge::RunQueue(launch)) = charge else {
         return None;
     };

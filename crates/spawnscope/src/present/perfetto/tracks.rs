@@ -9,16 +9,18 @@ use crate::analyze::launch::{Command, Launch};
 use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
-/// A launch that launches has a track of its own, unless its parent has more such children of the same program than this.
+/// Maximum number of siblings of one program that each have a separate track because they launch others. If there are more, they share
+/// tracks.
 const MAX_LAUNCHERS: u32 = 16;
-/// Tracks are not nested deeper. Below, children stand beside their parents.
-const DEEPEST: u32 = 40;
+/// Maximum depth of nested tracks. The tracks of children below this depth are beside their parents' tracks.
+const MAX_DEPTH: u32 = 40;
 
 /// A track.
 #[derive(Debug)]
 pub(super) struct Track {
     /// The track that it is nested in, if it is not at the top.
     pub(super) parent: Option<u32>,
+    /// 1 at the top.
     depth: u32,
     /// Index of the first launch on it.
     pub(super) first: usize,
@@ -29,10 +31,10 @@ pub(super) struct Track {
 /// The tracks of all launches.
 #[derive(Debug)]
 pub(super) struct Tracks {
-    /// All tracks. A parent is before its children, and siblings are in order of creation.
+    /// All tracks. A parent precedes its children, and siblings are in order of creation.
     pub(super) all: Vec<Track>,
-    /// The track of each launch. `None` for a launch of unknown time that launched nothing.
-    pub(super) of: Vec<Option<u32>>,
+    /// The track of each launch. `None` for a launch whose time is unknown and that launched nothing.
+    pub(super) track_of: Vec<Option<u32>>,
     /// The interval in which each launch is drawn, if known.
     pub(super) spans: Vec<Option<Span>>,
 }
@@ -45,8 +47,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Returns the interval of a launch and its phases.
-    pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<(Span, Vec<Piece>)> {
+    /// Returns the interval in which a launch is drawn, and its phases.
+    pub(super) fn with_phases(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<(Span, Vec<Piece>)> {
         let unfinished = launch.is_unfinished().then_some(forest.end);
         let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
         let pieces = launch.pieces(Some(forest.end));
@@ -63,20 +65,20 @@ impl Tracks {
         let spans = forest.launches.iter();
         let mut tracks = Tracks {
             all: Vec::new(),
-            of: vec![None; forest.launches.len()],
+            track_of: vec![None; forest.launches.len()],
             spans: spans
-                .map(|launch| Span::of(forest, launch).map(|(span, _)| span))
+                .map(|launch| Span::with_phases(forest, launch).map(|(span, _)| span))
                 .collect(),
         };
         let mut pending = VecDeque::from([(None, [&forest.roots[..], &forest.orphans].concat())]);
         while let Some((parent, siblings)) = pending.pop_front() {
-            pending.extend(tracks.place(forest, parent, siblings));
+            pending.extend(tracks.place_siblings(forest, parent, siblings));
         }
         tracks
     }
 
-    /// Places the children of all launches on a track. Returns the children of each new track.
-    fn place(
+    /// Places launches with the same parent track on new tracks. Returns the children of the launches on each new track.
+    fn place_siblings(
         &mut self,
         forest: &Forest<'_>,
         parent: Option<u32>,
@@ -93,17 +95,17 @@ impl Tracks {
             if span.is_none() && own.is_empty() {
                 continue;
             }
-            let shares = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
+            let can_share = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
             let lanes = lanes.entry((command, own.is_empty())).or_default();
-            let track = match span.filter(|_| shares).and_then(|span| lanes.free_at(span.start)) {
-                Some(track) => self.join(track, index),
+            let track = match span.filter(|_| can_share).and_then(|span| lanes.free_at(span.start)) {
+                Some(track) => self.add_to_track(track, index),
                 None => {
                     children.push(Vec::new());
-                    self.open(parent, index)
+                    self.add_track(parent, index)
                 }
             };
             if let Some(span) = span {
-                lanes.take_until(span.end, track);
+                lanes.occupy_until(span.end, track);
             }
             children[(track - first_new) as usize].extend(own);
         }
@@ -112,17 +114,17 @@ impl Tracks {
     }
 
     /// Adds a launch to a track.
-    fn join(&mut self, track: u32, index: usize) -> u32 {
+    fn add_to_track(&mut self, track: u32, index: usize) -> u32 {
         self.all[track as usize].launches += 1;
-        self.of[index] = Some(track);
+        self.track_of[index] = Some(track);
         track
     }
 
     /// Adds a track that begins with the launch at `index`.
-    fn open(&mut self, parent: Option<u32>, index: usize) -> u32 {
+    fn add_track(&mut self, parent: Option<u32>, index: usize) -> u32 {
         let above = |track: u32| &self.all[track as usize];
         let parent = parent.and_then(|track| match above(track).depth {
-            DEEPEST => above(track).parent,
+            MAX_DEPTH => above(track).parent,
             _ => Some(track),
         });
         let track = self.all.len() as u32;
@@ -132,12 +134,12 @@ impl Tracks {
             first: index,
             launches: 1,
         });
-        self.of[index] = Some(track);
+        self.track_of[index] = Some(track);
         track
     }
 }
 
-/// Counts the launches that launch, by program.
+/// Counts the launches that launched others, by program.
 fn launchers_by_command<'a>(forest: &Forest<'a>, siblings: &[usize]) -> HashMap<Command<'a>, u32> {
     let mut counts = HashMap::new();
     for index in siblings.iter().filter(|index| !forest.children(**index).is_empty()) {
@@ -169,7 +171,7 @@ impl Lanes {
         self.free.pop().map(|Reverse(track)| track)
     }
 
-    fn take_until(&mut self, end: Nanos, track: u32) {
+    fn occupy_until(&mut self, end: Nanos, track: u32) {
         self.busy.push(Reverse((end, track)));
     }
 }

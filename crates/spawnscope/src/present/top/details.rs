@@ -16,43 +16,43 @@ use crate::units;
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let width = usize::from(area.width);
     let lines = match view.mode {
-        Mode::Commands => of_command(view, width, status),
-        Mode::Processes => of_process(view, width, status),
+        Mode::Commands => command_lines(view, width, status),
+        Mode::Processes => process_lines(view, width, status),
     };
     let block = Block::new().borders(Borders::TOP).title("details");
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Two lines for each of the latest launches: its arguments, and its phases.
-fn of_command<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
+/// Returns two lines for each of the latest launches of the selected command: its arguments, and its phases.
+fn command_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let commands = view.commands();
     let Some(command) = commands.get(view.selected()) else {
         return vec![Line::from("no command is selected")];
     };
     if command.recent.is_empty() {
-        return vec![Line::from("no launch of it has ended yet")];
+        return vec![Line::from("no launch of this command has ended yet")];
     }
     let launches = command.recent.iter();
     launches
-        .flat_map(|launch| of_launch(launch, view, width, status))
+        .flat_map(|launch| launch_lines(launch, view, width, status))
         .collect()
 }
 
-fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &ScreenStatus<'_>) -> [Line<'a>; 2] {
+fn launch_lines<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &ScreenStatus<'_>) -> [Line<'a>; 2] {
     let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
     let ended = match launch.outcome {
         Outcome::Code(0) | Outcome::Running | Outcome::Unknown => String::new(),
         Outcome::Code(code) => format!(" exit {code}"),
         Outcome::Signal { number, .. } => format!(" signal {number}"),
     };
-    let parent = launch.parent.and_then(|id| parent_of(view, id));
+    let parent = launch.parent.and_then(|id| running_process(view, id));
     let parent = parent.map_or_else(String::new, |parent| format!(" from {parent}"));
     let head = format!("{pid} {}{ended}{parent}: ", units::time(launch.total));
-    let room = width.saturating_sub(text::width(&head));
+    let available = width.saturating_sub(text::width(&head));
     let argv = if launch.argv.is_empty() {
-        text::truncate(&text::escape(&launch.command), room)
+        text::truncate(&text::escape(&launch.command), available)
     } else {
-        text::command_line(arguments(&launch.argv), Some(room))
+        text::command_line(arguments(&launch.argv), Some(available))
     };
     let head = Line::from(format!("{head}{argv}"));
     let head = if launch.has_failed() {
@@ -69,13 +69,13 @@ fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &Scree
     [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
 }
 
-fn of_process<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
+fn process_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let processes = view.processes();
     let Some(line) = processes.get(view.selected()) else {
         return vec![Line::from("no process is selected")];
     };
     let age = line.birth.map(|birth| status.now.since(birth));
-    let parent = line.parent.and_then(|id| parent_of(view, id));
+    let parent = line.parent.and_then(|id| running_process(view, id));
     let mut lines = vec![
         Line::from(format!(
             "{}  pid {}  age {}  {} launched",
@@ -91,16 +91,16 @@ fn of_process<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<L
     ];
     let arguments: Vec<&[u8]> = arguments(&line.argv).collect();
     if !arguments.is_empty() {
-        let whole = text::command_line(arguments, Some(8 * width));
-        lines.extend(text::wrap(&whole, width).into_iter().map(Line::from));
+        let line_text = text::command_line(arguments, Some(8 * width));
+        lines.extend(text::wrap(&line_text, width).into_iter().map(Line::from));
     }
     lines
 }
 
-/// Returns the name and pid of a process that runs.
-fn parent_of(view: &View, id: LaunchId) -> Option<String> {
-    let of_id = |line: &&ProcessLine| line.id == id;
-    let line = view.shown().processes.iter().find(of_id)?;
+/// Returns the name and pid of a process if it is running.
+fn running_process(view: &View, id: LaunchId) -> Option<String> {
+    let has_id = |line: &&ProcessLine| line.id == id;
+    let line = view.shown().processes.iter().find(has_id)?;
     let pid = line.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
     Some(format!("{}{pid}", text::escape(&line.command)))
 }

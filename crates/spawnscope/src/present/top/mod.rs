@@ -17,25 +17,25 @@ use crate::analyze::live::{CommandLine, ProcessLine};
 use crate::event::Nanos;
 use crate::units;
 
-/// Columns of the title besides what is followed: the name, the time, the state and the gaps.
-const AROUND_FOLLOWED: usize = 38;
-/// Rows of details below the table.
-const DETAILS: u16 = 11;
+/// Width of the title without what is followed: the name, the time, the state and the gaps.
+const TITLE_WIDTH: usize = 38;
+/// Number of rows of details below the table.
+const DETAILS_ROWS: u16 = 11;
 
 /// What the screen shows besides the rows.
 #[derive(Debug)]
 pub struct ScreenStatus<'a> {
     /// What is followed, such as a command line.
     pub followed: &'a str,
-    /// Launches in each of the last seconds, the latest last.
+    /// The number of launches in each of the last seconds, the latest second last.
     pub rates: &'a [u64],
     /// The time since the start.
     pub now: Nanos,
-    /// Launches that were skipped because drawing was too slow.
+    /// The number of launches that are not shown because drawing was too slow.
     pub skipped: u64,
     /// Whether the recording is over.
     pub has_ended: bool,
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub has_colour: bool,
 }
 
@@ -51,7 +51,7 @@ impl ScreenStatus<'_> {
 
 /// Draws the screen. Returns how many rows of the table fit.
 pub fn draw(frame: &mut Frame<'_>, view: &View, status: &ScreenStatus<'_>) -> usize {
-    let details = if view.has_details { DETAILS } else { 0 };
+    let details = if view.has_details { DETAILS_ROWS } else { 0 };
     let parts = [
         Constraint::Length(2),
         Constraint::Length(1),
@@ -80,7 +80,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenSta
         (false, true) => Span::styled(" PAUSED ", status.style(Color::Yellow).add_modifier(Modifier::REVERSED)),
         (false, false) => Span::raw(""),
     };
-    let followed = text::truncate(status.followed, usize::from(area.width).saturating_sub(AROUND_FOLLOWED));
+    let followed = text::truncate(status.followed, usize::from(area.width).saturating_sub(TITLE_WIDTH));
     let name = Line::from(vec![
         Span::styled("spawnscope top", bold),
         Span::raw(format!("  {followed}  {}  ", units::time(status.now))),
@@ -100,7 +100,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenSta
     frame.render_widget(Paragraph::new(vec![name, counts]), area);
 }
 
-/// Draws the launches a second, the latest at the right.
+/// Draws the launches per second, the latest second at the right.
 fn draw_rates(frame: &mut Frame<'_>, area: Rect, status: &ScreenStatus<'_>) {
     let first = status.rates.len().saturating_sub(area.width.into());
     let line = Sparkline::default().data(&status.rates[first..]);
@@ -175,19 +175,22 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scree
         Line::from("process"),
     ];
     // The columns before the last, and the gaps between them.
-    let room = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
-    let rows = lines.iter().map(|line| process_row(line, room, status));
+    let available = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
+    let rows = lines.iter().map(|line| process_row(line, available, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn process_row<'a>(line: &ProcessLine, room: usize, status: &ScreenStatus<'_>) -> Row<'a> {
+fn process_row<'a>(line: &ProcessLine, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Cell::new(Line::from(text).right_aligned());
     let age = line.birth.map(|birth| status.now.since(birth));
     // Deep trees keep half of the line for names.
-    let indent = (2 * line.depth).min(room / 2);
+    let indent = (2 * line.depth).min(available / 2);
     let name = text::escape(&line.command);
     let arguments = arguments(&line.argv).skip(1);
-    let rest = text::command_line(arguments, Some(room.saturating_sub(indent + text::width(&name) + 1)));
+    let rest = text::command_line(
+        arguments,
+        Some(available.saturating_sub(indent + text::width(&name) + 1)),
+    );
     Row::new([
         right(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
         right(units::time(age)),

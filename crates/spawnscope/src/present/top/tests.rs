@@ -1,4 +1,4 @@
-//! Keys and screens on hand-written snapshots, drawn into ratatui's test terminal.
+//! Tests keys and screens with hand-written snapshots, drawn into ratatui's test terminal.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn press(view: &mut View, keys: &str) {
     }
 }
 
-fn shown(keys: &str) -> View {
+fn view_after(keys: &str) -> View {
     let mut view = View::default();
     view.update(snapshot());
     press(&mut view, keys);
@@ -123,14 +123,14 @@ fn lines(buffer: &Buffer) -> Vec<String> {
 
 #[track_caller]
 fn expect(keys: &str, wanted: &[&str]) {
-    let lines = lines(&screen(&shown(keys), 80, 24, true));
+    let lines = lines(&screen(&view_after(keys), 80, 24, true));
     for wanted in wanted {
         assert!(lines.iter().any(|line| line.contains(wanted)), "{wanted} in {lines:#?}");
     }
 }
 
 fn order(keys: &str) -> Vec<String> {
-    shown(keys)
+    view_after(keys)
         .commands()
         .iter()
         .map(|line| text::escape(&line.command))
@@ -168,7 +168,7 @@ fn keys_sort_and_filter() {
 
 #[test]
 fn the_selection_stays_on_its_row_when_the_order_changes() {
-    let mut view = shown("v");
+    let mut view = view_after("v");
     assert_eq!(view.selected(), 1);
     press(&mut view, "c");
     assert_eq!(view.selected(), 0, "sed is the first by count");
@@ -178,7 +178,7 @@ fn the_selection_stays_on_its_row_when_the_order_changes() {
 
 #[test]
 fn a_paused_view_keeps_what_it_shows() {
-    let mut view = shown(" ");
+    let mut view = view_after(" ");
     view.update(Snapshot::default());
     assert_eq!(view.commands().len(), 3);
     press(&mut view, " ");
@@ -192,8 +192,8 @@ fn details_have_arguments_and_the_parent_can_be_reached() {
         "\n",
         &["details", "4009 1.50 ms exit 1 from sh 4002: tool --flag $'\\x1b[2J'"],
     );
-    // From a command to the parent of its latest launch, and on to the parent of that.
-    let mut view = shown("p");
+    // `p` selects the parent of the command's latest launch, and then the parent of that process.
+    let mut view = view_after("p");
     assert_eq!((view.mode, view.selected()), (Mode::Processes, 1));
     press(&mut view, "p");
     assert_eq!(view.selected(), 0);
@@ -204,10 +204,10 @@ fn details_have_arguments_and_the_parent_can_be_reached() {
 }
 
 #[test]
-fn no_byte_of_a_program_reaches_the_terminal_and_any_size_is_drawn() {
+fn control_characters_of_programs_never_reach_a_terminal_of_any_size() {
     for (width, height) in [(80, 24), (200, 50), (20, 5), (1, 1)] {
         for keys in ["", "\n", "\t", "\t\n", "/x"] {
-            let buffer = screen(&shown(keys), width, height, true);
+            let buffer = screen(&view_after(keys), width, height, true);
             let symbols = buffer.content.iter().flat_map(|cell| cell.symbol().chars());
             assert_eq!(symbols.filter(|symbol| symbol.is_control()).count(), 0);
         }
@@ -215,9 +215,9 @@ fn no_byte_of_a_program_reaches_the_terminal_and_any_size_is_drawn() {
 }
 
 #[test]
-fn without_colour_no_cell_has_one() {
+fn without_colour_no_cell_has_a_colour() {
     for keys in ["", "\n", "\t", " "] {
-        let buffer = screen(&shown(keys), 80, 24, false);
+        let buffer = screen(&view_after(keys), 80, 24, false);
         assert!(
             buffer
                 .content

@@ -10,13 +10,13 @@ use crate::present::text;
 /// Maximum number of characters of a filter.
 const MAX_FILTER: usize = 64;
 
-/// The kind of rows.
+/// What the rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Commands, with the sums of their launches.
     #[default]
     Commands,
-    /// The processes that run, as a tree.
+    /// The running processes, as a tree.
     Processes,
 }
 
@@ -47,8 +47,11 @@ pub struct View {
     pub(super) has_details: bool,
     /// Whether the user has quit.
     pub is_over: bool,
+    /// The selected command.
     command: Option<Vec<u8>>,
+    /// The selected process.
     process: Option<LaunchId>,
+    /// The snapshot that is shown.
     shown: Snapshot,
 }
 
@@ -88,7 +91,7 @@ impl View {
         all.filter(|line| self.matches(&line.command, &line.argv)).collect()
     }
 
-    /// Returns the index of the selected row. Without a selection, the first.
+    /// Returns the index of the selected row, or 0 without a selection.
     pub(super) fn selected(&self) -> usize {
         let index = match self.mode {
             Mode::Commands => self
@@ -183,19 +186,19 @@ impl View {
             Mode::Processes => self.processes().get(index).and_then(|line| line.parent),
             Mode::Commands => {
                 let commands = self.commands();
-                let of_running = |line: &CommandLine| {
+                let running_parent = |line: &CommandLine| {
                     let mut processes = self.shown.processes.iter();
                     processes.find(|process| process.command == line.command)?.parent
                 };
                 let line = commands.get(index);
-                let of_ended = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
+                let latest_parent = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
                 line.as_ref()
-                    .and_then(of_ended)
-                    .or_else(|| line.and_then(|line| of_running(line)))
+                    .and_then(latest_parent)
+                    .or_else(|| line.and_then(|line| running_parent(line)))
             }
         };
-        let is_there = |id: &LaunchId| self.shown.processes.iter().any(|line| line.id == *id);
-        if let Some(parent) = parent.filter(is_there) {
+        let is_running = |id: &LaunchId| self.shown.processes.iter().any(|line| line.id == *id);
+        if let Some(parent) = parent.filter(is_running) {
             self.filter.clear();
             (self.mode, self.process) = (Mode::Processes, Some(parent));
         }

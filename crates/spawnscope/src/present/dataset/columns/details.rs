@@ -1,4 +1,4 @@
-//! The columns of the tables with sums: `callers`, `waits` and `advice`.
+//! The columns of the tables that summarize a recording: `callers`, `waits` and `advice`.
 
 use std::borrow::Cow;
 
@@ -25,11 +25,11 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
             "`native`, `bash`, `dash`, `python`, `perl`, `make`, `node`, ...",
         ),
         optional("file", Text(|line| line.site.file.as_deref().map(lossy)), "source file"),
-        optional("line", Int(|line| line.site.line.map(int)), "line in it, from 1"),
+        optional("line", Int(|line| line.site.line.map(int)), "line in the file, from 1"),
         optional(
             "function",
             Text(|line| line.site.function.as_deref().map(lossy)),
-            "function, or target of make; NULL also outside of all functions",
+            "function, or target of make; also NULL outside of functions",
         ),
         optional(
             "module",
@@ -39,7 +39,7 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
         optional(
             "program",
             Text(|line| line.site.program.as_deref().map(lossy)),
-            "the program that ran the script, where no file is known",
+            "the program that ran the script, if no file is known",
         ),
         optional(
             "text",
@@ -49,14 +49,14 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
         required(
             "launches",
             Long(|line| Some(long(line.launches))),
-            "launches that it requested",
+            "number of launches that it requested",
         ),
-        optional("total_ns", Long(|line| span(line.total)), "their wall time, summed"),
-        optional("tax_ns", Long(|line| span(line.tax)), "their launch tax, summed"),
+        optional("total_ns", Long(|line| span(line.total)), "sum of their wall times"),
+        optional("tax_ns", Long(|line| span(line.tax)), "sum of their launch tax"),
         optional(
             "critical_ns",
             Long(|line| span(line.critical)),
-            "their time on the critical path, summed",
+            "sum of their times on the critical path",
         ),
     ]
 }
@@ -79,69 +79,74 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         optional(
             "object",
             Text(|line| line.waits.object.as_ref().map(|object| object.kind.name().into())),
-            "the kind of object",
+            "the kind of object that was waited for",
         ),
         optional(
             "object_path",
             Text(|line| Some(lossy(line.waits.object.as_ref()?.path.as_deref()?))),
-            "its path, or the address of a socket's peer, if all waits were for the same",
+            "its path, or the address of a socket's peer, if all waits were for the same object",
         ),
         optional(
             "on",
-            Text(|line| line.most().map(|most| kind(&most.target).into())),
+            Text(|line| line.main_target().map(|targets| target_kind(&targets.target).into())),
             "what ended most of the waits: `launch`, `process` (not recorded) or `scanner`",
         ),
         optional(
             "on_name",
-            Text(|line| line.most().and_then(|most| name(&most.target)).map(lossy)),
-            "its program",
+            Text(|line| {
+                line.main_target()
+                    .and_then(|targets| target_name(&targets.target))
+                    .map(lossy)
+            }),
+            "the program of the launch, process or scanner",
         ),
         required("count", Long(|line| Some(long(line.waits.count))), "number of waits"),
         required(
             "total_ns",
             Long(|line| span(Some(line.waits.parts.total()))),
-            "their sum",
+            "sum of the times of these waits",
         ),
         required(
             "tax_ns",
             Long(|line| span(Some(line.waits.parts.tax))),
-            "of it, launch tax",
+            "the part that is launch tax",
         ),
         required(
             "run_ns",
             Long(|line| span(Some(line.waits.parts.run))),
-            "of it, phase run",
+            "the part that is phase run",
         ),
         required(
             "run_waiting_ns",
             Long(|line| span(Some(line.waits.parts.run_waiting))),
-            "of the phase run, waits",
+            "the part of phase run during which the launched processes waited",
         ),
         required(
             "reap_ns",
             Long(|line| span(Some(line.waits.parts.reap))),
-            "of it, late reaping",
+            "the part that is late reaping",
         ),
         required(
             "queue_ns",
             Long(|line| span(Some(line.waits.parts.queue))),
-            "of it, waiting for a CPU",
+            "the part that is waiting for a CPU",
         ),
         required(
             "other_ns",
             Long(|line| span(Some(line.waits.parts.other))),
-            "of it, unattributed",
+            "the part that is not attributed",
         ),
     ]
 }
 
 impl WaitLine<'_> {
-    fn most(&self) -> Option<&WaitTargets> {
+    /// Returns the target of most of the waits.
+    fn main_target(&self) -> Option<&WaitTargets> {
         self.waits.on.first()
     }
 }
 
-fn kind(target: &WaitTarget) -> &'static str {
+fn target_kind(target: &WaitTarget) -> &'static str {
     match target {
         WaitTarget::Launches { .. } => "launch",
         WaitTarget::Process(_) => "process",
@@ -149,7 +154,7 @@ fn kind(target: &WaitTarget) -> &'static str {
     }
 }
 
-fn name(target: &WaitTarget) -> Option<&[u8]> {
+fn target_name(target: &WaitTarget) -> Option<&[u8]> {
     match target {
         WaitTarget::Launches { command, .. } => Some(command),
         WaitTarget::Process(name) | WaitTarget::Scanner(name) => name.as_deref(),
@@ -174,32 +179,32 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
         required(
             "saving_ns",
             Long(|line| span(Some(line.advice.saving[0]))),
-            "wall that the fix saves, as predicted",
+            "predicted saving of wall time",
         ),
         required(
             "saving_low_ns",
             Long(|line| span(Some(line.advice.saving[1]))),
-            "lower end of its confidence interval",
+            "lower end of the confidence interval",
         ),
         required(
             "saving_high_ns",
             Long(|line| span(Some(line.advice.saving[2]))),
-            "upper end",
+            "upper end of the confidence interval",
         ),
         required(
             "launches",
             Long(|line| Some(long(line.advice.finding.launches.len() as u64))),
-            "number of launches it affects",
+            "number of launches that the fix affects",
         ),
         optional(
             "file",
             Text(|line| Some(lossy(line.advice.callers.largest.first()?.0.file.as_deref()?))),
-            "file of the call site with most of them",
+            "file of the call site with most of these launches",
         ),
         optional(
             "line",
             Int(|line| line.advice.callers.largest.first()?.0.line.map(int)),
-            "line in it",
+            "line in this file",
         ),
         required(
             "fix",
@@ -209,7 +214,7 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
         required(
             "is_foreign",
             Truth(|line| Some(line.advice.foreign.is_some())),
-            "whether that code is generated, or somebody else's",
+            "whether the code of this call site is generated or third-party",
         ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::super::column::Column;
 use super::super::column::Get::{Instant, Int, Long, Real, Text, Truth};
-use super::super::examination::{DoctorLine, Found};
+use super::super::examination::{DoctorLine, RowSubject};
 use super::{int, span};
 
 pub(in super::super) fn doctor<'a>() -> Vec<Column<DoctorLine<'a>>> {
@@ -11,61 +11,65 @@ pub(in super::super) fn doctor<'a>() -> Vec<Column<DoctorLine<'a>>> {
     columns
 }
 
-/// What is the same in all rows of an examination.
+/// Returns the columns that are the same in all rows of an examination.
 fn examination<'a>() -> Vec<Column<DoctorLine<'a>>> {
     let required = Column::<DoctorLine<'a>>::required;
     let optional = Column::<DoctorLine<'a>>::optional;
     vec![
         required(
             "examination",
-            Text(|line| Some(line.of.id.into())),
-            "the examination: a hash of what it found, where and when",
+            Text(|line| Some(line.examination.id.into())),
+            "identifies the examination: a hash of its findings, host and time",
         ),
         required(
             "examined",
-            Instant(|line| Some(line.of.examined_unix_ns.div_euclid(1_000))),
-            "when it was made, UTC",
+            Instant(|line| Some(line.examination.examined_unix_ns.div_euclid(1_000))),
+            "time of the examination, UTC",
         ),
         required(
             "host",
-            Text(|line| Some(line.of.host.into())),
+            Text(|line| Some(line.examination.host.into())),
             "the machine: `uname -n`, or `--host`; as `runs.host`",
         ),
-        required("kernel", Text(|line| Some(line.of.kernel.into())), "`uname -r`"),
+        required(
+            "kernel",
+            Text(|line| Some(line.examination.kernel.into())),
+            "`uname -r`",
+        ),
         required(
             "examiner",
             Text(|_| Some(env!("CARGO_PKG_VERSION").into())),
-            "the version of spawnscope that examined",
+            "the version of spawnscope that examined the machine",
         ),
         optional(
             "fork_ns",
-            Long(|line| span(line.of.diagnosis.launch.fork)),
-            "what a fork costs there",
+            Long(|line| span(line.examination.diagnosis.launch.fork)),
+            "time of a fork on the machine",
         ),
         optional(
             "exec_static_ns",
-            Long(|line| span(line.of.diagnosis.launch.exec_static)),
-            "what an exec of a static program costs there",
+            Long(|line| span(line.examination.diagnosis.launch.exec_static)),
+            "time of an exec of a static program on the machine",
         ),
         optional(
             "exec_dynamic_ns",
-            Long(|line| span(line.of.diagnosis.launch.exec_dynamic)),
-            "what an exec of a dynamic program costs there",
+            Long(|line| span(line.examination.diagnosis.launch.exec_dynamic)),
+            "time of an exec of a dynamic program on the machine",
         ),
         optional(
             "load_average",
-            Real(|line| line.of.diagnosis.load.map(|load| load.average)),
-            "load average meanwhile",
+            Real(|line| line.examination.diagnosis.load.map(|load| load.average)),
+            "load average during the examination",
         ),
         optional(
             "cpus",
-            Int(|line| line.of.diagnosis.load.map(|load| int(load.cpus))),
-            "CPUs of the machine",
+            Int(|line| line.examination.diagnosis.load.map(|load| int(load.cpus))),
+            "number of CPUs",
         ),
     ]
 }
 
-/// What a row is about. NULL in the only row of an examination that found nothing.
+/// Returns the columns of a finding. They are NULL in the only row of an examination that found nothing.
 fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
     let required = Column::<DoctorLine<'a>>::required;
     let optional = Column::<DoctorLine<'a>>::optional;
@@ -73,32 +77,32 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         required(
             "place",
             Int(|line| Some(line.place)),
-            "place in the examination, from 1: problems, notes, what could not be checked; the largest effect first",
+            "position in the examination, from 1: problems, then notes, then what could not be checked; the largest effect first",
         ),
         optional(
             "severity",
-            Text(|line| match line.found {
-                Found::Finding(finding) => Some(finding.severity.name().into()),
-                Found::Unseen(_) => Some("unseen".into()),
-                Found::Nothing => None,
+            Text(|line| match line.subject {
+                RowSubject::Finding(finding) => Some(finding.severity.name().into()),
+                RowSubject::NotExamined(_) => Some("unseen".into()),
+                RowSubject::Nothing => None,
             }),
             "`problem`, `note`, or `unseen`: could not be checked; NULL: nothing was found at all",
         ),
         optional(
             "check_name",
-            Text(|line| match line.found {
-                Found::Finding(finding) => Some(finding.check.into()),
-                Found::Unseen(unseen) => Some(unseen.check.into()),
-                Found::Nothing => None,
+            Text(|line| match line.subject {
+                RowSubject::Finding(finding) => Some(finding.check.into()),
+                RowSubject::NotExamined(not_examined) => Some(not_examined.check.into()),
+                RowSubject::Nothing => None,
             }),
             "the check (`doctor --list`)",
         ),
         optional(
             "title",
-            Text(|line| match line.found {
-                Found::Finding(finding) => Some(finding.title.as_str().into()),
-                Found::Unseen(unseen) => Some(unseen.what.as_str().into()),
-                Found::Nothing => None,
+            Text(|line| match line.subject {
+                RowSubject::Finding(finding) => Some(finding.title.as_str().into()),
+                RowSubject::NotExamined(not_examined) => Some(not_examined.what.as_str().into()),
+                RowSubject::Nothing => None,
             }),
             "what was found, or what could not be checked and why",
         ),
@@ -110,17 +114,17 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         optional(
             "effect_ns",
             Long(|line| span(Some(line.finding()?.effect?.span))),
-            "what it costs",
+            "time that it costs",
         ),
         optional(
             "effect_is_lower_bound",
             Truth(|line| Some(line.finding()?.effect?.is_lower_bound)),
-            "whether it costs more than that",
+            "whether it may cost more than that",
         ),
         optional(
             "effect_of",
             Text(|line| Some(line.finding()?.effect?.of.into())),
-            "what costs that much longer, such as `each launch`",
+            "what takes that much longer, such as `each launch`",
         ),
         optional(
             "effect_basis",

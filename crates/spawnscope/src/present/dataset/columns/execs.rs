@@ -2,16 +2,16 @@
 
 use super::super::column::Column;
 use super::super::column::Get::{Int, Long, Text, Truth};
-use super::super::lines::{ExecLine, Tried};
+use super::super::lines::{ExecAttempt, ExecLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::launch::Exec;
 use crate::present::text;
 
 impl<'a> ExecLine<'a> {
-    fn done(&self) -> Option<&'a Exec<'a>> {
+    fn succeeded(&self) -> Option<&'a Exec<'a>> {
         match self.exec {
-            Tried::Done(exec) => Some(exec),
-            Tried::Failed(_) => None,
+            ExecAttempt::Succeeded(exec) => Some(exec),
+            ExecAttempt::Failed(_) => None,
         }
     }
 }
@@ -24,14 +24,14 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         required(
             "launch",
             Long(|line| Some(long(line.launch))),
-            "`launch` of the process; its successful execs are in order, then those that failed",
+            "`launch` of the process; its successful execs come first, in order, then the failed ones",
         ),
         required(
             "path",
             Text(|line| {
                 Some(lossy(match &line.exec {
-                    Tried::Done(exec) => exec.path(),
-                    Tried::Failed(failed) => failed.path,
+                    ExecAttempt::Succeeded(exec) => exec.path(),
+                    ExecAttempt::Failed(failed) => failed.path,
                 }))
             }),
             "the file as given",
@@ -39,68 +39,68 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         optional(
             "command_line",
             Text(|line| match &line.exec {
-                Tried::Done(exec) => Some(text::command_line(exec.arguments(), None).into()),
-                Tried::Failed(_) => None,
+                ExecAttempt::Succeeded(exec) => Some(text::command_line(exec.arguments(), None).into()),
+                ExecAttempt::Failed(_) => None,
             }),
             "the arguments, quoted for a shell, secrets masked; NULL if it failed",
         ),
         optional(
             "command_line_cut",
-            Truth(|line| line.done().map(|exec| exec.argv_cut)),
-            "whether the arguments were too long to be recorded whole",
+            Truth(|line| line.succeeded().map(|exec| exec.argv_cut)),
+            "whether the arguments were too long to be recorded completely",
         ),
         optional(
             "interpreter",
-            Text(|line| line.done().and_then(|exec| exec.interpreter()).map(lossy)),
+            Text(|line| line.succeeded().and_then(|exec| exec.interpreter()).map(lossy)),
             "interpreter of a `#!` script",
         ),
         optional(
             "cwd",
-            Text(|line| line.done().and_then(|exec| exec.cwd()).map(lossy)),
+            Text(|line| line.succeeded().and_then(|exec| exec.cwd()).map(lossy)),
             "working directory",
         ),
         optional(
             "enter_ns",
             Long(|line| match &line.exec {
-                Tried::Done(exec) => span(exec.enter.get()),
-                Tried::Failed(failed) => span(Some(failed.enter)),
+                ExecAttempt::Succeeded(exec) => span(exec.enter.get()),
+                ExecAttempt::Failed(failed) => span(Some(failed.enter)),
             }),
-            "when it was called, since the recording began",
+            "time of the call, since the recording began",
         ),
         optional(
             "exec_ns",
             Long(|line| match &line.exec {
-                Tried::Done(exec) => span(
+                ExecAttempt::Succeeded(exec) => span(
                     exec.enter
                         .get()
                         .and_then(|enter| Some(exec.returned.get()?.since(enter))),
                 ),
-                Tried::Failed(failed) => span(Some(failed.cost())),
+                ExecAttempt::Failed(failed) => span(Some(failed.cost())),
             }),
             "time within the call",
         ),
         optional(
             "load_ns",
-            Long(|line| span(line.done().and_then(|exec| exec.load()))),
+            Long(|line| span(line.succeeded().and_then(|exec| exec.load()))),
             "time in the dynamic loader; 0 for a static program",
         ),
         optional(
             "load_opens",
-            Int(|line| line.done().and_then(|exec| exec.load_opens).map(int)),
+            Int(|line| line.succeeded().and_then(|exec| exec.load_opens).map(int)),
             "files that the loader opened",
         ),
         optional(
             "load_failed_opens",
-            Int(|line| line.done().and_then(|exec| exec.load_failed_opens).map(int)),
-            "its look-ups without success",
+            Int(|line| line.succeeded().and_then(|exec| exec.load_failed_opens).map(int)),
+            "look-ups by the loader that found no file",
         ),
         optional(
             "errno",
             Int(|line| match &line.exec {
-                Tried::Done(_) => None,
-                Tried::Failed(failed) => Some(failed.errno),
+                ExecAttempt::Succeeded(_) => None,
+                ExecAttempt::Failed(failed) => Some(failed.errno),
             }),
-            "why it failed; NULL: it did not",
+            "error number of a failed exec; NULL if it succeeded",
         ),
     ]
 }

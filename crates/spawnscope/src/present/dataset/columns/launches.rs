@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use super::super::column::Column;
 use super::super::column::Get::{Int, Long, Text};
 use super::super::lines::LaunchLine;
-use super::{RUN, code, int, long, span};
+use super::{RUN, exit_code, int, long, span};
 use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::launch::Outcome;
 use crate::analyze::phases::Phase;
 use crate::present::ndjson;
 
-fn signal(outcome: Outcome) -> Option<i32> {
+fn exit_signal(outcome: Outcome) -> Option<i32> {
     match outcome {
         Outcome::Signal { number, .. } => Some(number),
         _ => None,
@@ -68,12 +68,12 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "start_ns",
             Long(|line| span(line.launch.start())),
-            "when its parent began the fork call, since the recording began",
+            "start of the parent's fork call, since the recording began",
         ),
         optional(
             "total_ns",
             Long(|line| span(line.launch.end().and(line.launch.total(line.forest.end)))),
-            "from start_ns to its reaping; NULL if it had not ended",
+            "from start_ns to its reaping; NULL if it had not ended when the recording did",
         ),
         optional(
             "create_ns",
@@ -88,7 +88,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "setup_ns",
             Long(|line| span(line.launch.phases.get(Phase::Setup))),
-            "phase setup: until the exec, from the end of what a fork launched before it; before version 2 of the dataset, all until the exec",
+            "phase setup: from its first run (if it launched others before its exec: from the end of the last of them) until the exec; before version 2 of the dataset, always from its first run",
         ),
         optional(
             "exec_ns",
@@ -132,12 +132,12 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         ),
         optional(
             "exit_code",
-            Int(|line| code(line.launch.outcome)),
+            Int(|line| exit_code(line.launch.outcome)),
             "its exit code; NULL if unknown or if a signal killed it",
         ),
         optional(
             "exit_signal",
-            Int(|line| signal(line.launch.outcome)),
+            Int(|line| exit_signal(line.launch.outcome)),
             "the signal that killed it",
         ),
         optional(

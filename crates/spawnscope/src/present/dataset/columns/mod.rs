@@ -1,5 +1,5 @@
-//! The columns of each table, with their meaning. `docs/guide/parquet.md` has the same tables, which a test compares. Columns are added at
-//! the end; one that changes its meaning or goes raises `DATASET_VERSION`.
+//! The columns of each table, with their descriptions. A test compares them with `docs/guide/parquet.md`. New columns are added at the end. If a
+//! column changes its meaning or is removed, `DATASET_VERSION` must be raised.
 
 mod details;
 mod doctor;
@@ -32,12 +32,12 @@ fn span(time: Option<Nanos>) -> Option<i64> {
     time.map(|time| long(time.0))
 }
 
-/// Names are bytes, and columns are UTF-8: other bytes become U+FFFD.
+/// Converts bytes to text. Invalid UTF-8 becomes U+FFFD.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-fn code(outcome: Outcome) -> Option<i32> {
+fn exit_code(outcome: Outcome) -> Option<i32> {
     match outcome {
         Outcome::Code(code) => Some(code),
         _ => None,

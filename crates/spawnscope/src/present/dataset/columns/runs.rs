@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use super::super::column::Column;
 use super::super::column::Get::{Instant, Int, Long, Real, Text};
 use super::super::lines::RunLine;
-use super::{RUN, code, int, long, span};
+use super::{RUN, exit_code, int, long, span};
 use crate::analyze::{Report, Scope};
 use crate::present::text;
 
@@ -31,7 +31,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         optional(
             "ci_run",
             Text(|line| label(line.0.report, "run")),
-            "label `run`: the number of the CI service",
+            "label `run`: the run's number in the CI service",
         ),
         optional(
             "attempt",
@@ -61,7 +61,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         optional(
             "image",
             Text(|line| label(line.0.report, "image")),
-            "label `image`: of the container",
+            "label `image`: the container's image",
         ),
         required(
             "labels",
@@ -100,17 +100,17 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         required(
             "recorder",
             Text(|line| Some(line.0.recorder.into())),
-            "the version of spawnscope that recorded",
+            "the version of spawnscope that made the recording",
         ),
         required(
             "cpus",
             Int(|line| Some(int(line.0.report.cpus))),
-            "CPUs online at the start",
+            "number of CPUs online at the start",
         ),
         optional(
             "allowed_cpus",
             Real(|line| line.0.report.allowed_cpus),
-            "CPUs that the command might use",
+            "number of CPUs that the command was allowed to use",
         ),
         required(
             "wall_ns",
@@ -124,8 +124,8 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         ),
         optional(
             "exit_code",
-            Int(|line| line.0.report.exit.and_then(code)),
-            "of the command; NULL if unknown or if a signal killed it",
+            Int(|line| line.0.report.exit.and_then(exit_code)),
+            "exit code of the command; NULL if unknown or if a signal killed it",
         ),
         required(
             "launches",

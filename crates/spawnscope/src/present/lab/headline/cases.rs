@@ -1,4 +1,4 @@
-//! Finds the cases that headlines compare. Cases that tables withhold are not found.
+//! Finds the cases that headlines compare. Cases that tables do not show are not found.
 
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Row, Value};
@@ -7,7 +7,7 @@ use crate::present::lab::values::is_shown;
 /// A case with one of its measurements.
 pub(super) type Case<'o> = (&'o Row, &'o Estimate);
 
-/// Returns the ratio to the base that the lab took in each round.
+/// Returns the ratio to the base case. The lab computes this ratio in each round.
 pub(super) fn ratio(row: &Row) -> Option<&Estimate> {
     measured(row, "ratio")
 }
@@ -31,7 +31,7 @@ pub(super) fn cases<'o>(outcome: &'o Outcome, column: &str, keys: &[(&str, &str)
     rows.filter_map(|row| Some((row, measured(row, column)?))).collect()
 }
 
-/// Returns the first of these cases.
+/// Returns the first measured case with these keys.
 pub(super) fn case<'o>(outcome: &'o Outcome, column: &str, keys: &[(&str, &str)]) -> Option<Case<'o>> {
     cases(outcome, column, keys).into_iter().next()
 }
@@ -51,8 +51,8 @@ pub(super) fn ends<'o>(key: &str, found: Vec<Case<'o>>) -> Option<[(f64, &'o Est
     (ends[0].0 < ends[1].0).then_some(ends)
 }
 
-/// Returns the largest `key` that both have, with their measurements.
-pub(super) fn at_largest<'o>(key: &str, [one, other]: [Vec<Case<'o>>; 2]) -> Option<(f64, [&'o Estimate; 2])> {
+/// Returns the largest `key` that both lists of cases have, with the two measurements.
+pub(super) fn measured_at_largest<'o>(key: &str, [one, other]: [Vec<Case<'o>>; 2]) -> Option<(f64, [&'o Estimate; 2])> {
     let both = one.into_iter().filter_map(|(row, first)| {
         let same = |(candidate, _): &&(&Row, &'o Estimate)| candidate.get(key) == row.get(key);
         let (_, second) = other.iter().find(same)?;

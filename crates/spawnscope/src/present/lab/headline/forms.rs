@@ -1,11 +1,11 @@
-//! The forms of headlines, and how their figures are computed.
+//! The forms of headlines, and the computation of their figures.
 
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::Unit;
-use crate::present::lab::values::{estimated, figure, mark};
+use crate::present::lab::values::{figure, format_estimate, mark};
 use crate::units;
 
-/// A ratio that differs from 1 by less than this is not given as a number.
+/// A ratio that differs from 1 by less than this is given as `almost as long`.
 const ALMOST_EQUAL: f64 = 0.05;
 
 /// A sentence in three parts. The second is the figure.
@@ -16,22 +16,22 @@ pub(in crate::present::lab) struct Headline {
     pub(in crate::present::lab) after: String,
 }
 
-/// `BEFORE 38 times as long AFTER (A against B)`; `None` if both are the same case.
+/// Formats `BEFORE 38 times as long AFTER (A against B)`. Returns `None` if both are the same case.
 pub(super) fn times(before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
     let [slow, base] = pair;
     times_by(&quotient(slow, base)?, before, after, pair)
 }
 
-/// `times` with a ratio that the lab took in each round.
+/// Like `times`, with a ratio that the lab has computed in each round.
 pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
     let [slow, base] = pair;
     let figure = match ratio.low <= 1.0 && ratio.high >= 1.0 {
         _ if std::ptr::eq(slow, base) => return None,
         true => "as long, within the noise,".to_owned(),
         false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "almost as long".to_owned(),
-        false => format!("{}{} times as long", mark(ratio), factor(ratio.median)),
+        false => format!("{}{} times as long", mark(ratio), format_factor(ratio.median)),
     };
-    let [slow, base] = pair.map(|estimate| estimated(estimate, Unit::Nanos));
+    let [slow, base] = pair.map(|estimate| format_estimate(estimate, Unit::Nanos));
     Some(Headline {
         before: before.to_owned(),
         figure,
@@ -39,8 +39,12 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
     })
 }
 
-/// `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost between the ends of a series.
-pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f64, &Estimate); 2]) -> Option<Headline> {
+/// Formats `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost per unit between the ends of a series.
+pub(super) fn cost_per_unit(
+    before: &str,
+    after: &str,
+    [(few, first), (many, last)]: [(f64, &Estimate); 2],
+) -> Option<Headline> {
     let part = |difference: f64| difference / (many - few);
     let cost = Estimate {
         median: part(last.median - first.median),
@@ -52,7 +56,7 @@ pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f6
         true => "nothing beyond the noise".to_owned(),
         false => format!("{}{}", mark(&cost), figure(cost.median, Unit::Nanos)),
     };
-    let [first, last] = [first, last].map(|estimate| estimated(estimate, Unit::Nanos));
+    let [first, last] = [first, last].map(|estimate| format_estimate(estimate, Unit::Nanos));
     Some(Headline {
         before: before.to_owned(),
         figure: shown,
@@ -61,7 +65,7 @@ pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f6
 }
 
 /// Formats a factor with two digits or more.
-fn factor(value: f64) -> String {
+fn format_factor(value: f64) -> String {
     match value {
         _ if value < 0.995 => format!("{value:.2}"),
         _ if value < 9.95 => format!("{value:.1}"),
@@ -83,7 +87,7 @@ fn quotient(one: &Estimate, other: &Estimate) -> Option<Estimate> {
 mod tests {
     use super::*;
 
-    fn within(median: f64, half: f64) -> Estimate {
+    fn estimate(median: f64, half: f64) -> Estimate {
         Estimate {
             median,
             low: median - half,
@@ -97,8 +101,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_given_only_if_the_noise_allows_it() {
-        let base = within(1000.0, 10.0);
+    fn a_ratio_is_given_only_if_it_is_beyond_the_noise() {
+        let base = estimate(1000.0, 10.0);
         for (median, half, expected) in [
             (38_000.0, 100.0, "38 times as long"),
             (2_000.0, 500.0, "~2.0 times as long"),
@@ -107,19 +111,19 @@ mod tests {
             (500.0, 10.0, "0.50 times as long"),
             (1_398_000.0, 10.0, "1,398 times as long"),
         ] {
-            assert_eq!(factor_of(&within(median, half), &base), expected);
+            assert_eq!(factor_of(&estimate(median, half), &base), expected);
         }
-        assert_eq!(times("", "", [&base, &within(10.0, 10.0)]), None, "divided by zero");
+        assert_eq!(times("", "", [&base, &estimate(10.0, 10.0)]), None, "divided by zero");
         assert_eq!(times("", "", [&base, &base]), None, "compared with itself");
     }
 
     #[test]
-    fn a_cost_per_unit_is_given_only_if_the_ends_differ() {
+    fn a_cost_per_unit_is_given_only_if_it_is_beyond_the_noise() {
         let each = |last: Estimate| {
-            let ends = [(0.0, &within(1_000.0, 100.0)), (10.0, &last)];
-            each("", "", ends).unwrap().figure
+            let ends = [(0.0, &estimate(1_000.0, 100.0)), (10.0, &last)];
+            cost_per_unit("", "", ends).unwrap().figure
         };
-        assert_eq!(each(within(21_000.0, 100.0)), "2.00 us");
-        assert_eq!(each(within(1_100.0, 100.0)), "nothing beyond the noise");
+        assert_eq!(each(estimate(21_000.0, 100.0)), "2.00 us");
+        assert_eq!(each(estimate(1_100.0, 100.0)), "nothing beyond the noise");
     }
 }

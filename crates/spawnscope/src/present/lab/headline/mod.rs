@@ -3,10 +3,10 @@
 mod cases;
 mod forms;
 
-use self::cases::{at_largest, case, cases, ends, largest, measured, ratio, text};
+use self::cases::{case, cases, ends, largest, measured, measured_at_largest, ratio, text};
 pub(super) use self::forms::Headline;
-use self::forms::{each, times, times_by};
-use super::values::{estimated, figure, mark};
+use self::forms::{cost_per_unit, times, times_by};
+use super::values::{figure, format_estimate, mark};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Row, Unit, Value};
@@ -44,7 +44,7 @@ fn mechanisms(outcome: &Outcome) -> Option<Headline> {
 
 fn parent_size(outcome: &Outcome) -> Option<Headline> {
     let small = |mechanism| cases(outcome, "wall_ns", &[("mechanism", mechanism), ("memory", "")]);
-    let (bytes, [fork, vfork]) = at_largest("parent_bytes", [small("fork + exec"), small("vfork + exec")])?;
+    let (bytes, [fork, vfork]) = measured_at_largest("parent_bytes", [small("fork + exec"), small("vfork + exec")])?;
     let before = format!("A launch from a parent of {} takes", units::bytes(bytes as u64));
     times(&before, "by fork + exec as by vfork + exec", [fork, vfork])
 }
@@ -68,7 +68,7 @@ fn growth(outcome: &Outcome) -> Option<Headline> {
             figure: format!("{}{}", mark(&slope), figure(slope.median, Unit::Nanos)),
             after: format!(
                 "to a fork ({} after {})",
-                estimated(last, Unit::Nanos),
+                format_estimate(last, Unit::Nanos),
                 units::bytes(bytes as u64)
             ),
         });
@@ -94,7 +94,7 @@ fn threads(outcome: &Outcome) -> Option<Headline> {
         found.retain(|(row, _)| *row.get("parent_bytes") == Value::from(0));
         found
     };
-    let (count, [fork, vfork]) = at_largest("threads", [small("fork + exec"), small("vfork + exec")])?;
+    let (count, [fork, vfork]) = measured_at_largest("threads", [small("fork + exec"), small("vfork + exec")])?;
     let before = format!(
         "From a parent with {} more threads, a launch takes",
         units::count(count as u64)
@@ -117,10 +117,10 @@ fn child_kind(outcome: &Outcome) -> Option<Headline> {
 fn loader(outcome: &Outcome) -> Option<Headline> {
     let of = |loading| ends("count", cases(outcome, "wall_ns", &[("loading", loading)]));
     if let Some(ends) = of("run path, lazy") {
-        return each("Each library adds", "to the start of a program", ends);
+        return cost_per_unit("Each library adds", "to the start of a program", ends);
     }
     let ends = of("true, LD_LIBRARY_PATH")?;
-    each(
+    cost_per_unit(
         "Each empty directory in LD_LIBRARY_PATH adds",
         "to the start of a program",
         ends,
@@ -148,7 +148,7 @@ fn shell(outcome: &Outcome) -> Option<Headline> {
 fn path_search(outcome: &Outcome) -> Option<Headline> {
     let of = |search| cases(outcome, "wall_ns", &[("search", search), ("folders", "empty")]);
     let ends = ends("misses", of("posix_spawnp"))?;
-    each(
+    cost_per_unit(
         "Each directory of PATH without the program adds",
         "to a posix_spawnp",
         ends,
@@ -180,7 +180,7 @@ fn throughput(outcome: &Outcome) -> Option<Headline> {
     let threads = units::counted(row.get("threads").number()? as u64, "thread", "threads");
     Some(Headline {
         before: "This machine starts up to".to_owned(),
-        figure: format!("{} processes per second", estimated(most, Unit::PerSecond)),
+        figure: format!("{} processes per second", format_estimate(most, Unit::PerSecond)),
         after: format!(
             "({}, {threads}, {} in flight)",
             text(row, "mechanism")?,
@@ -198,7 +198,7 @@ fn copy_on_write(outcome: &Outcome) -> Option<Headline> {
     times(&sentence, "as before the fork", [during, before])
 }
 
-/// The range of the first measurement, for experiments without the cases of their sentence.
+/// Returns the range of the first measurement. It replaces a specific sentence whose cases are missing.
 fn range(outcome: &Outcome) -> Option<Headline> {
     let column = outcome.columns.iter().find(|column| !column.is_key)?;
     let mut found = cases(outcome, &column.name, &[]);
@@ -206,7 +206,7 @@ fn range(outcome: &Outcome) -> Option<Headline> {
     let (first, least) = found.first()?;
     let (last, most) = found.last()?;
     let before = format!("{}:", column.title);
-    let [least, most] = [least, most].map(|estimate| estimated(estimate, column.unit));
+    let [least, most] = [least, most].map(|estimate| format_estimate(estimate, column.unit));
     let [first, last] = [first, last].map(|row| label(outcome, row));
     let (figure, after) = match found.len() {
         1 => (least, format!("({first})")),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_run_has_a_sentence_of_its_own_for_each_experiment() {
+    fn each_experiment_of_a_stored_run_has_a_specific_sentence() {
         let report = stored();
         assert_eq!(report.experiments.len(), 14);
         for outcome in &report.experiments {
@@ -251,13 +251,13 @@ mod tests {
         );
         assert!(
             of("shell").contains("8.6 times"),
-            "the ratio of the table, not of its medians"
+            "the ratio in the table, not the quotient of the medians"
         );
         assert!(of("first-launch").contains("almost as long"));
     }
 
     #[test]
-    fn without_its_cases_an_experiment_has_the_range_of_its_results() {
+    fn an_experiment_without_the_cases_of_its_sentence_has_a_range() {
         let mut report = stored();
         let shell = report.experiments.iter_mut().find(|one| one.name == "shell").unwrap();
         shell.rows.retain(|row| text(row, "shell") != Some("none"));

@@ -6,6 +6,7 @@ use crate::lab::outcome::{Scale, Unit};
 const ZERO_SHARE: f64 = 0.1;
 /// With fewer decades than this, multiples of 2 and 5 are labelled as well.
 const FEW_DECADES: usize = 3;
+/// Minimum number of steps on a linear axis.
 const MIN_STEPS: f64 = 4.0;
 /// If a logarithmic axis has no more values than this, its values are labelled.
 const FEW_VALUES: usize = 7;
@@ -16,13 +17,14 @@ pub(super) struct Axis {
     high: f64,
     scale: Scale,
     has_zero: bool,
-    /// The values that are labelled, if not decades or steps.
+    /// The values to label. `None` means decades or regular steps.
     labelled: Option<Vec<f64>>,
     pub(super) unit: Unit,
 }
 
 impl Axis {
-    pub(super) fn over(values: impl Iterator<Item = f64>, scale: Scale, unit: Unit) -> Axis {
+    /// Creates an axis that covers these values.
+    pub(super) fn covering(values: impl Iterator<Item = f64>, scale: Scale, unit: Unit) -> Axis {
         let is_logarithmic = scale == Scale::Logarithmic;
         let values: Vec<f64> = values.collect();
         let high = values.iter().copied().fold(f64::MIN, f64::max);
@@ -48,8 +50,8 @@ impl Axis {
         }
     }
 
-    /// Labels these values, if they are few and the axis is logarithmic.
-    pub(super) fn labelling(mut self, values: impl Iterator<Item = f64>) -> Axis {
+    /// Labels exactly these values if they are few and the axis is logarithmic.
+    pub(super) fn with_labels_at(mut self, values: impl Iterator<Item = f64>) -> Axis {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -113,16 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_has_a_labelled_place_on_a_logarithmic_axis() {
-        let axis = Axis::over([0.0, 1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
+    fn zero_has_a_labelled_position_on_a_logarithmic_axis() {
+        let axis = Axis::covering([0.0, 1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
         assert_eq!(axis.ticks(), [0.0, 1e6, 1e7, 1e8, 1e9]);
         assert!(0.0 < axis.position(0.0) && axis.position(0.0) < axis.position(1e6));
         assert!(axis.position(1e9) < 1.0);
-        let without = Axis::over([1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
+        let without = Axis::covering([1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
         assert_eq!(without.ticks()[0], 1e6);
         let labelling = |values: &[f64]| {
-            let axis = Axis::over(values.iter().copied(), Scale::Logarithmic, Unit::Count);
-            axis.labelling(values.iter().copied()).ticks()
+            let axis = Axis::covering(values.iter().copied(), Scale::Logarithmic, Unit::Count);
+            axis.with_labels_at(values.iter().copied()).ticks()
         };
         assert_eq!(labelling(&[8.0, 1.0, 64.0, 1.0]), [1.0, 8.0, 64.0]);
         assert_eq!(
@@ -134,9 +136,9 @@ mod tests {
     #[test]
     fn every_axis_has_some_labels() {
         for high in [1.0, 1.7, 3.0, 7.0, 99.0, 12_345.0] {
-            let linear = Axis::over([high].into_iter(), Scale::Linear, Unit::Nanos).ticks();
+            let linear = Axis::covering([high].into_iter(), Scale::Linear, Unit::Nanos).ticks();
             assert!((4..=12).contains(&linear.len()), "{high}: {linear:?}");
-            let narrow = Axis::over([high, high * 3.0].into_iter(), Scale::Logarithmic, Unit::Nanos).ticks();
+            let narrow = Axis::covering([high, high * 3.0].into_iter(), Scale::Logarithmic, Unit::Nanos).ticks();
             assert!(narrow.len() >= 2, "{high}: {narrow:?}");
         }
     }

@@ -8,15 +8,17 @@ use super::theme::{Format, NARROW, colour};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Row, Scale};
-use crate::present::lab::values::{estimated, is_shown};
+use crate::present::lab::values::{format_estimate, is_shown};
 use crate::present::text::truncate;
 
-const BAR: f64 = 17.0;
+/// Height of a bar, in units of the SVG.
+const BAR_HEIGHT: f64 = 17.0;
+/// Distance between groups, in units of the SVG.
 const GROUP_GAP: f64 = 9.0;
-/// The share of the width that labels beside bars may take.
-const MAX_FOR_LABELS: f64 = 0.4;
-/// The longest figure after a bar.
-const MAX_FIGURE: &str = "~8,888 us";
+/// Maximum share of the width for labels beside bars.
+const MAX_LABEL_SHARE: f64 = 0.4;
+/// The longest figure that can follow a bar.
+const LONGEST_FIGURE: &str = "~8,888 us";
 
 /// Draws the bars. Returns `None` if nothing was measured.
 pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
@@ -31,7 +33,7 @@ pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
     if values.is_empty() {
         return None;
     }
-    let axis = Axis::over(values.iter().map(|value| value.high), Scale::Linear, unit);
+    let axis = Axis::covering(values.iter().map(|value| value.high), Scale::Linear, unit);
     let mut bars = Bars {
         outcome,
         columns,
@@ -40,13 +42,13 @@ pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
         frame: Frame {
             format,
             left: 0.0,
-            right: format.width - format.width_of(MAX_FIGURE),
+            right: format.width - format.width_of(LONGEST_FIGURE),
             top: 4.0,
             bottom: 0.0,
         },
     };
-    bars.frame.left = bars.left();
-    bars.frame.bottom = bars.frame.top + bars.group() * outcome.rows.len() as f64;
+    bars.frame.left = bars.bars_left();
+    bars.frame.bottom = bars.frame.top + bars.group_height() * outcome.rows.len() as f64;
     Some(bars.draw())
 }
 
@@ -61,7 +63,7 @@ struct Bars<'o> {
 
 impl Bars<'_> {
     /// Returns the x position at which bars begin.
-    fn left(&self) -> f64 {
+    fn bars_left(&self) -> f64 {
         let format = self.frame.format;
         if self.label_above {
             return 2.0;
@@ -71,16 +73,16 @@ impl Bars<'_> {
             .rows
             .iter()
             .map(|row| format.width_of(&label(self.outcome, row)));
-        widths.fold(0.0, f64::max).min(format.width * MAX_FOR_LABELS) + GROUP_GAP
+        widths.fold(0.0, f64::max).min(format.width * MAX_LABEL_SHARE) + GROUP_GAP
     }
 
     /// Returns the height of a group with the gap after it.
-    fn group(&self) -> f64 {
-        self.head() + BAR * self.columns.len() as f64 + GROUP_GAP
+    fn group_height(&self) -> f64 {
+        self.label_height() + BAR_HEIGHT * self.columns.len() as f64 + GROUP_GAP
     }
 
-    /// Returns the height of a label above its group.
-    fn head(&self) -> f64 {
+    /// Returns the height of the label above a group. 0 if labels are beside the bars.
+    fn label_height(&self) -> f64 {
         if self.label_above {
             self.frame.format.text * 1.3
         } else {
@@ -93,9 +95,9 @@ impl Bars<'_> {
         let mut svg = Svg::new();
         frame.draw_x_axis(&mut svg, &self.axis, [0.0, format.width]);
         for (number, row) in self.outcome.rows.iter().enumerate() {
-            self.draw_group(&mut svg, row, frame.top + self.group() * number as f64);
+            self.draw_group(&mut svg, row, frame.top + self.group_height() * number as f64);
         }
-        let mut end = frame.bottom + 1.5 * format.line();
+        let mut end = frame.bottom + 1.5 * format.line_height();
         let names: Vec<&str> = self.columns.iter().map(|column| column.title.as_str()).collect();
         if names.len() > 1 {
             end = legend::draw_bars(&mut svg, format, &names, (0.0, end, format.width));
@@ -106,29 +108,29 @@ impl Bars<'_> {
     fn draw_group(&self, svg: &mut Svg, row: &Row, top: f64) {
         let format = self.frame.format;
         let text = label(self.outcome, row);
-        let room = if self.label_above {
+        let available = if self.label_above {
             format.width
         } else {
             self.frame.left
         };
-        let characters = (room / format.width_of("n")) as usize;
-        let bars = top + self.head();
+        let characters = (available / format.width_of("n")) as usize;
+        let bars = top + self.label_height();
         let baseline = match self.label_above {
             true => top + format.text,
-            false => bars + BAR * self.columns.len() as f64 / 2.0 + format.text * 0.35,
+            false => bars + BAR_HEIGHT * self.columns.len() as f64 / 2.0 + format.text * 0.35,
         };
         svg.text((0.0, baseline), Anchor::Start, &truncate(&text, characters));
         for (position, column) in self.columns.iter().enumerate() {
             if let Some(value) = row.get(&column.name).estimate() {
-                self.draw_bar(svg, value, bars + BAR * position as f64, position);
+                self.draw_bar(svg, value, bars + BAR_HEIGHT * position as f64, position);
             }
         }
     }
 
     fn draw_bar(&self, svg: &mut Svg, value: &Estimate, top: f64, position: usize) {
-        let (frame, middle) = (&self.frame, top + BAR / 2.0);
+        let (frame, middle) = (&self.frame, top + BAR_HEIGHT / 2.0);
         let baseline = middle + frame.format.text * 0.35;
-        let text = estimated(value, self.axis.unit);
+        let text = format_estimate(value, self.axis.unit);
         if !is_shown(value) {
             svg.text((frame.left + 6.0, baseline), Anchor::Start, &text);
             return;
@@ -139,7 +141,7 @@ impl Bars<'_> {
             "M{left:.1} {:.1}H{:.1}V{:.1}H{left:.1}z",
             top + 1.0,
             end.max(left + 1.0),
-            top + BAR - 2.0
+            top + BAR_HEIGHT - 2.0
         );
         svg.path(&format!("mark {}", colour(position)), &bar);
         let [above, below] = [middle - 3.5, middle + 2.5];

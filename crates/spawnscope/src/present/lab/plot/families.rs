@@ -1,4 +1,4 @@
-//! Which series share a picture: all, unless they are more than a reader can tell apart. Then each family of mechanisms has its own
+//! Decides which series share a picture: all, unless there are more than a reader can tell apart. Then each family of mechanisms has its own
 //! picture.
 
 /// The maximum number of series in a picture.
@@ -46,7 +46,7 @@ pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
     pictures
 }
 
-/// Returns the index of the family of a name. Other names are in the last.
+/// Returns the index of the family of a name. Names without a family belong to the last one, `others`.
 fn family(name: &str) -> usize {
     let is_in = |(_, beginnings): &(&str, &[&str])| beginnings.iter().any(|beginning| name.starts_with(beginning));
     FAMILIES.iter().position(is_in).unwrap_or(FAMILIES.len())

@@ -8,6 +8,7 @@ use super::tick;
 /// The minimum distance between two labels.
 const LABEL_GAP: f64 = 10.0;
 
+/// The area, in units of the SVG.
 pub(super) struct Frame<'f> {
     pub(super) format: &'f Format,
     pub(super) left: f64,
@@ -27,7 +28,7 @@ impl Frame<'_> {
 
     /// Draws a vertical line at each tick of the x axis, and below it as many labels as fit between the edges of the picture.
     pub(super) fn draw_x_axis(&self, svg: &mut Svg, axis: &Axis, edges: [f64; 2]) {
-        let baseline = self.bottom + self.format.line();
+        let baseline = self.bottom + self.format.line_height();
         let labels: Vec<(f64, String)> = axis
             .ticks()
             .into_iter()
@@ -37,20 +38,20 @@ impl Frame<'_> {
             let x = self.x(axis, value);
             svg.path("grid", &format!("M{x:.1} {:.1}V{:.1}", self.top, self.bottom));
         }
-        // Every label, or every second, or every third, so that their distances stay regular.
-        let fitting = (1..=labels.len()).find(|step| {
+        // Draws every label, every second label, or every third, so that their distances are regular.
+        let step = (1..=labels.len()).find(|step| {
             let kept: Vec<&(f64, String)> = labels.iter().step_by(*step).collect();
             kept.windows(2).all(|pair| {
                 let widths = pair.iter().map(|(_, label)| self.format.width_of(label));
                 pair[1].0 - pair[0].0 >= widths.sum::<f64>() / 2.0 + LABEL_GAP
             })
         });
-        for (middle, label) in labels.iter().step_by(fitting.unwrap_or(1)) {
+        for (middle, label) in labels.iter().step_by(step.unwrap_or(1)) {
             svg.text((*middle, baseline), Anchor::Middle, label);
         }
     }
 
-    /// Returns the label of a tick, and its middle: below the tick, or as near as the edges allow.
+    /// Returns the label of a tick, and its middle, which is below the tick or as near as the edges allow.
     fn label(&self, axis: &Axis, value: f64, [left, right]: [f64; 2]) -> (f64, String) {
         let label = tick(value, axis.unit);
         let half = self.format.width_of(&label) / 2.0;
@@ -68,7 +69,7 @@ impl Frame<'_> {
     }
 
     /// Returns the width of the labels of a y axis.
-    pub(super) fn labels(format: &Format, axis: &Axis) -> f64 {
+    pub(super) fn y_label_width(format: &Format, axis: &Axis) -> f64 {
         let widths = axis
             .ticks()
             .into_iter()

@@ -4,23 +4,24 @@ use super::series::{Points, Series};
 use super::svg::{Anchor, Svg};
 use super::theme::{Format, colour, dash, mark};
 
-/// Width of the sample of a look, and of the gaps around a name.
-const SAMPLE: f64 = 30.0;
+/// Width of the sample of a look, in units of the SVG.
+const SAMPLE_WIDTH: f64 = 30.0;
+/// Width of the gaps around a name, in units of the SVG.
 const GAP: f64 = 8.0;
 
-/// Draws a sample of each line with its name, below `top`. Returns where the legend ends.
-pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], place: (f64, f64, f64)) -> f64 {
+/// Draws a sample of each line with its name. `area` is the left edge, the top and the width. Returns the bottom of the legend.
+pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], area: (f64, f64, f64)) -> f64 {
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
-    draw(svg, format, &names, place, |svg, number, (x, y)| {
+    draw(svg, format, &names, area, |svg, number, (x, y)| {
         let one = &series[number];
-        let line = format!("M{x:.1} {y:.1}h{SAMPLE}");
+        let line = format!("M{x:.1} {y:.1}h{SAMPLE_WIDTH}");
         if let Points::Published(_) = one.points {
             svg.path("line p ink", &line);
             return;
         }
         let (colour, dash) = (colour(one.look.colour), dash(one.look.dash));
         svg.path(&format!("line {colour} {dash}"), &line);
-        let middle = x + SAMPLE / 2.0;
+        let middle = x + SAMPLE_WIDTH / 2.0;
         svg.path(
             &format!("mark {colour}"),
             &format!("M{middle:.1} {y:.1}{}", mark(one.look.colour)),
@@ -28,15 +29,15 @@ pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], 
     })
 }
 
-/// Draws the colour of each kind of bar with its name, below `top`. Returns where the legend ends.
-pub(super) fn draw_bars(svg: &mut Svg, format: &Format, names: &[&str], place: (f64, f64, f64)) -> f64 {
-    draw(svg, format, names, place, |svg, number, (x, y)| {
-        let bar = format!("M{x:.1} {:.1}h{SAMPLE}v10h-{SAMPLE}z", y - 5.0);
+/// Draws the colour of each kind of bar with its name, in the same way.
+pub(super) fn draw_bars(svg: &mut Svg, format: &Format, names: &[&str], area: (f64, f64, f64)) -> f64 {
+    draw(svg, format, names, area, |svg, number, (x, y)| {
+        let bar = format!("M{x:.1} {:.1}h{SAMPLE_WIDTH}v10h-{SAMPLE_WIDTH}z", y - 5.0);
         svg.path(&format!("mark {}", colour(number)), &bar);
     })
 }
 
-/// Arranges names in as many columns as fit. `sample` draws before each, around a middle line.
+/// Arranges names in as many columns as fit. `sample` draws the sample before a name; its position is the left end of the sample's middle line.
 fn draw(
     svg: &mut Svg,
     format: &Format,
@@ -44,16 +45,16 @@ fn draw(
     (left, top, width): (f64, f64, f64),
     sample: impl Fn(&mut Svg, usize, (f64, f64)),
 ) -> f64 {
-    let line = format.line();
+    let line = format.line_height();
     let longest = names.iter().map(|name| format.width_of(name)).fold(0.0, f64::max);
-    let columns = ((width / (SAMPLE + 2.0 * GAP + longest)) as usize).max(1);
+    let columns = ((width / (SAMPLE_WIDTH + 2.0 * GAP + longest)) as usize).max(1);
     let rows = names.len().div_ceil(columns);
     for (number, name) in names.iter().enumerate() {
-        // The names of one column come one after the other.
+        // Names fill one column after the other.
         let x = left + (number / rows.max(1)) as f64 * width / columns as f64;
         let y = top + (number % rows.max(1)) as f64 * line + line / 2.0;
         sample(svg, number, (x, y));
-        svg.text((x + SAMPLE + GAP, y + format.text * 0.35), Anchor::Start, name);
+        svg.text((x + SAMPLE_WIDTH + GAP, y + format.text * 0.35), Anchor::Start, name);
     }
     top + rows as f64 * line
 }

@@ -10,17 +10,18 @@ use crate::lab::outcome::{Chart, Outcome};
 use crate::present::lab::values::is_shown;
 use crate::units;
 
-/// Distance between pictures.
+/// Distance between pictures, in units of the SVG.
 const GAP: f64 = 28.0;
-/// Height between the axes, as a share of the width of a picture, and at least.
-const SHAPE: f64 = 0.42;
+/// Height between the axes, as a share of the width of a picture.
+const HEIGHT_SHARE: f64 = 0.42;
+/// Minimum height between the axes, in units of the SVG.
 const MIN_HEIGHT: f64 = 220.0;
-/// A series with more points than this has a line in a band, without marks.
+/// Maximum number of points of a series that are marked. A series with more points is drawn as a line in a band.
 const MAX_MARKS: usize = 40;
 
 /// Draws the lines. Returns `None` if there is no point.
 pub(super) fn draw(outcome: &Outcome, chart: &Chart, format: &Format) -> Option<String> {
-    let plot = Plot::of(outcome, chart)?;
+    let plot = Plot::arrange(outcome, chart)?;
     let columns = format.columns.min(plot.pictures.len());
     let width = (format.width - GAP * (columns - 1) as f64) / columns as f64;
     let mut svg = Svg::new();
@@ -38,7 +39,7 @@ pub(super) fn draw(outcome: &Outcome, chart: &Chart, format: &Format) -> Option<
     Some(svg.finish(format, top - GAP, &format!("Plot: {y} by {x}")))
 }
 
-/// Draws a picture. Returns where it ends.
+/// Draws a picture. Returns its bottom.
 fn draw_picture(
     svg: &mut Svg,
     plot: &Plot<'_>,
@@ -46,7 +47,7 @@ fn draw_picture(
     (title, series): (&str, &[Series<'_>]),
     (left, top, width): (f64, f64, f64),
 ) -> f64 {
-    let line = format.line();
+    let line = format.line_height();
     let mut baseline = top + line;
     if !title.is_empty() {
         svg.title((left, baseline), title);
@@ -57,10 +58,10 @@ fn draw_picture(
     let top = baseline + line * 0.75;
     let frame = Frame {
         format,
-        left: left + Frame::labels(format, &plot.y),
+        left: left + Frame::y_label_width(format, &plot.y),
         right: left + width - 8.0,
         top,
-        bottom: top + (width * SHAPE).max(MIN_HEIGHT),
+        bottom: top + (width * HEIGHT_SHARE).max(MIN_HEIGHT),
     };
     frame.draw_x_axis(svg, &plot.x, [left, left + width]);
     frame.draw_y_axis(svg, &plot.y);
@@ -98,8 +99,8 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
         }
         svg.path(&format!("line {colour} {dash}"), &path(frame, plot, medians()));
         for median in medians().filter(|_| !is_dense) {
-            let at = path(frame, plot, std::iter::once(median));
-            svg.path(&format!("mark {colour}"), &format!("{at}{}", mark(look.colour)));
+            let point = path(frame, plot, std::iter::once(median));
+            svg.path(&format!("mark {colour}"), &format!("{point}{}", mark(look.colour)));
         }
     }
 }
@@ -113,7 +114,7 @@ fn path(frame: &Frame<'_>, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f
     points.enumerate().map(to_point).collect()
 }
 
-/// Writes how many points are omitted. Returns where the text ends.
+/// Writes how many points are omitted. Returns the bottom of the text.
 fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, top): (f64, f64)) -> f64 {
     let withheld = |one: &Series<'_>| match &one.points {
         Points::Measured(points) => points.iter().filter(|(_, y)| !is_shown(y)).count(),
@@ -126,5 +127,5 @@ fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, t
     let points = units::counted(count as u64, "point", "points");
     let text = format!("{points} not shown: wider than ±100 %");
     svg.text((left, top + format.text), Anchor::Start, &text);
-    top + format.line()
+    top + format.line_height()
 }

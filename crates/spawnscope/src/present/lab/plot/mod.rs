@@ -48,7 +48,7 @@ mod tests {
     use crate::lab::harness::Estimate;
     use crate::lab::outcome::{Report, Row, Scale, Value, key, measure};
 
-    /// Three sizes. The second is too noisy to show, and the third is uncertain.
+    /// Returns an experiment with three sizes. The second value is too noisy to show, and the third is uncertain.
     fn outcome() -> Outcome {
         let columns = vec![
             key("size", "size", Unit::Count),
@@ -97,7 +97,7 @@ mod tests {
         assert!(drawn.contains("1 point not shown: wider than ±100 %"), "{drawn}");
     }
 
-    /// The texts of a drawing: left, right, baseline, and the text.
+    /// Returns the texts of a drawing: left, right, baseline, and the text.
     fn texts(drawn: &str, format: &Format) -> Vec<(f64, f64, f64, String)> {
         let one = |element: &str| {
             let (attributes, text) = element.split_once("</text>").unwrap().0.split_once('>').unwrap();

@@ -13,7 +13,7 @@ pub(super) struct Series<'o> {
     pub(super) points: Points<'o>,
 }
 
-/// Indexes of the colour, which stands for the first key, and of the dash pattern, which stands for the other keys.
+/// The look of a series, as indexes. The colour stands for the first key, the dash pattern for the other keys.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     pub(super) colour: usize,
@@ -36,8 +36,8 @@ pub(super) struct Plot<'o> {
 }
 
 impl<'o> Plot<'o> {
-    /// Arranges a chart. Returns `None` if it has no point that is shown.
-    pub(super) fn of(outcome: &'o Outcome, chart: &'o Chart) -> Option<Plot<'o>> {
+    /// Arranges the series of a chart in pictures. Returns `None` if no point is shown.
+    pub(super) fn arrange(outcome: &'o Outcome, chart: &'o Chart) -> Option<Plot<'o>> {
         let all: Vec<(f64, &Estimate)> = outcome.series().into_iter().flat_map(|(_, points)| points).collect();
         let shown: Vec<(f64, &Estimate)> = all.into_iter().filter(|(_, y)| is_shown(y)).collect();
         if shown.is_empty() {
@@ -48,12 +48,12 @@ impl<'o> Plot<'o> {
         let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
         let published = || chart.published.iter().flat_map(|published| &published.points);
         let x = || shown.iter().map(|(x, _)| *x).chain(published().map(|(x, _)| *x));
-        let most = most_shown(&shown, chart.y_scale);
-        let y = shown.iter().flat_map(|(_, y)| [y.median, y.high.min(most)]);
+        let limit = interval_limit(&shown, chart.y_scale);
+        let y = shown.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
         let y = y.chain(published().map(|(_, y)| *y));
         Some(Plot {
-            x: Axis::over(x(), chart.x_scale, unit(&chart.x)).labelling(x()),
-            y: Axis::over(y, chart.y_scale, unit(&chart.y)),
+            x: Axis::covering(x(), chart.x_scale, unit(&chart.x)).with_labels_at(x()),
+            y: Axis::covering(y, chart.y_scale, unit(&chart.y)),
             titles: [title(&chart.x), title(&chart.y)],
             pictures: pictures(outcome, chart),
         })
@@ -62,7 +62,7 @@ impl<'o> Plot<'o> {
 
 /// Returns the value up to which intervals are shown. On a linear axis, an interval far longer than the others would compress the medians;
 /// it is clipped at the frame.
-fn most_shown(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
+fn interval_limit(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
     const BEYOND_MEDIANS: f64 = 1.5;
     match scale {
         Scale::Linear => points.iter().map(|(_, y)| y.median).fold(0.0, f64::max) * BEYOND_MEDIANS,
@@ -71,8 +71,8 @@ fn most_shown(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
 }
 
 fn pictures<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Vec<(String, Vec<Series<'o>>)> {
-    let mut series = measured(outcome, chart);
-    series.extend(chart.published.iter().map(published));
+    let mut series = measured_series(outcome, chart);
+    series.extend(chart.published.iter().map(published_series));
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
     let pictures = families::pictures(&names);
     let mut series: Vec<Option<Series<'o>>> = series.into_iter().map(Some).collect();
@@ -84,24 +84,24 @@ fn pictures<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Vec<(String, Vec<Seri
     pictures.into_iter().map(&mut with_series).collect()
 }
 
-/// Numbers the colours of a picture without gaps.
+/// Renumbers the colours in a picture, so that the indexes have no gaps.
 fn number_colours(series: &mut [Series<'_>]) {
-    let mut seen = Vec::new();
+    let mut known = Vec::new();
     for one in series {
-        one.look.colour = index_of(one.look.colour, &mut seen);
+        one.look.colour = index_of(one.look.colour, &mut known);
     }
 }
 
-/// Returns the index of a value in those seen so far, and adds it if it is new.
-fn index_of<T: PartialEq>(value: T, seen: &mut Vec<T>) -> usize {
-    let found = seen.iter().position(|other| *other == value);
+/// Returns the index of a value in the known values, and adds it if it is new.
+fn index_of<T: PartialEq>(value: T, known: &mut Vec<T>) -> usize {
+    let found = known.iter().position(|other| *other == value);
     found.unwrap_or_else(|| {
-        seen.push(value);
-        seen.len() - 1
+        known.push(value);
+        known.len() - 1
     })
 }
 
-fn published(published: &Published) -> Series<'_> {
+fn published_series(published: &Published) -> Series<'_> {
     Series {
         name: published.label.clone(),
         // Not used: published curves are dashed lines in the colour of text.
@@ -111,7 +111,7 @@ fn published(published: &Published) -> Series<'_> {
 }
 
 /// Returns the measured series. Rows of one series share all keys of the chart but x.
-fn measured<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
+fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
     let (mut colours, mut dashes) = (Vec::new(), Vec::new());
     let mut look = |row: &'o Row| {
         let mut keys = chart.series.iter().map(|key| row.get(key));
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_long_interval_leaves_the_medians_their_room_and_ends_at_the_frame() {
+    fn one_long_interval_is_clipped_and_does_not_compress_the_medians() {
         let estimate = |median: f64, high: f64| Estimate {
             median,
             low: median,
@@ -148,11 +148,11 @@ mod tests {
         };
         let estimates = [estimate(10.0, 12.0), estimate(20.0, 900.0)];
         let points: Vec<(f64, &Estimate)> = estimates.iter().map(|estimate| (1.0, estimate)).collect();
-        let most = most_shown(&points, Scale::Linear);
-        let shown = points.iter().flat_map(|(_, y)| [y.median, y.high.min(most)]);
-        let axis = Axis::over(shown, Scale::Linear, Unit::Nanos);
+        let limit = interval_limit(&points, Scale::Linear);
+        let shown = points.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
+        let axis = Axis::covering(shown, Scale::Linear, Unit::Nanos);
         assert!(axis.position(20.0) > 0.5, "{}", axis.position(20.0));
         assert!((axis.position(900.0) - 1.0).abs() < 1e-9);
-        assert!(most_shown(&points, Scale::Logarithmic) > 900.0);
+        assert!(interval_limit(&points, Scale::Logarithmic) > 900.0);
     }
 }

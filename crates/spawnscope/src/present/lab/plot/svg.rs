@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::theme::{Format, style};
-use crate::present::lab::html::escaped;
+use crate::present::lab::html::escape_html;
 
 /// Which part of a text is at its position.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Svg {
         let _ = writeln!(
             self.elements,
             "<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}{attribute}>{}</text>",
-            escaped(text)
+            escape_html(text)
         );
     }
 
@@ -60,7 +60,7 @@ impl Svg {
             "<svg class=\"lab {name}\" role=\"img\" aria-label=\"{}\" width=\"{width}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width} {height:.0}\" font-size=\"{text}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
              <path class=\"background\" d=\"M0 0H{width}V{height:.0}H0z\"/>\n{}</svg>\n",
-            escaped(description),
+            escape_html(description),
             style(),
             self.elements
         )

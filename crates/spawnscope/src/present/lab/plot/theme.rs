@@ -1,5 +1,5 @@
-//! The look of plots: sizes, colours and dashes. Elements have classes. A style sheet in each SVG gives these their light colours, and the
-//! dark ones if the viewer prefers a dark theme, so that a plot that is copied out of its page keeps its look.
+//! The look of plots: sizes, colours and dashes. The elements of a plot have classes. A style sheet in each SVG defines their
+//! colours for a light theme, and others if the viewer prefers a dark theme. So a plot that is copied out of its page keeps its look.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) width: f64,
-    /// The size of its text.
+    /// The font size.
     pub(super) text: f64,
     /// The maximum number of pictures side by side.
     pub(super) columns: usize,
@@ -19,7 +19,7 @@ pub(super) const WIDE: Format = Format {
     text: 13.0,
     columns: 2,
 };
-/// For phones. A page of 360 pixels shows it in its own size.
+/// The format for phones. A screen that is 360 pixels wide shows it without scaling.
 pub(super) const NARROW: Format = Format {
     name: "narrow",
     width: 340.0,
@@ -29,28 +29,30 @@ pub(super) const NARROW: Format = Format {
 
 impl Format {
     /// Returns the height of a line of text.
-    pub(super) fn line(&self) -> f64 {
+    pub(super) fn line_height(&self) -> f64 {
         self.text * 1.6
     }
 
-    /// Estimates the width of a text in a wide font.
+    /// Estimates the width of a text, assuming a wide font.
     pub(super) fn width_of(&self, text: &str) -> f64 {
         const CHARACTER: f64 = 0.62;
         crate::present::text::width(text) as f64 * CHARACTER * self.text
     }
 }
 
-/// Background, text and grid.
+/// The colours of background, text and grid in the light theme.
 const LIGHT: [&str; 3] = ["#ffffff", "#24292f", "#dde1e6"];
+/// The same in the dark theme.
 const DARK: [&str; 3] = ["#161a20", "#e3e7ec", "#3a414b"];
-/// Colours of series on either background. Readers with any colour vision deficiency can distinguish them, as a test checks.
+/// The colours of series in the light theme. A test checks that readers with any colour vision deficiency can distinguish them.
 const LIGHT_SERIES: [&str; 8] = [
     "#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566",
 ];
+/// The same in the dark theme.
 const DARK_SERIES: [&str; 8] = [
     "#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000",
 ];
-/// Marks of points, relative to the point. Each colour has its own.
+/// The marks of points, as paths relative to the point. Each colour has a different mark.
 const MARKS: [&str; 8] = [
     "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "m-3.2-3.2h6.4v6.4h-6.4z",
@@ -117,7 +119,7 @@ mod tests {
         matrix.map(|[x, y, z]| x * a + y * b + z * c)
     }
 
-    /// Linear light from a colour such as `#1b6ca8`.
+    /// Converts a colour such as `#1b6ca8` to linear light.
     fn light(colour: &str) -> Triple {
         [1, 3, 5].map(|at| {
             let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
@@ -128,7 +130,7 @@ mod tests {
         })
     }
 
-    /// The contrast ratio of WCAG.
+    /// Returns the contrast ratio as WCAG defines it.
     fn contrast(one: &str, other: &str) -> f64 {
         let [one, other] = [one, other].map(|colour| {
             let [red, green, blue] = light(colour);
@@ -137,7 +139,7 @@ mod tests {
         one.max(other) / one.min(other)
     }
 
-    /// Full colour vision, then without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+    /// Full colour vision, then vision without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
     const VISIONS: [[Triple; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -157,8 +159,8 @@ mod tests {
         ],
     ];
 
-    /// The colour in Oklab, where distances are those that people see.
-    fn seen(colour: &str, vision: [Triple; 3]) -> Triple {
+    /// Converts a colour, as it appears with this vision, to Oklab, in which distances correspond to perceived differences.
+    fn oklab(colour: &str, vision: [Triple; 3]) -> Triple {
         let cones = [
             [0.412_221, 0.536_333, 0.051_446],
             [0.211_903, 0.680_700, 0.107_397],
@@ -184,7 +186,7 @@ mod tests {
                     .into_iter()
                     .flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
                 {
-                    let [a, b] = [one, other].map(|colour| seen(colour, vision));
+                    let [a, b] = [one, other].map(|colour| oklab(colour, vision));
                     let distance = (0..3).map(|at| (a[at] - b[at]).powi(2)).sum::<f64>().sqrt();
                     assert!(
                         distance >= MIN_DISTANCE,
