@@ -3,9 +3,9 @@
 
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
-use super::verdict::verdict;
+use super::verdict;
 use super::{advice, episodes, findings, table, text, units};
-use crate::analyze::advice::Advice;
+use crate::analyze::advice::{Advice, Advices, Doubt};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 use crate::analyze::summary::PhaseSum;
@@ -53,8 +53,8 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
 fn render_above_table(report: &Report, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.line([styled(TITLE, table::title(report, width))]);
-    if let Some(verdict) = verdict(report) {
-        page.sentence(2, TITLE, &verdict);
+    for sentence in verdict::sentences(report).unwrap_or_default() {
+        page.sentence(2, TITLE, &sentence);
     }
     page.line([]);
     page.sentence(2, PLAIN, &totals(report));
@@ -115,19 +115,15 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
             .chain(unknown)
             .collect();
     };
-    let share = units::percent(critical, report.wall);
     let critical = units::time(critical);
     if report.is_reconstructed {
         // The second time may be larger than the first one.
         vec![
             format!("launch tax {least}{tax} without unknown phases"),
-            format!("critical tax {critical} with them ({share} of the wall)"),
+            format!("{critical} critical with them"),
         ]
     } else {
-        vec![
-            format!("launch tax {least}{tax}"),
-            format!("{critical} of it on the critical path ({share} of the wall)"),
-        ]
+        vec![format!("launch tax {least}{tax} ({critical} critical)")]
     }
 }
 
@@ -200,7 +196,11 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
 
 fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let advices = &episodes::report_to_explain(report).advices.worth;
+    let Advices {
+        worth: advices,
+        not_worth,
+        ..
+    } = &episodes::report_to_explain(report).advices;
     if !advices.is_empty() {
         page.line([]);
         page.sentence(2, PLAIN, "What to change, and the saving:");
@@ -213,8 +213,11 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
     page.line([]);
     warnings_and_note_count(&mut page, report);
     let file = table::argument(file);
-    if !advices.is_empty() {
-        page.command(2, &format!("spawnscope advise{file}"));
+    let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Doubt::Uncertain);
+    match advices.is_empty() {
+        false => page.command(2, &format!("spawnscope advise{file}")),
+        true if is_uncertain => page.command(2, &format!("spawnscope advise --all{file}")),
+        true => (),
     }
     page.command(2, &format!("spawnscope report --full{file}"));
     page.finish()

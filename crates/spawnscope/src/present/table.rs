@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::verdict::verdict;
+use super::verdict;
 use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
 use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::groups::Group;
@@ -155,10 +155,10 @@ fn print_headline(page: &mut Page, report: &Report) {
         format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())),
     )]);
     page.line([]);
-    if let Some(verdict) = verdict(report) {
-        page.sentence(2, TITLE, &verdict);
-        page.line([]);
+    for sentence in verdict::sentences(report).unwrap_or_default() {
+        page.sentence(2, TITLE, &sentence);
     }
+    page.line([]);
     let all = &report.all;
     let wall_note = match () {
         () if report.is_live => "so far",

@@ -7,7 +7,7 @@ use crate::analyze::advice::Advice;
 use crate::analyze::dependence::Dependence;
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::principal::culprit;
+use crate::analyze::principal::{Work, culprit};
 use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
@@ -25,18 +25,26 @@ pub(super) const NOTHING: &str = "Nothing worth changing";
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
-/// Returns the verdict in one to three sentences, or `None` for a recording without scheduling data. The
-/// verdict on a recording of the whole machine is about its busiest episode.
+/// Returns the sentences of the verdict as one text. `None` for a recording without scheduling data.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
+    Some(sentences(report)?.join(" "))
+}
+
+/// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the whole machine is about its busiest
+/// episode.
+#[must_use]
+pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if let Some(busiest) = &report.busiest {
         let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
-        return Some(format!("Busiest episode, {title}: {}", verdict(busiest)?));
+        let mut sentences = sentences(busiest)?;
+        sentences[0] = format!("Busiest episode, {title}: {}", sentences[0]);
+        return Some(sentences);
     }
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
-        return Some(format!("No verdict: {}.", unbelievable(error)));
+        return Some(vec![format!("No verdict: {}.", unbelievable(error))]);
     }
-    let mut sentences = vec![principal_sentence(report)?];
+    let mut sentences = principal_sentences(report)?;
     let (largest, _) = report.where_the_wall_went.first()?;
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
         sentences.push(launch_tax_sentence(report));
@@ -48,7 +56,7 @@ pub fn verdict(report: &Report) -> Option<String> {
         sentences.extend(polling_sentence(report));
     }
     sentences.extend(best.map(|best| best_fix_sentence(best, report)));
-    Some(sentences.join(" "))
+    Some(sentences)
 }
 
 /// Returns the sentence about a loop that sleeps, even if the event that the loop waits for, and therefore the saving, is unknown.
@@ -57,41 +65,34 @@ fn polling_sentence(report: &Report) -> Option<String> {
     let mut all = report.advices.worth.iter().chain(unsure);
     let polling = all.find(|advice| advice.finding.rule == POLLING)?;
     let title = text::escape(polling.finding.title.as_bytes());
-    Some(format!("{title}; wait for the event itself instead."))
+    Some(format!("{title}. Wait for the event itself instead."))
 }
 
-/// Returns the sentence about the largest part of the wall.
-fn principal_sentence(report: &Report) -> Option<String> {
+/// Returns the sentences about the largest part of the wall and about the command that most of it depends on.
+fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let (largest, time) = report.where_the_wall_went.first()?;
-    let share = units::percent(*time, report.wall);
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
-    Some(match (largest, culprit) {
-        (Spent::Tax, _) => {
-            let cause = largest_cause(report).unwrap_or_default();
-            let tax = format!("Starting and ending programs takes {share} of the wall{cause}");
-            format!(
-                "{tax}.{}",
-                culprit
-                    .map(|each| format!(" {}.", depends_clause(each, report)))
-                    .unwrap_or_default()
-            )
+    let depends = culprit.map(|culprit| depends_sentence(culprit, report));
+    let share = units::percent(*time, report.wall);
+    let nothing = if has_nothing_to_report(report) {
+        format!("{NOTHING}: ")
+    } else {
+        String::new()
+    };
+    Some(match largest {
+        Spent::Tax => [launch_tax_sentence(report)].into_iter().chain(depends).collect(),
+        Spent::Run => {
+            let work = report.work.as_ref().filter(|most| is_dominant(most, *time));
+            let most = format!("{nothing}{}", work_sentence(report, *time, work));
+            let more = depends.filter(|_| depends_on_more(culprit, work, report));
+            [most].into_iter().chain(more).collect()
         }
-        (Spent::Run, _) => work_sentence(report, *time, culprit),
-        (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
-        (_, Some(culprit)) => {
-            format!(
-                "{}; {share} of the wall is {}.",
-                depends_clause(culprit, report),
-                spent_clause(largest)
-            )
+        Spent::ExternalWait(ExternalWait::Unknown, _) if depends.is_none() => {
+            vec![format!("{share} of the wall is unknown.")]
         }
-        (_, None) => {
-            let nothing = if has_nothing_to_report(report) {
-                format!("{NOTHING}: ")
-            } else {
-                String::new()
-            };
-            format!("{nothing}{share} of the wall is {}.", spent_clause(largest))
+        _ => {
+            let most = format!("{nothing}{share} of the wall is {}.", spent_clause(largest));
+            depends.into_iter().chain([most]).collect()
         }
     })
 }
@@ -105,35 +106,29 @@ fn spent_clause(what: &Spent) -> String {
     }
 }
 
-/// Returns the sentence about programs that work most of the time.
-fn work_sentence(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
-    let most = report
-        .work
-        .as_ref()
-        .filter(|most| most.time.0 as f64 >= DOMINANT_SHARE * all.0 as f64);
-    let clause = match most {
-        Some(most) => {
-            let label = text::escape(&most.label);
-            let launches = if most.count > 1 {
-                format!(" in {} launches", units::count(most.count))
-            } else {
-                String::new()
-            };
-            let share = units::percent(most.time, report.wall);
-            format!("{share} of the wall is {label} working{launches}")
-        }
-        None => {
-            let share = units::percent(all, report.wall);
-            format!("{share} of the wall is spent running programs")
-        }
+/// Returns the sentence about programs that work most of the time. `most` is the command that does most of the work.
+fn work_sentence(report: &Report, all: Nanos, most: Option<&Work>) -> String {
+    let Some(most) = most else {
+        let share = units::percent(all, report.wall);
+        return format!("{share} of the wall is spent running programs.");
     };
-    let own_work = most.map_or(0, |most| most.time.0) as f64;
-    let more = culprit.filter(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64);
-    match more {
-        Some(culprit) => format!("{clause}; {}.", depends_clause(culprit, report)),
-        None if has_nothing_to_report(report) => format!("{NOTHING}: {clause}."),
-        None => format!("{clause}."),
-    }
+    let share = units::percent(most.time, report.wall);
+    let label = text::escape(&most.label);
+    let launches = match most.count {
+        0 | 1 => String::new(),
+        count => format!(" ({} launches)", units::count(count)),
+    };
+    format!("{share} of the wall is spent running {label}{launches}.")
+}
+
+fn is_dominant(most: &Work, all: Nanos) -> bool {
+    most.time.0 as f64 >= DOMINANT_SHARE * all.0 as f64
+}
+
+/// Whether clearly more of the wall depends on the culprit than the dominant command works.
+fn depends_on_more(culprit: Option<&Dependence>, work: Option<&Work>, report: &Report) -> bool {
+    let own_work = work.map_or(0, |most| most.time.0) as f64;
+    culprit.is_some_and(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64)
 }
 
 /// Whether there is neither advice, nor a large launch tax, nor a command that the wall depends on.
@@ -142,12 +137,12 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall depends on 41 x git`.
-fn depends_clause(culprit: &Dependence, report: &Report) -> String {
+/// Formats `83.0 % of the wall depends on 41 x git.`
+fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let count = units::count(culprit.count);
     format!(
-        "{share} of the wall depends on {count} x {}",
+        "{share} of the wall depends on {count} x {}.",
         text::escape(&culprit.label)
     )
 }
@@ -161,16 +156,17 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentence about the launch tax if it is not the principal cause.
+/// Returns the sentence about the launch tax, with its largest part if it is much or the principal cause.
 fn launch_tax_sentence(report: &Report) -> String {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
-    let cause = if is_notable(tax, report) {
+    let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
+    let cause = if is_principal || is_notable(tax, report) {
         largest_cause(report).unwrap_or_default()
     } else {
         String::new()
     };
-    format!("Starting and ending programs takes {share} of the wall{cause}.")
+    format!("{share} of the wall is starting and ending programs{cause}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
@@ -182,7 +178,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Worth fixing first: {title}; that saves {expected} ({least} to {most}) of {wall}.")
+    format!("Fix first: {title}. That saves {expected} ({least} to {most}) of {wall}.")
 }
 
 /// Describes the row of the table with the largest tax on the critical path, as the end of a clause.
@@ -199,12 +195,12 @@ fn largest_cause(report: &Report) -> Option<String> {
         }
         GroupBy::Label(_) => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
-            format!("for {launches} of {label}")
+            format!("{launches} of {label}")
         }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("{launches} by {label}")
         }
     };
-    Some(format!("; the largest part, {part}, is for {cause}"))
+    Some(format!("; {part} for {cause}"))
 }

@@ -39,7 +39,7 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
 fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
     let printed = verdict_of(&recorded);
-    assert!(printed.contains("of the wall depends on 41 x git; "), "{printed}");
+    assert!(printed.contains("of the wall depends on 41 x git. "), "{printed}");
     assert!(
         printed.contains("of the wall is spent waiting for a timer."),
         "{printed}"
@@ -67,7 +67,7 @@ fn work_is_the_principal_cause_even_if_nothing_can_be_changed() {
     }
     let printed = verdict_of(&serial.finish());
     assert!(
-        printed.contains("% of the wall is cc1 working in 7 launches"),
+        printed.contains("% of the wall is spent running cc1 (7 launches)."),
         "{printed}"
     );
 }
@@ -87,8 +87,8 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     }
     let recorded = serial.finish();
     let printed = verdict_of(&recorded);
-    let (_, best) = printed.split_once("Worth fixing first: ").unwrap();
-    let (finding, saving) = best.split_once("; that saves ").unwrap();
+    let (_, best) = printed.split_once("Fix first: ").unwrap();
+    let (finding, saving) = best.split_once(". That saves ").unwrap();
     assert!(finding.contains("basename 20 times"), "{printed}");
     assert!(saving.contains(" ms ("), "{printed}");
     let full = table::render(&report(&recorded), &table::Options::all(200));
