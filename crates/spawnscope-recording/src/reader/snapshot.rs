@@ -93,7 +93,7 @@ impl<'f> Snapshot<'f> {
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
         let mut stretches = self.stretches(info.last)?;
-        let numbers = syscalls::Numbers::of(&info.arch);
+        let numbers = syscalls::Numbers::for_machine(&info.arch);
         let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
             row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
