@@ -48,7 +48,7 @@ impl Store {
         redaction: Redaction,
         memory: Memory,
     ) -> Result<Store, RecordError> {
-        let place = Arc::new(destination::make_room(path)?);
+        let place = Arc::new(destination::prepare(path)?);
         let failed = |source| RecordError::sqlite("create", path, source);
         let mut connection = open(&place.path(), "NORMAL").map_err(failed)?;
         let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;

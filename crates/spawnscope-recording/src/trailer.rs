@@ -43,7 +43,7 @@ pub(super) enum Seal {
 pub(super) fn append(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut counter = [0; 4];
-    file.read_exact_at(&mut counter, Header::COUNTER_AT)?;
+    file.read_exact_at(&mut counter, Header::COUNTER_OFFSET)?;
     let mut trailer = [0; LENGTH as usize];
     trailer[..8].copy_from_slice(MAGIC);
     trailer[8..12].copy_from_slice(&counter);

@@ -14,7 +14,7 @@ use super::header::Header;
 /// Connects to a file that nothing else writes to.
 pub(super) fn connect(file: &File) -> rusqlite::Result<Connection> {
     let bytes = map(file).map_err(failed)?;
-    Header::forget_log(bytes);
+    Header::clear_log(bytes);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_in_memory_with_flags(flags)?;
     connection.deserialize_bytes("main", bytes)?;

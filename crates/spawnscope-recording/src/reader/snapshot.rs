@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use spawnscope_data::event::{Nanos, ObjectKind, syscalls};
 
 use super::super::checksum::{RowHasher, TableSum};
-use super::super::contradictions::{self, Stretches, Tasks};
+use super::super::contradictions::{self, SpanChecker, Tasks};
 use super::super::error::RecordError;
 use super::super::fields::{BadValue, Fields, Ids, Index, ObjectIndex};
 use super::super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
@@ -80,7 +80,7 @@ impl<'f> Snapshot<'f> {
         if !contradictions::can_be_summed(&recording) {
             return Err(self.corrupt(TOO_LONG));
         }
-        recording.info.contradictions = contradictions::between(&recording, &self.threads()?);
+        recording.info.contradictions = contradictions::find(&recording, &self.threads()?);
         Ok(recording)
     }
 
@@ -118,9 +118,9 @@ impl<'f> Snapshot<'f> {
     }
 
     /// Returns the checker for slices and samples.
-    fn stretches(&self, end: Nanos) -> Result<Stretches, RecordError> {
+    fn stretches(&self, end: Nanos) -> Result<SpanChecker, RecordError> {
         let tasks = Tasks::new(self.ids::<LaunchRow>()?, self.ids::<ThreadRow>()?);
-        Ok(Stretches::new(tasks, end))
+        Ok(SpanChecker::new(tasks, end))
     }
 
     /// Reads the labels, which are few and short, and adds what the table recording has of the machine.
