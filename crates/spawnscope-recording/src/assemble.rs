@@ -28,7 +28,7 @@ pub(super) struct Batch {
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
     /// Launches that slices belong to. If the file does not contain such a launch, it becomes an orphan.
-    pub(super) mentioned: HashSet<LaunchId>,
+    pub(super) referenced: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
     /// New failed execs.
@@ -201,7 +201,7 @@ impl Assembler {
             };
             launch.is_dirty = false;
             self.batch.launches.push(launch.row());
-            self.batch.execs.extend(launch.changed_exec());
+            self.batch.execs.extend(launch.take_changed_exec());
             if launch.is_finished() {
                 self.forget(id);
             }
@@ -358,7 +358,7 @@ impl Assembler {
         };
         self.next_exec += 1;
         let state = self.launch(launch);
-        state.ran_first(first_run);
+        state.note_first_run(first_run);
         if let Some(closing) = executed.closing {
             state.row.setup_closes = Some(closing.calls);
             state.row.setup_close_span = Some(closing.span);
@@ -405,7 +405,7 @@ impl Assembler {
         let first_run = exited.first_run.map(|first_run| self.relative(first_run));
         let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
         let state = self.launch(launch);
-        state.ran_first(first_run);
+        state.note_first_run(first_run);
         let thread = state.exited(at, task, group_exit, exited);
         self.batch.threads.extend(thread);
     }
@@ -440,7 +440,7 @@ impl Assembler {
     fn note_first_run(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
         let state = self.unfinished.get(&launch);
         if is_first_slice(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
-            self.launch(launch).ran_first(Some(at));
+            self.launch(launch).note_first_run(Some(at));
         }
     }
 
@@ -448,7 +448,7 @@ impl Assembler {
     fn add_slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
         if !self.unfinished.contains_key(&launch) {
             // The launch is in the file, unless the event of its creation was lost.
-            self.batch.mentioned.insert(launch);
+            self.batch.referenced.insert(launch);
         }
         // If the thread left its CPU before time zero, its wait starts at zero here.
         let off = self.relative(slice.off);

@@ -83,7 +83,7 @@ impl RowChecker<'_> {
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
         found.note_if(!are_in_order(&life), "launches that end before they begin", id);
         found.note_if(
-            ends_after(&life, self.recording.info.last),
+            any_is_after(&life, self.recording.info.last),
             "launches that end after the recording",
             id,
         );
@@ -192,7 +192,7 @@ impl SpanChecker {
         );
         let end = Nanos(off.saturating_add(off_ns));
         self.found.note_if(
-            ends_after(&[Some(end)], self.end),
+            any_is_after(&[Some(end)], self.end),
             "slices that end after the recording",
             task,
         );
@@ -210,7 +210,7 @@ impl SpanChecker {
             task,
         );
         self.found.note_if(
-            ends_after(&[Some(row.at)], self.end),
+            any_is_after(&[Some(row.at)], self.end),
             "samples from after the recording",
             task,
         );
@@ -243,7 +243,7 @@ fn are_in_order(instants: &[Option<Nanos>]) -> bool {
     })
 }
 
-fn ends_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
+fn any_is_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
     instants
         .iter()
         .flatten()
@@ -264,7 +264,7 @@ mod tests {
             "compared with the latest instant, not with the one before"
         );
         assert!(are_in_order(&[at(5_000_000), at(4_500_000)]), "the clocks of two CPUs may differ");
-        assert!(!ends_after(&[None, at(9)], Nanos(8)));
-        assert!(ends_after(&[at(3_000_000)], Nanos(8)));
+        assert!(!any_is_after(&[None, at(9)], Nanos(8)));
+        assert!(any_is_after(&[at(3_000_000)], Nanos(8)));
     }
 }

@@ -37,7 +37,7 @@ fn a_batch_contains_only_what_has_changed() {
     assert_eq!(assembler.take_batch().launches.len(), 2);
     assembler.apply(&slice(100, CHILD, LeftCpu::Interruptible));
     let batch = assembler.take_batch();
-    assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.mentioned.is_empty());
+    assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.referenced.is_empty());
     assert_eq!(
         assembler.take_batch().last,
         Nanos(100),
@@ -103,7 +103,7 @@ fn a_slice_is_stored_as_spans() {
     );
     assert_eq!(batch.slices[3].waker, Some(WakerRow::Interrupt));
     assert_eq!(batch.slices[3].off_span, None, "the thread ended");
-    assert_eq!(batch.mentioned, HashSet::from([CHILD]));
+    assert_eq!(batch.referenced, HashSet::from([CHILD]));
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn written(events: &[Event], batch_events: usize) -> Connection {
         batch.iter().for_each(|event| assembler.apply(event));
         sums = write_batch(&mut connection, sums, &assembler.take_batch()).unwrap();
     }
-    assert_eq!(sums, Sums::of_rows(&connection));
-    assert_eq!(sums, Sums::stored(&connection));
+    assert_eq!(sums, Sums::compute(&connection));
+    assert_eq!(sums, Sums::read(&connection));
     connection
 }
 
