@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attach::{Progress, Tool};
+use super::held_process::{HeldProcess, State};
 use super::prompt::Prompt;
-use super::held_process::{State, HeldProcess};
 use super::tracer::{Change, ExecTracer, Scope};
 use super::wanted::Wanted;
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL, refused};
@@ -139,7 +139,8 @@ impl<'a> Session<'a> {
         let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.readiness()];
         watched.extend(self.held.as_ref().and_then(HeldProcess::end_readiness));
         watched.extend(self.tool.as_ref().and_then(Tool::end_readiness));
-        if let (Releaser::Terminal(prompt), Some(true)) = (&self.releaser, self.held.as_ref().map(HeldProcess::is_held)) {
+        if let (Releaser::Terminal(prompt), Some(true)) = (&self.releaser, self.held.as_ref().map(HeldProcess::is_held))
+        {
             watched.extend(prompt.readiness());
         }
         let mut fds: Vec<PollFd<'_>> = watched

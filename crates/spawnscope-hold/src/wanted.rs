@@ -104,6 +104,9 @@ mod tests {
         );
         assert_eq!(wanted.count(), 2);
         assert!(is_wanted(&mut wanted, 4, "/bin/tool", &["tool"]));
-        assert!(!is_wanted(&mut wanted, 5, "/bin/tool", &["tool"]), "only one launch is held");
+        assert!(
+            !is_wanted(&mut wanted, 5, "/bin/tool", &["tool"]),
+            "only one launch is held"
+        );
     }
 }

@@ -263,7 +263,10 @@ mod tests {
             !are_in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
             "compared with the latest instant, not with the one before"
         );
-        assert!(are_in_order(&[at(5_000_000), at(4_500_000)]), "the clocks of two CPUs may differ");
+        assert!(
+            are_in_order(&[at(5_000_000), at(4_500_000)]),
+            "the clocks of two CPUs may differ"
+        );
         assert!(!any_is_after(&[None, at(9)], Nanos(8)));
         assert!(any_is_after(&[at(3_000_000)], Nanos(8)));
     }

@@ -85,6 +85,7 @@ impl Directory {
             found.is_some() && found == other.ok()
         };
         let directory = fstat(&self.fd).map(|directory| (directory.st_dev, directory.st_ino));
-        is_at(&self.path, directory.map_err(io::Error::from)) && is_at(&self.path_of(name), file.metadata().map(identity))
+        is_at(&self.path, directory.map_err(io::Error::from))
+            && is_at(&self.path_of(name), file.metadata().map(identity))
     }
 }

@@ -38,15 +38,26 @@ CREATE TABLE missing (
     effect TEXT NOT NULL
 );
 
--- What creating processes cost on this machine just before the recording: medians of some rounds, with their quartiles.
--- No row: unknown. A create is from entering the call to the child's first instruction, an exit from there to the return of
--- the parent's wait included, all in a small process:
--- 'fork_create', 'fork_exit' (fork + _exit + wait), 'cold_fork_exit' (the same after a pause of 3 ms), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
--- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
--- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
--- Besides: 'recorded_call' (how much longer a system call takes while there is a recording), 'recorded_launch' (the same of a launch without
--- exec, up to its reaping), 'recorded_exec' (what an exec adds to that), 'cpuid' (one CPUID instruction),
--- 'identify' (all CPUID instructions at the start of a program, counted in one; both x86 only), and 'failed_open' (one open of a file that does not exist).
+-- Constants of this machine, measured just before the recording: the medians of some rounds, with their quartiles. No row: unknown.
+-- Children of a small process:
+--   'fork_create'      from entering fork to the child's first instruction
+--   'fork_exit'        from entering fork to the return of the parent's wait; the child only exits
+--   'cold_fork_exit'   like fork_exit, after a pause of 3 ms
+--   'vfork_create'     like fork_create, with CLONE_VM and CLONE_VFORK
+--   'vfork_exit'       like fork_exit, with CLONE_VM and CLONE_VFORK
+-- Effects of the parent's memory:
+--   'page_copy'        increase of fork_create for each MiB that the parent has touched, in pages of 4 KiB
+--   'page_free'        increase of fork_exit minus fork_create for each such MiB
+--   'cow_fault'        one copy-on-write fault in the parent while the child lives
+--   'reuse_fault'      one such fault after the child's end
+-- Effects of recording:
+--   'recorded_call'    how much longer a system call takes during a recording
+--   'recorded_launch'  how much longer a launch without exec takes, up to its reaping
+--   'recorded_exec'    how much longer an exec takes
+-- Others:
+--   'cpuid'            one CPUID instruction (x86 only)
+--   'identify'         all CPUID instructions at the start of a program (x86 only)
+--   'failed_open'      one open of a file that does not exist
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,

@@ -111,6 +111,10 @@ mod tests {
         let algorithms = |versions: [u32; 3]| versions.map(Algorithm::for_version);
         let (murmur, rapid) = (Some(Algorithm::Murmur), Some(Algorithm::Rapid));
         assert_eq!(algorithms([5, 6, 7]), [murmur, murmur, rapid]);
-        assert_eq!(algorithms([0, 4, 8]), [None; 3], "version 4 contained the commands themselves");
+        assert_eq!(
+            algorithms([0, 4, 8]),
+            [None; 3],
+            "version 4 contained the commands themselves"
+        );
     }
 }

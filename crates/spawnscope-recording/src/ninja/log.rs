@@ -202,7 +202,11 @@ mod tests {
         assert_eq!(found(&two_edges, &["true"]), []);
         let one_edge = [VERSION_5.to_owned(), line("0 5", "a", "true")].concat();
         assert_eq!(found(&one_edge, &["true"]), [(1, "a".into())]);
-        assert_eq!(found(&one_edge, &["true", "true"]), [], "the edge may belong to either launch");
+        assert_eq!(
+            found(&one_edge, &["true", "true"]),
+            [],
+            "the edge may belong to either launch"
+        );
     }
 
     #[test]
@@ -239,7 +243,11 @@ mod tests {
         log += &good;
         assert_eq!(found(&log, &["true"]), [(1, "a".into())]);
         log += &line("9 9", "a", "other")[..20];
-        assert_eq!(found(&log, &["true"]), [(1, "a".into())], "an incomplete line is skipped");
+        assert_eq!(
+            found(&log, &["true"]),
+            [(1, "a".into())],
+            "an incomplete line is skipped"
+        );
     }
 
     #[test]

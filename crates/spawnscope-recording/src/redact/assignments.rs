@@ -201,7 +201,10 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
     let as_object = || judge_object(text, name.clone());
     let as_parameter = || judge_parameter(&text[name.clone()], preceding);
-    let Some(judged) = judge(&text[name.clone()], false).or_else(as_parameter).or_else(as_object) else {
+    let Some(judged) = judge(&text[name.clone()], false)
+        .or_else(as_parameter)
+        .or_else(as_object)
+    else {
         return;
     };
     let arrow = usize::from(after.first() == Some(&b'>'));
@@ -312,7 +315,8 @@ fn is_known_header(name: &[u8]) -> bool {
         "ocp-apim-subscription-key",
     ];
     let is_extension = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
-    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) || (is_extension && names::is_secret_header(name))
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        || (is_extension && names::is_secret_header(name))
 }
 
 /// Finds the secret in an argument that is a header: `name: value` or `name:value`.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::names::{self, Name};
-use super::options::{self, Matched, occur_in_order, is_given, is_verb};
+use super::options::{self, Matched, is_given, is_verb, occur_in_order};
 use super::secret_ranges::SecretRanges;
 use super::table::{self, Positional, Program, Template};
 use super::template::secret_of;
@@ -166,7 +166,8 @@ impl<'w> Walk<'w, '_> {
     fn is_option(&self, argument: &[u8]) -> bool {
         let begins_with = |option: &table::SecretOption| argument.starts_with(option.flag.as_bytes());
         let is_known = |known: &Program| {
-            known.options.iter().any(begins_with) || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
+            known.options.iter().any(begins_with)
+                || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
         };
         let is_other = || matches!(argument[0], b'/' | b'+') && self.program.is_some_and(is_known);
         !self.options_ended && argument.len() > 1 && (argument[0] == b'-' || is_other())
@@ -190,7 +191,8 @@ impl<'w> Walk<'w, '_> {
                     .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
                 let mut within = SecretRanges::default();
                 find_parts(&argument[start..], &mut within);
-                within.iter()
+                within
+                    .iter()
                     .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
             }
             None => {
@@ -396,7 +398,13 @@ fn ends_with_verbs(wanted: &[Vec<&'static str>], verbs: &[&[u8]]) -> bool {
 }
 
 /// Finds secrets within one argument.
-fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role>, depth: u8, ranges: &mut SecretRanges) {
+fn inspect(
+    word: &Word<'_>,
+    program: Option<&'static Program>,
+    role: Option<Role>,
+    depth: u8,
+    ranges: &mut SecretRanges,
+) {
     // The value of an option that the table lists as not secret may still contain a secret.
     let start = program.map_or(0, |program| options::value_start(program, &word.text));
     let text = &word.text[start..];

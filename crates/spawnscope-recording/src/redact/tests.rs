@@ -182,7 +182,10 @@ fn masking_is_measured() {
     );
     let start = std::time::Instant::now();
     drop(Redaction::Mask.apply(b"cc\0key\0"));
-    println!("first call, with table and patterns: {} us", start.elapsed().as_micros());
+    println!(
+        "first call, with table and patterns: {} us",
+        start.elapsed().as_micros()
+    );
     let without = compiler.replace("keyboard", "keybd").replace("key", "bay");
     for (name, line) in [
         ("compiler without a secret word", without.as_str()),

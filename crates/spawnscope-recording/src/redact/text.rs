@@ -3,8 +3,8 @@
 
 use super::command;
 use super::names;
-use super::shell::{self, Command};
 use super::secret_ranges::SecretRanges;
+use super::shell::{self, Command};
 use super::table::Template;
 use super::template::secret_of;
 use super::word::Word;
@@ -39,7 +39,13 @@ pub(super) fn find(text: &[u8], depth: u8) -> SecretRanges {
 }
 
 /// Finds the secret in the standard input of a command that reads one.
-fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, ranges: &mut SecretRanges) {
+fn find_input(
+    text: &[u8],
+    line: &Command<'_>,
+    before: Option<&Command<'_>>,
+    template: Template,
+    ranges: &mut SecretRanges,
+) {
     for word in &line.here_words {
         add(word, template, ranges);
     }

@@ -99,7 +99,9 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
         || is_small_number(value)
         || is_reference(value)
         || value.ends_with(b":latest")
-        || REFERENCE_PREFIXES.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+        || REFERENCE_PREFIXES
+            .iter()
+            .any(|prefix| value.starts_with(prefix.as_bytes()))
 }
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.

@@ -183,7 +183,11 @@ fn a_recording_can_be_read_while_it_grows() {
     recorder.send(life(0));
     wait_until("the batch is written", || read(&directory.path()).launches.len() == 2);
     let info = read(&directory.path()).info;
-    assert_eq!((info.wall, info.ended), (None, None), "as if the recorder had been killed");
+    assert_eq!(
+        (info.wall, info.ended),
+        (None, None),
+        "as if the recorder had been killed"
+    );
     recorder.send(life(1));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&directory.path()).launches.len(), 3);
@@ -348,7 +352,9 @@ fn events_are_kept_while_another_program_holds_a_lock() {
     assert_eq!(read(&directory.path()).launches.len(), 0, "nothing is written yet");
     assert!(recorder.failure().is_none());
     drop(other);
-    wait_until("all launches are written", || read(&directory.path()).launches.len() == 21);
+    wait_until("all launches are written", || {
+        read(&directory.path()).launches.len() == 21
+    });
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
     assert_eq!(read(&directory.path()).info.lost, []);
 }
@@ -362,7 +368,9 @@ fn events_that_cannot_be_kept_while_a_lock_is_held_are_counted_as_lost() {
     let lives = 2 * BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
-    wait_until("some events are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
+    wait_until("some events are lost", || {
+        progress.locked_out.load(Ordering::Relaxed) > 0
+    });
     drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
     let recording = read(&directory.path());

@@ -108,6 +108,10 @@ mod tests {
         assert!(near(Constant::RecordedLaunch, 15_000.0), "{found:?}");
         assert!(near(Constant::RecordedExec, 20_000.0), "{found:?}");
         let faster = compare_launches(&times(30_000.0, 100_000.0), times(20_000.0, 90_000.0));
-        assert_eq!(faster.count(), 0, "unknown, because recording cannot make a launch faster");
+        assert_eq!(
+            faster.count(),
+            0,
+            "unknown, because recording cannot make a launch faster"
+        );
     }
 }

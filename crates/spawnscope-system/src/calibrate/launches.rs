@@ -125,9 +125,6 @@ mod tests {
             assert!(least(&times.executing) > least(&times.plain), "{:?}", times.executing);
         }
         let mask = SigSet::thread_get_mask().unwrap();
-        assert!(
-            !mask.contains(nix::sys::signal::SIGINT),
-            "the signal mask is restored"
-        );
+        assert!(!mask.contains(nix::sys::signal::SIGINT), "the signal mask is restored");
     }
 }

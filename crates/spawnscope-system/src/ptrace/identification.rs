@@ -234,7 +234,11 @@ mod tests {
         }
         let counted = count(c"/bin/true").expect("a dynamic program that may be traced");
         assert!((10..200).contains(&counted), "{counted}");
-        assert_eq!(count(c"/bin/true"), Some(counted), "the number is a property of the machine");
+        assert_eq!(
+            count(c"/bin/true"),
+            Some(counted),
+            "the number is a property of the machine"
+        );
     }
 
     #[test]

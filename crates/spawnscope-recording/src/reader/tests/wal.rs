@@ -128,7 +128,10 @@ fn while_another_program_reads_the_recording_the_recorder_leaves_the_log() {
     let launches: i64 = reader
         .query_row("SELECT count(*) FROM launch", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(launches, 2, "the reader still sees the state at the start of its transaction");
+    assert_eq!(
+        launches, 2,
+        "the reader still sees the state at the start of its transaction"
+    );
     drop(reader);
     assert!(!log::path_of(&path).exists());
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);

@@ -116,7 +116,11 @@ fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
     recorder.wait().unwrap();
     let recording = read(&directory.path());
     assert!(recording.launches.len() > 1_000);
-    assert_eq!((recording.info.ended, recording.info.wall), (None, None), "the end is unknown");
+    assert_eq!(
+        (recording.info.ended, recording.info.wall),
+        (None, None),
+        "the end is unknown"
+    );
     assert_eq!(
         recording.launches.last().unwrap().id.0 as usize,
         recording.launches.len(),
