@@ -140,13 +140,13 @@ impl Scope {
 /// How a process entered the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A followed process launched it.
+    /// A followed process launched the process.
     Launched,
-    /// It is the recorded command.
+    /// The process is the recorded command.
     Command,
-    /// It existed before the recording, so it is not a launch.
+    /// The process existed before the recording, so it is not a launch.
     Existed,
-    /// The event of its creation was lost.
+    /// The event of the creation was lost.
     #[default]
     Orphan,
 }

@@ -165,19 +165,19 @@ mod tests {
 
     #[test]
     fn a_log_that_was_truncated_anywhere_is_not_damaged() {
-        let whole = log_of_three_transactions();
-        for kept in (0..whole.len()).step_by(101).chain([whole.len()]) {
-            assert_eq!(damage_in(&whole[..kept]), None, "{kept} of {}", whole.len());
+        let log = log_of_three_transactions();
+        for kept in (0..log.len()).step_by(101).chain([log.len()]) {
+            assert_eq!(damage_in(&log[..kept]), None, "{kept} of {}", log.len());
         }
     }
 
     #[test]
     fn a_flipped_bit_is_damage_wherever_it_is() {
-        let whole = log_of_three_transactions();
-        let last_frame = whole.len() - FRAME_HEADER - 4_096;
+        let log = log_of_three_transactions();
+        let last_frame = log.len() - FRAME_HEADER - 4_096;
         let last_commit = last_frame + 4..last_frame + 16;
-        for at in (0..whole.len()).step_by(11).filter(|at| !last_commit.contains(at)) {
-            let mut flipped = whole.clone();
+        for at in (0..log.len()).step_by(11).filter(|at| !last_commit.contains(at)) {
+            let mut flipped = log.clone();
             flipped[at] ^= 1 << (at % 8);
             assert!(damage_in(&flipped).is_some(), "byte {at}");
         }
@@ -185,15 +185,15 @@ mod tests {
 
     #[test]
     fn frames_of_an_earlier_round_and_of_a_rolled_back_batch_are_not_damage() {
-        let whole = log_of_three_transactions();
+        let log = log_of_three_transactions();
         let frame = FRAME_HEADER + 4_096;
-        let mut with_old_tail = whole.clone();
-        let mut old = whole[HEADER..HEADER + frame].to_vec();
+        let mut with_old_tail = log.clone();
+        let mut old = log[HEADER..HEADER + frame].to_vec();
         old[8..16].fill(0x55);
         with_old_tail.extend(&old);
         assert_eq!(damage_in(&with_old_tail), None);
-        let mut rolled_back = whole.clone();
-        let mut unfinished = whole[HEADER..HEADER + frame].to_vec();
+        let mut rolled_back = log.clone();
+        let mut unfinished = log[HEADER..HEADER + frame].to_vec();
         unfinished[4..8].fill(0);
         rolled_back.extend(&unfinished);
         assert_eq!(damage_in(&rolled_back), None);

@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn a_truncated_chain_differs_from_a_complete_one() {
         let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
-        let whole = stacks.intern(&chain(&[3], false), &mut texts);
-        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), whole);
+        let complete = stacks.intern(&chain(&[3], false), &mut texts);
+        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), complete);
         assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);
     }
 }

@@ -154,7 +154,7 @@ impl<'t> SummingWriter<'t> {
 
     /// Recomputes the checksum of the table `recording`, and stores the sums that have changed.
     pub(super) fn finish(mut self) -> rusqlite::Result<Sums> {
-        let recording = tables::of::<RecordingRow>();
+        let recording = tables::table_of::<RecordingRow>();
         let sum = self.stored_checksum(recording, ValueRef::Integer(1))?;
         *self.sums.get_mut(recording) = TableSum { rows: 1, sum };
         let sql = "UPDATE checksum SET rows = ?, sum = ? WHERE rowid = ?";
@@ -185,13 +185,13 @@ impl<'t> SummingWriter<'t> {
 
 /// Adds a row for each table to the new table `checksum`. All tables must be empty.
 pub(super) fn initialize(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare(&tables::insert(tables::of::<ChecksumRow>()))?;
+    let mut insert = transaction.prepare(&tables::insert(tables::table_of::<ChecksumRow>()))?;
     summed_tables().try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
 }
 
 /// Returns the tables that have checksums: all tables except `checksum` itself.
 fn summed_tables() -> impl Iterator<Item = &'static Table> {
-    let checksums = tables::of::<ChecksumRow>().name;
+    let checksums = tables::table_of::<ChecksumRow>().name;
     TABLES.into_iter().filter(move |table| table.name != checksums)
 }
 
@@ -211,7 +211,7 @@ fn values_of<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Res
 
 /// Returns the statement that updates a row that exists already.
 fn update_statement(table: &Table) -> String {
-    if table.name == tables::of::<LaunchRow>().name {
+    if table.name == tables::table_of::<LaunchRow>().name {
         merge_launch(table)
     } else {
         tables::replace(table)

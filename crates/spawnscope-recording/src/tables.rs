@@ -66,28 +66,28 @@ table! {
 
 /// All tables, in the order in which their checksums are stored.
 pub(super) const TABLES: [&Table; 18] = [
-    of::<RecordingRow>(),
-    of::<Missing>(),
-    of::<Calibration>(),
-    of::<Loss>(),
-    of::<TextRow>(),
-    of::<LaunchRow>(),
-    of::<ExecRow>(),
-    of::<FailedExecRow>(),
-    of::<ThreadRow>(),
-    of::<FrameRow>(),
-    of::<StackRow>(),
-    of::<ObjectRow>(),
-    of::<SliceRow>(),
-    of::<SampleRow>(),
-    of::<Label>(),
-    of::<PeerRow>(),
-    of::<EdgeRow>(),
-    of::<ChecksumRow>(),
+    table_of::<RecordingRow>(),
+    table_of::<Missing>(),
+    table_of::<Calibration>(),
+    table_of::<Loss>(),
+    table_of::<TextRow>(),
+    table_of::<LaunchRow>(),
+    table_of::<ExecRow>(),
+    table_of::<FailedExecRow>(),
+    table_of::<ThreadRow>(),
+    table_of::<FrameRow>(),
+    table_of::<StackRow>(),
+    table_of::<ObjectRow>(),
+    table_of::<SliceRow>(),
+    table_of::<SampleRow>(),
+    table_of::<Label>(),
+    table_of::<PeerRow>(),
+    table_of::<EdgeRow>(),
+    table_of::<ChecksumRow>(),
 ];
 
 /// Returns the table of a type of rows.
-pub(super) const fn of<R: Row<Sqlite>>() -> &'static Table {
+pub(super) const fn table_of<R: Row<Sqlite>>() -> &'static Table {
     R::TABLE
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn columns_of_later_versions_are_selected_as_null() {
-        let exec = of::<ExecRow>();
+        let exec = table_of::<ExecRow>();
         assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache, NULL FROM"));
         assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL, NULL FROM"));
         assert!(select(exec, 10).contains("load_cache, variables_text FROM"));

@@ -50,25 +50,25 @@ mod tests {
 
     #[test]
     fn the_smallest_quota_counts() {
-        let own = ("proc/self/cgroup", "0::/a/b\n");
-        assert_eq!(quota_of(&[own]), None);
-        assert_eq!(quota_of(&[own, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
+        let groups = ("proc/self/cgroup", "0::/a/b\n");
+        assert_eq!(quota_of(&[groups]), None);
+        assert_eq!(quota_of(&[groups, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
         let above = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
-        assert_eq!(quota_of(&[own, above]), Some(1.5));
+        assert_eq!(quota_of(&[groups, above]), Some(1.5));
         assert_eq!(
-            quota_of(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
+            quota_of(&[groups, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
             Some(1.5)
         );
     }
 
     #[test]
     fn quotas_of_cgroup_v1_are_read() {
-        let own = ("proc/self/cgroup", "4:cpu,cpuacct:/x\n1:name=systemd:/x\n");
+        let groups = ("proc/self/cgroup", "4:cpu,cpuacct:/x\n1:name=systemd:/x\n");
         let period = ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
-        let limited = [own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
+        let limited = [groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
         assert_eq!(quota_of(&limited), Some(0.5));
         assert_eq!(
-            quota_of(&[own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
+            quota_of(&[groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
             None
         );
     }

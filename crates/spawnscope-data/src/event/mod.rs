@@ -302,17 +302,17 @@ pub struct Slice {
 /// Why a thread was off-CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeftCpu {
-    /// It had just been created and had never run.
+    /// The thread had just been created and had never run.
     Created,
-    /// It was runnable, but another thread got the CPU.
+    /// The thread was runnable, but another thread got the CPU.
     Preempted,
-    /// It slept interruptibly: signals could wake it.
+    /// The thread slept interruptibly: signals could wake it.
     Interruptible,
-    /// It slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
+    /// The thread slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
     Uninterruptible,
-    /// It was stopped by a signal or a tracer.
+    /// The thread was stopped by a signal or a tracer.
     Stopped,
-    /// It ended.
+    /// The thread ended.
     Ended,
 }
 

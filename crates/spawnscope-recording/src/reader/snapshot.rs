@@ -157,7 +157,7 @@ impl<'f> Snapshot<'f> {
     pub(super) fn table_sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
         let known_tables = TABLES.iter().filter(|table| table.since() <= self.file.opened.version);
         let mut sums = Vec::new();
-        for table in known_tables.filter(|table| table.name != tables::of::<ChecksumRow>().name) {
+        for table in known_tables.filter(|table| table.name != tables::table_of::<ChecksumRow>().name) {
             let sum = match self.sums.get(table.name) {
                 Some(sum) => *sum,
                 None => self.sum(table)?,

@@ -145,8 +145,8 @@ fn version_1_is_read_and_the_columns_of_later_versions_are_unknown() {
 #[test]
 fn a_truncated_file_is_damaged() {
     let (_directory, path) = recording(1_000);
-    let whole = fs::metadata(&path).unwrap().len();
-    for kept in [whole / 2, whole - 4_096, 5_000] {
+    let bytes = fs::metadata(&path).unwrap().len();
+    for kept in [bytes / 2, bytes - 4_096, 5_000] {
         OpenOptions::new()
             .write(true)
             .open(&path)

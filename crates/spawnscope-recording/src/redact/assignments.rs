@@ -152,9 +152,9 @@ fn is_name_byte(byte: &u8) -> bool {
 
 /// Returns the name that ends at `end`.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
-    let least = end.saturating_sub(MAX_NAME);
-    let before = text[least..end].iter().rposition(|byte| !is_name_byte(byte));
-    before.map_or(least, |before| least + before + 1)..end
+    let start = end.saturating_sub(MAX_NAME);
+    let before = text[start..end].iter().rposition(|byte| !is_name_byte(byte));
+    before.map_or(start, |before| start + before + 1)..end
 }
 
 /// Returns the end of a name before characters that close it, as in `"name"` and `form[name]`, and whether a quote is among them.

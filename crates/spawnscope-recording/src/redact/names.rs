@@ -2,7 +2,8 @@
 //! is split into words at `_`, `-`, `.` and changes of case, and the words decide. `values` judges values.
 
 use super::vocabulary::{
-    CARRIES_NONE, ENDINGS, KEYS_OF, NO_PASS, NO_TOKEN, NOT_KEYS_OF, PASSWORDS, PIN_OF, SWITCHES, WORDS, is_among,
+    DESCRIBING_WORDS, ENDINGS, NO_PASS_WORDS, NO_TOKEN_WORDS, OTHER_KEY_WORDS, PASSWORDS, PIN_WORDS, SECRET_KEY_WORDS,
+    SWITCHES, WORDS, is_among,
 };
 
 /// What a name says about its value.
@@ -135,15 +136,17 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
         return Some(Name::Secret);
     }
     let is_reference = before == Some(b"existing");
-    if following.any(|word| is_among(word, CARRIES_NONE)) || is_switch(name, &words, last) || is_reference {
+    if following.any(|word| is_among(word, DESCRIBING_WORDS)) || is_switch(name, &words, last) || is_reference {
         return None;
     }
     match words.get(last) {
         b"key" => judge_key(name, &words, last, is_bare),
-        b"keys" => before.filter(|of| is_among(of, KEYS_OF)).map(|_| Name::Secret),
-        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS))).then_some(Name::Password),
-        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN))).then_some(Name::Secret),
-        b"pin" => before.filter(|of| is_among(of, PIN_OF)).map(|_| Name::Password),
+        b"keys" => before
+            .filter(|word| is_among(word, SECRET_KEY_WORDS))
+            .map(|_| Name::Secret),
+        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(Name::Password),
+        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(Name::Secret),
+        b"pin" => before.filter(|word| is_among(word, PIN_WORDS)).map(|_| Name::Password),
         b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Name::Login),
         b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Name::Secret),
         word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Name::Password),
@@ -162,10 +165,10 @@ pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
 
 fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Name> {
     let before = at.checked_sub(1).map(|before| words.get(before));
-    if before.is_some_and(|of| is_among(of, KEYS_OF)) {
+    if before.is_some_and(|word| is_among(word, SECRET_KEY_WORDS)) {
         return Some(Name::Secret);
     }
-    if !is_bare || before.is_some_and(|of| is_among(of, NOT_KEYS_OF)) {
+    if !is_bare || before.is_some_and(|word| is_among(word, OTHER_KEY_WORDS)) {
         return None;
     }
     // An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
@@ -199,7 +202,7 @@ fn is_glued_password(word: &[u8]) -> bool {
         return false;
     }
     match PASSWORDS.iter().find(ends_with) {
-        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS),
+        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS_WORDS),
         found => found.is_some(),
     }
 }
@@ -207,12 +210,12 @@ fn is_glued_password(word: &[u8]) -> bool {
 /// Whether this defines a C macro whose name concerns something else than a secret, such as the tokens of a parser: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
     let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
-    is_definition && judge(name) != Some(Name::Password) && !has_key_of(name)
+    is_definition && judge(name) != Some(Name::Password) && !has_secret_key(name)
 }
 
-fn has_key_of(name: &[u8]) -> bool {
+fn has_secret_key(name: &[u8]) -> bool {
     let words = Words::split(name);
-    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), KEYS_OF);
+    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), SECRET_KEY_WORDS);
     (1..words.count).any(is_key) || words.all().any(|word| word.ends_with(b"apikey"))
 }
 

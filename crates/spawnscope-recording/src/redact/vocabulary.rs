@@ -29,7 +29,7 @@ pub(super) const ENDINGS: &[&[u8]] = words!(
 );
 
 /// Words before `key` that make the key secret.
-pub(super) const KEYS_OF: &[&[u8]] = words!(
+pub(super) const SECRET_KEY_WORDS: &[&[u8]] = words!(
     "api" "access" "secret" "auth" "authentication" "authorization" "private" "account" "encryption" "encrypt" "enc" "decryption" "decrypt"
     "master" "license" "licence" "app" "application" "service" "client" "signing" "deploy" "deployment" "storage" "webhook" "shared"
     "session" "user" "admin" "subscription" "integration" "ingest" "ingestion" "activation" "hmac" "jwt" "aes" "crypto" "cipher" "wifi"
@@ -38,7 +38,7 @@ pub(super) const KEYS_OF: &[&[u8]] = words!(
 );
 
 /// Words before `key` for keys that are not secret.
-pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
+pub(super) const OTHER_KEY_WORDS: &[&[u8]] = words!(
     "public" "pub" "cache" "sort" "primary" "foreign" "partition" "hash" "group" "order" "hot" "host" "known" "index" "unique" "map" "row"
     "shortcut" "object" "lookup" "dedup" "idempotency" "routing" "translation" "config" "setting" "registry" "default" "recv" "trusted"
     "gpg" "pgp" "sign" "lsign" "local" "send" "search" "export" "import" "delete" "edit" "receive" "fetch" "signed" "range" "tag" "label" "metadata" "json" "dict" "field" "column" "merge" "compose" "leader" "press"
@@ -46,7 +46,7 @@ pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
 );
 
 /// Words after a secret word that show that the value only describes the secret.
-pub(super) const CARRIES_NONE: &[&[u8]] = words!(
+pub(super) const DESCRIBING_WORDS: &[&[u8]] = words!(
     "file" "files" "path" "paths" "dir" "directory" "folder" "name" "names" "id" "ids" "count" "counts" "type" "types" "kind" "ttl"
     "timeout" "expiry" "expires" "expiration" "expire" "expired" "age" "days" "hours" "minutes" "seconds" "interval" "len" "length" "size"
     "sizes" "limit" "limits" "max" "min" "num" "url" "uri" "endpoint" "host" "hostname" "port" "format" "algorithm" "algorithms" "alg"
@@ -77,19 +77,19 @@ pub(super) const NEUTRAL: &[&[u8]] = words!(
 );
 
 /// Words before `pass` that show that it is not a password, as in `first-pass` and `compass`.
-pub(super) const NO_PASS: &[&[u8]] = words!(
+pub(super) const NO_PASS_WORDS: &[&[u8]] = words!(
     "first" "second" "third" "multi" "one" "two" "single" "render" "all" "low" "high" "band" "fast" "over" "under" "by" "com" "tres" "encom"
     "sur" "sub" "num" "n" "max" "last" "boarding" "opt"
 );
 
 /// Words before `token` for tokens of a parser, a language model or a paged list.
-pub(super) const NO_TOKEN: &[&[u8]] = words!(
+pub(super) const NO_TOKEN_WORDS: &[&[u8]] = words!(
     "end" "start" "eos" "bos" "pad" "unk" "sep" "cls" "stop" "begin" "next" "page" "starting" "continuation" "max" "min" "num" "n" "last"
     "first" "per" "prompt" "image" "special"
 );
 
 /// Words before `pin` that make the pin secret.
-pub(super) const PIN_OF: &[&[u8]] =
+pub(super) const PIN_WORDS: &[&[u8]] =
     words!("so" "user" "card" "sim" "unlock" "new" "old" "default" "set" "login" "token" "device");
 
 /// HTTP headers that contain credentials although `judge` does not find a secret word in their names.

@@ -116,13 +116,17 @@ mod tests {
     #[test]
     fn an_exec_makes_a_launch_longer() {
         let launcher = Launcher::new().unwrap();
-        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let shortest = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
         let times = launcher.times();
         assert_eq!(times.plain.len(), ROUNDS);
-        assert!(least(&times.plain) > 0.0);
+        assert!(shortest(&times.plain) > 0.0);
         // A machine may refuse to execute programs in memory.
         if !times.executing.is_empty() {
-            assert!(least(&times.executing) > least(&times.plain), "{:?}", times.executing);
+            assert!(
+                shortest(&times.executing) > shortest(&times.plain),
+                "{:?}",
+                times.executing
+            );
         }
         let mask = SigSet::thread_get_mask().unwrap();
         assert!(!mask.contains(nix::sys::signal::SIGINT), "the signal mask is restored");

@@ -33,12 +33,12 @@ impl Memory {
     /// If the kernel refuses it.
     pub fn map_aligned(bytes: usize, alignment: usize) -> io::Result<Memory> {
         let bytes = bytes.next_multiple_of(alignment);
-        let whole = Memory::map(bytes + alignment)?;
-        let offset = whole.start.align_offset(alignment);
+        let mapped = Memory::map(bytes + alignment)?;
+        let offset = mapped.start.align_offset(alignment);
         Ok(Memory {
-            start: whole.start.wrapping_add(offset),
+            start: mapped.start.wrapping_add(offset),
             bytes,
-            mapping: std::mem::ManuallyDrop::new(whole).mapping,
+            mapping: std::mem::ManuallyDrop::new(mapped).mapping,
         })
     }
 

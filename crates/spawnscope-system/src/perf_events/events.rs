@@ -52,7 +52,7 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
         match open_both(process, pages * page_bytes) {
             Ok(rings) => return Ok(rings),
             Err(Refused::Memory(_)) => pages /= 2,
-            // This kernel cannot copy stacks, or it permits no events at all.
+            // This kernel cannot copy stacks, or does not permit any events.
             Err(Refused::Event(_)) => break,
         }
     }

@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_counted_as_malformed() {
-        let whole = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
-        for cut in 1..whole.len() {
-            assert_eq!(kinds(&whole[..cut]), (Vec::new(), 1), "{cut} bytes");
+        let record = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
+        for cut in 1..record.len() {
+            assert_eq!(kinds(&record[..cut]), (Vec::new(), 1), "{cut} bytes");
         }
         let short = [&perf::PERF_RECORD_EXIT.to_ne_bytes()[..], &[0, 0, 8, 0]].concat();
         assert_eq!(kinds(&short), (Vec::new(), 0), "a record that is only a header");

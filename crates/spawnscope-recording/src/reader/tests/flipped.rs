@@ -21,9 +21,9 @@ fn flips(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
 #[test]
 fn every_flip_in_a_finished_recording_is_detected() {
     let (_directory, path) = recording(60);
-    let whole = fs::read(&path).unwrap();
-    for (at, bit) in flips(whole.len(), 1) {
-        let mut flipped = whole.clone();
+    let intact = fs::read(&path).unwrap();
+    for (at, bit) in flips(intact.len(), 1) {
+        let mut flipped = intact.clone();
         flipped[at] ^= bit;
         fs::write(&path, &flipped).unwrap();
         let error = RecordingFile::open(&path)
@@ -53,12 +53,12 @@ fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
     let sound = content(&path).unwrap();
     // Few flips in the file itself are detected, because the log contains newer versions of most of its pages.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {
-        let whole = fs::read(file).unwrap();
+        let intact = fs::read(file).unwrap();
         // A flip in the mark that the last frame ends a batch is not detected: it looks as if the recorder was killed before.
-        let last_mark = whole.len() - PAGE_AND_HEADER + 4..whole.len() - PAGE_AND_HEADER + 16;
+        let last_mark = intact.len() - PAGE_AND_HEADER + 4..intact.len() - PAGE_AND_HEADER + 16;
         let mut found = 0;
-        for (at, bit) in flips(whole.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {
-            let mut flipped = whole.clone();
+        for (at, bit) in flips(intact.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {
+            let mut flipped = intact.clone();
             flipped[at] ^= bit;
             fs::write(file, &flipped).unwrap();
             match content(&path) {
@@ -66,7 +66,7 @@ fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
                 Err(_) => found += 1,
             }
         }
-        fs::write(file, &whole).unwrap();
+        fs::write(file, &intact).unwrap();
         assert!(found > at_least, "{}: {found}", file.display());
     }
 }
