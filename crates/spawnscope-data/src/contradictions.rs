@@ -7,7 +7,7 @@ pub struct Contradiction {
     pub what: &'static str,
     /// The number of such rows.
     pub rows: u64,
-    /// The id of the first of them: a launch's or a task's.
+    /// The launch id or task id of the first such row.
     pub first: u64,
 }
 
@@ -16,12 +16,12 @@ pub struct Contradiction {
 pub struct Contradictions(pub Vec<Contradiction>);
 
 impl Contradictions {
-    /// Adds the contradictions of another part of the recording.
+    /// Adds the contradictions found in another part of the recording.
     pub fn extend(&mut self, others: Contradictions) {
         self.0.extend(others.0);
     }
 
-    /// Counts a row.
+    /// Counts a row of the launch or task `first` as a contradiction of the kind `what`.
     pub fn note(&mut self, what: &'static str, first: u64) {
         match self.0.iter_mut().find(|kind| kind.what == what) {
             Some(kind) => kind.rows += 1,
@@ -29,9 +29,9 @@ impl Contradictions {
         }
     }
 
-    /// Counts a row if `is_so`.
-    pub fn note_if(&mut self, is_so: bool, what: &'static str, first: u64) {
-        if is_so {
+    /// Calls `note` if `is_contradiction`.
+    pub fn note_if(&mut self, is_contradiction: bool, what: &'static str, first: u64) {
+        if is_contradiction {
             self.note(what, first);
         }
     }

@@ -1,5 +1,5 @@
-//! The data that the stages of Spawnscope exchange, and what they all need to handle it. `event` is what collectors report, and `rows` is
-//! what a recording consists of, declared with `table`. Nothing here reads a file or asks the kernel.
+//! The data that the stages of Spawnscope exchange, and tools that several stages need. `event` is what collectors report, and `rows` is
+//! what a recording consists of, declared with `table`. Nothing here reads a file or queries the kernel.
 
 pub mod contradictions;
 pub mod event;

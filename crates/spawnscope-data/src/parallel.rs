@@ -1,5 +1,5 @@
-//! Parallel work within one call. If no thread can be created (`ulimit -u`, a full pids cgroup), the calling thread does the same
-//! work sequentially. A panic in a worker thread is resumed in the caller.
+//! Runs closures in parallel and returns their results. If no thread can be created (`ulimit -u`, a full pids cgroup), the calling
+//! thread runs all of them. A panic in a worker thread is resumed in the calling thread.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 
 /// Runs `there` on a separate thread while `here` runs on the calling thread.
 pub fn both<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    // If the thread cannot be created, its closure is dropped. The work must survive that.
+    // If the thread cannot be created, the closure passed to it is dropped. `there` must survive that.
     let work = Mutex::new(Some(there));
     let run = || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -18,17 +18,18 @@ pub fn both<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
         let thread = Builder::new().spawn_scoped(scope, run);
         let here = here();
         let there = thread.map_or_else(|_| run(), joined);
-        (there.expect("the work is taken once"), here)
+        (there.expect("`run` is called once"), here)
     })
 }
 
-/// Calls `each` with 0 to `count`, at most `most` at a time and no more than there are CPUs. Returns the results in order.
-pub fn each<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// Calls `each` for every index from 0 below `count`, on at most `max_threads` threads and not more than there are CPUs. Returns the
+/// results in the order of the indexes.
+pub fn each<T: Send>(count: usize, max_threads: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(count)
-        .min(most);
+        .min(max_threads);
     let work = || {
         let mut done = Vec::new();
         loop {
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_results_come_back() {
+    fn both_results_are_returned() {
         let text = String::from("here");
         assert_eq!(both(|| 1 + 1, || text.as_str()), (2, "here"));
     }
@@ -76,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "of the work")]
-    fn a_panic_goes_on_in_the_caller() {
-        both(|| panic!("of the work"), || ());
+    #[should_panic(expected = "in the other thread")]
+    fn a_panic_is_resumed_in_the_caller() {
+        both(|| panic!("in the other thread"), || ());
     }
 }

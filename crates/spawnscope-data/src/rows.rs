@@ -1,5 +1,5 @@
-//! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql`, in the crate that stores and reads
-//! them, documents the columns and their units. No SQL here.
+//! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql` in the crate
+//! `spawnscope-recording`, which stores and reads the rows, documents the columns and their units.
 
 mod label;
 mod news;
@@ -16,7 +16,7 @@ pub use label::{BadLabel, Label};
 pub use news::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
-/// A whole recording except its slices and samples, which are read separately because they are many.
+/// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// What was recorded, and how the recording ended.
@@ -29,24 +29,24 @@ pub struct Recording {
     pub failed_execs: Vec<FailedExecRow>,
     /// Objects that threads waited for.
     pub objects: Vec<ObjectRow>,
-    /// Processes at the other end of sockets among these objects.
+    /// Processes at the other end of sockets in `objects`.
     pub peers: Vec<PeerRow>,
-    /// Outputs of the ninja edges that launches were made for.
+    /// Outputs of the ninja edges that launches belong to.
     pub edges: Vec<EdgeRow>,
     /// Frames of call chains.
     pub frames: Vec<FrameRow>,
-    /// Call chains made of these frames. Each follows the chain of its caller.
+    /// Call chains made of these frames. Each chain comes after the chain of its caller.
     pub stacks: Vec<StackRow>,
     /// The strings that rows refer to.
     pub texts: Texts,
-    /// Constants of the machine, measured before the recording. Missing ones are unknown.
+    /// Constants of the machine, measured before the recording. A constant without an entry is unknown.
     pub calibration: Vec<Calibration>,
 }
 
 /// What was recorded, and how the recording ended.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// The version of spawnscope that wrote it.
+    /// The version of spawnscope that wrote the recording.
     pub version: String,
     /// The name of the collector.
     pub collector: String,
@@ -54,15 +54,15 @@ pub struct Info {
     pub scope: Scope,
     /// The command's argv; empty if there was no command.
     pub command: Vec<Vec<u8>>,
-    /// What the run is about: labels that were given or found when it began, and the machine. Keys are unique and sorted.
+    /// What the run is about: labels that the user gave, and those that the recorder found itself. Keys are unique and sorted.
     pub labels: Vec<Label>,
     /// The number of online CPUs at the start.
     pub cpus: u32,
-    /// The number of CPUs that the command might use, with the fraction of a quota. `None` if unknown.
+    /// The number of CPUs that the command was allowed to use; not a whole number if a CPU quota is not one. `None` if unknown.
     pub allowed_cpus: Option<f64>,
-    /// `uname -m` of the recorded machine. The file has the system call numbers of this architecture.
+    /// `uname -m` of the recorded machine. The file contains the system call numbers of this architecture.
     pub arch: String,
-    /// Wall-clock time at time zero, in nanoseconds since 1970-01-01 UTC.
+    /// The wall-clock time at time zero of the recording, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// The launch of the command.
     pub root: Option<LaunchId>,
@@ -70,7 +70,7 @@ pub struct Info {
     pub last: Nanos,
     /// The time from start to end; `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
-    /// Whether a recorder is still writing it.
+    /// Whether a recorder is still writing the recording.
     pub is_live: bool,
     /// Why the recording ended; `None` if the recorder did not finish.
     pub ended: Option<String>,
@@ -78,12 +78,12 @@ pub struct Info {
     pub missing: Vec<Missing>,
     /// Lost events, by kind.
     pub lost: Vec<Loss>,
-    /// Rows that cannot all be true. Contradictions of slices are found when slices are read.
+    /// Rows that cannot all be true, except slices, whose contradictions are found when they are read.
     pub contradictions: Contradictions,
 }
 
 impl Info {
-    /// Returns the number of CPUs on which the command could run at once: those it was allowed to use, otherwise all.
+    /// Returns the number of CPUs on which the command could run at the same time: those that it was allowed to use, or all if that is unknown.
     #[must_use]
     pub fn usable_cpus(&self) -> u32 {
         let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0);
@@ -91,7 +91,7 @@ impl Info {
         allowed.map_or(all, |allowed| (allowed.ceil().min(f64::from(all)) as u32).max(1))
     }
 
-    /// Whether the collector saw when threads ran and what woke them. Without this, waits, the critical path and the replay are unknown.
+    /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical path and the replay are unknown.
     #[must_use]
     pub fn sees_scheduler(&self) -> bool {
         self.sees_cpus() && self.missing.iter().all(|missing| missing.what != Missing::WAKERS)
@@ -103,7 +103,8 @@ impl Info {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 
-    /// Whether a new process only waited for a CPU between its creation and its first instruction, as far as the recording says.
+    /// Whether all the time between a new process's creation and its first instruction was waiting for a CPU. If not, the process may also
+    /// have been stopped by the tracer during that time.
     #[must_use]
     pub fn sees_first_waits(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::FIRST_WAITS)
@@ -125,7 +126,7 @@ impl Scope {
     /// Every scope.
     pub const ALL: [Scope; 3] = [Scope::Command, Scope::Process, Scope::System];
 
-    /// Returns the word for this scope in a recording.
+    /// Returns the scope's name in a recording.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -139,13 +140,13 @@ impl Scope {
 /// How a process entered the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A followed process launched it.
+    /// A followed process launched the process.
     Launched,
-    /// It is the recorded command.
+    /// The process is the recorded command.
     Command,
-    /// It existed before the recording, so it is not a launch.
+    /// The process existed before the recording, so it is not a launch.
     Existed,
-    /// The event of its creation was lost.
+    /// The event of the creation was lost.
     #[default]
     Orphan,
 }
@@ -325,7 +326,7 @@ table! {
 }
 
 table! {
-    /// An output of the ninja edge that a launch was made for.
+    /// An output of the ninja edge that a launch belongs to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct EdgeRow in edge {
@@ -348,7 +349,7 @@ table! {
             off_span: Option<Nanos>,
             wake_span: Option<Nanos>,
             reason: LeftCpu,
-            /// The file has the number of the recorded machine. A reader returns that of x86-64: see `event::syscalls`.
+            /// The file contains the recorded machine's number; the reader returns the number on x86-64 (see `event::syscalls`).
             syscall: Option<u16>,
             argument: Option<u64> = Bits,
             waker: Option<WakerRow> as waker + waker_text,
@@ -361,7 +362,7 @@ table! {
             calls: Option<u32>,
         }
         since 7 {
-            /// `None` if there is no waker, or if certainty was not recorded: then the waker counts as certain.
+            /// `None` if there is no waker, or if certainty was not recorded; the waker is then treated as certain.
             is_waker_certain: Option<bool> as waker_certain,
         }
     }
@@ -413,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_stays_small() {
+    fn a_slice_row_takes_120_bytes() {
         assert_eq!(size_of::<SliceRow>(), 120);
     }
 }

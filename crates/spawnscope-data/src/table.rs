@@ -1,13 +1,13 @@
-//! Declares a table of a recording together with the type of its rows: `table!`. A declaration names each column once, with its type and the
-//! format version that added it. The types, statements, conversions and checks of rows follow from it. How a file stores a value is not known
-//! here: see `Format`.
+//! `table!` declares a table of a recording together with the type of its rows. A declaration names each column once, with its type and the
+//! format version that added it. Everything else about the rows is derived from it: SQL statements, conversions and checks. How a file stores
+//! a value is up to the `Format`.
 
 /// A table of a recording.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name.
+    /// The table's name.
     pub name: &'static str,
-    /// Its columns, in the order in which they are stored.
+    /// The columns, in the order in which they are stored.
     pub columns: &'static [Column],
 }
 
@@ -22,16 +22,16 @@ impl Table {
 /// A column of a table.
 #[derive(Debug)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: &'static str,
-    /// The first format version that has it.
+    /// The first format version that has the column.
     pub since: i32,
-    /// Its type.
+    /// The type of its values.
     pub column_type: ColumnType,
 }
 
 impl Column {
-    /// Used by `table!`.
+    /// Creates a column. For use by `table!`.
     #[must_use]
     pub const fn new(name: &'static str, since: i32, column_type: ColumnType) -> Column {
         Column {
@@ -45,7 +45,7 @@ impl Column {
 /// The type of a column.
 #[derive(Debug)]
 pub struct ColumnType {
-    /// The format's name for it.
+    /// The format's name for the type.
     pub name: &'static str,
     /// Whether a value can be unknown (NULL).
     pub is_optional: bool,
@@ -53,17 +53,17 @@ pub struct ColumnType {
 
 /// A file format that stores rows.
 pub trait Format {
-    /// The stored values of a row, which are read one after the other.
+    /// Where the stored values of a row are read from, one after the other.
     type Source<'s>;
-    /// Takes the values of a row, one after the other.
+    /// Where the values of a row are written to, one after the other.
     type Sink<'v>;
-    /// A stored value that no recorder writes.
+    /// The error for a stored value that no recorder writes.
     type Error;
 }
 
 /// A format that stores values of type `T`. `As` selects one of several ways to store the same type.
 pub trait Stores<T, As = ()>: Format {
-    /// The type of the columns that a value takes, usually one.
+    /// The type of the column that stores a value, or of each of its columns if there are several.
     const TYPE: ColumnType;
 
     /// Reads the next value.
@@ -106,7 +106,7 @@ impl<F: Stores<Key>, Key, R: Row<F>> Row<F> for (Key, R) {
     }
 }
 
-/// A way to store a number: as its 64 bits, so the largest become negative.
+/// Stores an unsigned number as the signed number with the same 64 bits; numbers from 2^63 on become negative.
 #[derive(Debug)]
 pub enum Bits {}
 
@@ -133,12 +133,12 @@ pub enum Bits {}
 /// ```
 ///
 /// Optional parts of a column's declaration:
-/// - `= Bits` selects a way to store the type (`As` of `Stores`).
-/// - `as created_ns` is the name of the column if the field has another. `as waker + waker_text` are those of a field with two columns.
+/// - `= Bits` selects a way to store the type (the parameter `As` of `Stores`).
+/// - `as created_ns` names the column if its name is not the field's. `as waker + waker_text` names both columns of a field that has two.
 ///
-/// `since 1, key id` puts a column before the others that is not a field: such rows are read and written as `(Key, Row)`.
+/// `since 1, key id` adds a first column that is not a field. Rows of such a table are read and written as `(Key, Row)`.
 ///
-/// A later version adds columns at the end, since a row's checksum covers the columns of its version in order.
+/// Later versions add columns at the end, because a row's checksum covers the columns of its version in order.
 #[macro_export]
 macro_rules! table {
     (@name $field:ident) => { stringify!($field) };

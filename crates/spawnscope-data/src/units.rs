@@ -1,15 +1,15 @@
-//! Formats numbers for sentences and tables: three significant digits and a unit. One megabyte is 1,000,000 bytes.
+//! Formats numbers for sentences and tables, with three significant digits and a unit. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 
 /// Units of time with their length in nanoseconds, the largest first.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
-/// Spans of this length or more are shown in hours; below it, seconds have at most four digits.
+/// Spans of at least this length are shown in hours, so that seconds have at most four digits.
 const HOURS_FROM: Nanos = Nanos(9_999_500_000_000);
 /// Units of memory with their length in bytes, the largest first.
 const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
 
-/// A span of time, such as `1.23 s`, `45.6 ms` or `2.78 h`; `-` when unknown.
+/// Formats a span of time, such as `1.23 s`, `45.6 ms` or `2.78 h`; `-` if it is unknown.
 #[must_use]
 pub fn time(span: impl Into<Option<Nanos>>) -> String {
     match span.into() {
@@ -19,13 +19,13 @@ pub fn time(span: impl Into<Option<Nanos>>) -> String {
     }
 }
 
-/// An amount of memory, such as `512 MB`.
+/// Formats an amount of memory, such as `512 MB`.
 #[must_use]
 pub fn bytes(amount: u64) -> String {
     scaled(amount as f64, &BYTE_UNITS)
 }
 
-/// A share of a whole, such as `17.1 %`; `-` if either is unknown or the whole is zero.
+/// Formats a part of a whole, such as `17.1 %`; `-` if either is unknown or the whole is zero.
 #[must_use]
 pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) -> String {
     match (part.into(), whole.into()) {
@@ -34,7 +34,7 @@ pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) 
     }
 }
 
-/// A difference as a share, such as `+1.2 %`. One that rounds to zero is `+0.0 %`, never `-0.0 %`.
+/// Formats a relative difference, such as `+1.2 %`. A difference that rounds to zero is `+0.0 %`, never `-0.0 %`.
 #[must_use]
 pub fn signed_percent(share: f64) -> String {
     // Negative zero plus zero is zero.
@@ -42,7 +42,7 @@ pub fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", tenths / 10.0)
 }
 
-/// A number with thousands separated by commas.
+/// Formats a number with thousands separated by commas.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -56,15 +56,15 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// A number with its noun in the singular or plural: `1 launch`, `2 launches`.
+/// Formats a number with its noun in the singular or plural: `1 launch`, `2 launches`.
 #[must_use]
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// The value in the largest unit in which it is at least 1, with three digits.
+/// Formats a value with three digits, in the largest unit in which it is at least 1.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
-    // 999.6 of a unit would round to 1000; it is shown as 1.00 of the next unit.
+    // 999.6 of a unit would be rounded to 1000, so it is shown as 1.00 of the next unit.
     let fits = |length: f64| value / length >= 0.9995;
     let (unit, length) = units
         .iter()
@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_that_rounds_to_zero_has_no_minus() {
+    fn a_difference_that_rounds_to_zero_has_no_minus_sign() {
         assert_eq!(signed_percent(-0.000_4), "+0.0 %");
         assert_eq!(signed_percent(-0.012), "-1.2 %");
         assert_eq!(signed_percent(0.034), "+3.4 %");
     }
 
     #[test]
-    fn times_have_three_digits_and_never_a_thousand_of_a_smaller_unit() {
+    fn times_have_three_digits_in_the_largest_unit_that_fits() {
         let cases = [
             (0, "0 ns"),
             (999, "999 ns"),

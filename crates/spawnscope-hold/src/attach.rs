@@ -1,5 +1,5 @@
-//! The command of `--run`: starts it, detects when it has attached to the held process, and ends it afterwards. It is our child and runs as
-//! the same user as the held command. Signals are sent only to it and its descendants.
+//! The tool: the command of `--run`, which attaches to the held process. This module starts the tool, detects when it has attached, and ends
+//! it afterwards. The tool is our child and runs as the same user as the held process. Signals are sent only to the tool and its descendants.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -19,51 +19,52 @@ use spawnscope_system::procfs::{self, Status};
 
 /// The placeholder for the held process's pid in the command.
 const PLACEHOLDER: &[u8] = b"{pid}";
-/// How long the process is held if the command is not seen to attach.
+/// How long the process is held if the tool is not seen to attach.
 pub const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The command of `--run`, running or ended.
 #[derive(Debug)]
 pub struct Tool {
     pid: Pid,
-    handle: OwnedFd,
+    pidfd: OwnedFd,
     started: Instant,
-    /// When its processes were last checked for perf events.
-    searched: Instant,
-    /// Since when it has had perf events open while asleep.
+    /// When the tool's processes were last checked for perf events.
+    last_search: Instant,
+    /// Since when a process of the tool has had perf events open while it sleeps.
     watching_since: Option<Instant>,
     ending: Ending,
+    /// The tool's wait status, once it has ended.
     status: Option<i32>,
-    /// Whether its end was seen before it attached.
+    /// Whether the tool ended before it attached.
     has_ended_early: bool,
 }
 
-/// The state of the command with respect to the held process.
+/// The state of the tool with respect to the held process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It has not attached yet.
+    /// The tool has not attached yet.
     Starting,
-    /// It has attached, and waits for events.
+    /// The tool has attached.
     Attached,
-    /// It did not attach within the time limit, as far as can be seen.
+    /// The tool was not seen to attach within the time limit.
     TimedOut,
-    /// It has ended with this wait status.
+    /// The tool has ended with this wait status.
     Ended(i32),
 }
 
-/// What was done to end the command.
+/// What was done to end the tool.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     /// The held process still exists.
     NotDue,
-    /// When the next signal is due, and which one; `None`: the command is left alone then.
+    /// The next signal, and when to send it. If it is `None`, the tool is left running at that time.
     Due(Instant, Option<Signal>),
-    /// It did not end, and is no longer waited for.
-    Left,
+    /// The tool did not end and was left running.
+    LeftRunning,
 }
 
 impl Tool {
-    /// Starts the command with a shell. Its standard input is the terminal or /dev/null: piped input belongs to the held command.
+    /// Starts the tool with a shell. Its standard input is the terminal or /dev/null, because piped input belongs to the held command.
     ///
     /// # Errors
     /// If no process can be created.
@@ -86,9 +87,9 @@ impl Tool {
         let pid = Pid(i32::try_from(child.id()).map_err(io::Error::other)?);
         Ok(Tool {
             pid,
-            handle: pidfd(pid)?,
+            pidfd: pidfd(pid)?,
             started: Instant::now(),
-            searched: Instant::now(),
+            last_search: Instant::now(),
             watching_since: None,
             ending: Ending::NotDue,
             status: None,
@@ -96,41 +97,40 @@ impl Tool {
         })
     }
 
-    /// Its process id.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// A descriptor that becomes readable when it ends; `None` once it is known to have ended.
-    pub fn end(&self) -> Option<BorrowedFd<'_>> {
-        self.status.is_none().then(|| self.handle.as_fd())
+    /// Returns a descriptor that becomes readable when the tool ends; `None` once the tool is known to have ended.
+    pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.status.is_none().then(|| self.pidfd.as_fd())
     }
 
-    /// Records that it has ended with this wait status.
+    /// Records that the tool has ended with this wait status.
     pub fn note_end(&mut self, status: i32) {
         self.status = Some(status);
     }
 
-    /// Whether it does not have to be waited for any more.
+    /// Whether the tool has ended or was left running, so that it is not waited for any more.
     pub fn is_over(&self) -> bool {
-        self.status.is_some() || matches!(self.ending, Ending::Left)
+        self.status.is_some() || self.was_left_running()
     }
 
-    /// Its wait status, if it failed on its own and `progress` has not reported it.
+    /// Returns the tool's wait status if it failed without a signal from us and `progress` has not reported it.
     pub fn failure(&self) -> Option<i32> {
-        let by_itself = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
+        let was_not_signalled = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
         self.status
-            .filter(|status| *status != 0 && by_itself && !self.has_ended_early)
+            .filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
     }
 
-    /// Checks whether it has attached.
+    /// Checks whether the tool has attached.
     pub fn progress(&mut self, target: Pid) -> Progress {
         if let Some(status) = self.status {
             self.has_ended_early = true;
             return Progress::Ended(status);
         }
         let is_traced = Status::of(target).is_some_and(|status| status.is_stopped_by_tracer());
-        if is_traced || self.watches() {
+        if is_traced || self.watches_by_perf_events() {
             Progress::Attached
         } else if self.started.elapsed() > ATTACH_TIMEOUT {
             Progress::TimedOut
@@ -139,21 +139,21 @@ impl Tool {
         }
     }
 
-    /// Whether one of its processes has had perf events open for long enough to have finished its setup, while it waited for files as perf
-    /// does when the events are enabled. Searching the processes is slow, so it is not done on every call.
-    fn watches(&mut self) -> bool {
-        if self.searched.elapsed() > CHECK_INTERVAL {
-            self.searched = Instant::now();
+    /// Whether a process of the tool has perf events open and has been waiting for files for `SETTLED`. `perf` enters that wait when it has
+    /// finished its setup and enabled the events. The search through the processes is slow, so not every call repeats it.
+    fn watches_by_perf_events(&mut self) -> bool {
+        if self.last_search.elapsed() > CHECK_INTERVAL {
+            self.last_search = Instant::now();
             let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
-            let waits = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);
+            let is_waiting = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);
             let mut tree = procfs::tree(self.pid).into_iter();
-            let does = tree.any(|pid| procfs::has_perf_events(pid) && waits(pid));
-            self.watching_since = self.watching_since.or(Some(self.searched)).filter(|_| does);
+            let is_watching = tree.any(|pid| procfs::has_perf_events(pid) && is_waiting(pid));
+            self.watching_since = self.watching_since.or(Some(self.last_search)).filter(|_| is_watching);
         }
         self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)
     }
 
-    /// Ends the command after the held process has ended, step by step. Returns the signal that was sent in this call, if any.
+    /// Takes the next step to end the tool, after the held process has ended. Returns the signal that this call has sent, if any.
     pub fn finish(&mut self, grace: Duration) -> Option<Signal> {
         if self.is_over() {
             return None;
@@ -161,24 +161,24 @@ impl Tool {
         let now = Instant::now();
         match self.ending {
             Ending::NotDue => self.ending = Ending::Due(now + grace, Some(Signal::SIGINT)),
-            Ending::Due(moment, Some(signal)) if now >= moment => {
+            Ending::Due(due, Some(signal)) if now >= due => {
                 let next = (signal == Signal::SIGINT).then_some(Signal::SIGTERM);
                 self.ending = Ending::Due(now + grace, next);
                 self.send(signal);
                 return Some(signal);
             }
-            Ending::Due(moment, None) if now >= moment => self.ending = Ending::Left,
-            Ending::Due(..) | Ending::Left => {}
+            Ending::Due(due, None) if now >= due => self.ending = Ending::LeftRunning,
+            Ending::Due(..) | Ending::LeftRunning => {}
         }
         None
     }
 
-    /// Whether it did not end and was left running.
-    pub fn is_left(&self) -> bool {
-        matches!(self.ending, Ending::Left)
+    /// Whether the tool did not end and was left running.
+    pub fn was_left_running(&self) -> bool {
+        matches!(self.ending, Ending::LeftRunning)
     }
 
-    /// Sends a signal to the shell and its descendants, as a key at the terminal would.
+    /// Sends a signal to the shell and all its descendants, just as the terminal signals a whole process group.
     fn send(&self, signal: Signal) {
         for pid in procfs::tree(self.pid) {
             let _ = kill(nix::unistd::Pid::from_raw(pid.0), signal);
@@ -186,6 +186,7 @@ impl Tool {
     }
 }
 
+/// Replaces each placeholder by the pid.
 fn with_pid(text: &OsStr, target: Pid) -> OsString {
     let number = target.0.to_string();
     let mut filled = Vec::with_capacity(text.len());
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_placeholder_is_replaced_wherever_it_stands() {
+    fn every_placeholder_is_replaced() {
         let filled = |text: &str| with_pid(OsStr::new(text), Pid(42)).into_string().unwrap();
         assert_eq!(filled("perf record -o p.{pid} -p {pid}"), "perf record -o p.42 -p 42");
         assert_eq!(filled("{pid}{{pid}}{pid"), "42{42}{pid");

@@ -1,12 +1,12 @@
-//! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. It is
-//! separate from collect, record, analyze and present: nothing is recorded. `tracer` follows the command until the wanted launch (`wanted`)
-//! executes. `stopped` is that process from then on. `prompt` and `attach` are the two ways to decide when it continues. This file has the
-//! request, the notices, and the entry point.
+//! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. Nothing is
+//! recorded, so this crate is separate from collect, record, analyze and present. `tracer` follows the command until the wanted launch
+//! (`wanted`) executes a program. From then on, `held_process` represents that process. `prompt` waits for the user to continue it, and
+//! `attach` for the command of `--run` to attach. This file contains the request, the notices, and the entry point.
 
 mod attach;
+mod held_process;
 mod prompt;
 mod session;
-mod stopped;
 mod tracer;
 mod wanted;
 
@@ -24,11 +24,11 @@ use spawnscope_system::held::{Identity, StartError};
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::Signals;
 
-/// How often the state of a held process is checked, since nothing reports that it is stopped or continued.
+/// How often the state of a held process is checked. Polling is necessary, because nothing reports that the process was stopped or continued.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often it is checked while a command is to attach: a debugger's first request may follow soon after.
+/// How often the state is checked while a command of `--run` is expected to attach. A debugger's first request may follow soon after it attaches.
 const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// A state must last this long to count: a process that attaches may move the held process for a moment.
+/// How long a state must last to count: a process that attaches may let the held process run for a moment.
 const SETTLED: Duration = Duration::from_millis(150);
 
 /// What to hold.
@@ -36,20 +36,21 @@ const SETTLED: Duration = Duration::from_millis(150);
 pub struct Request<'a> {
     /// The command and its arguments.
     pub command: &'a [OsString],
-    /// The user it runs as, if not the current one.
+    /// The user to run the command as, if not the current one.
     pub identity: Option<Identity>,
-    /// Which launch of its tree to hold; `None`: the command itself.
+    /// Which launch by the command or its descendants to hold; `None`: the command itself.
     pub wanted: Option<Wanted>,
-    /// The command that attaches; `None`: ask the user.
+    /// The command that attaches; `None`: the user is asked to attach.
     pub run: Option<Run<'a>>,
 }
 
 /// A command that attaches to the held process.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// The text for `sh -c`, with `{pid}` for the held process.
+    /// The command line for `sh -c`, with `{pid}` in place of the held process's pid.
     pub text: &'a OsStr,
-    /// How long it may run after the held process has ended: before SIGINT, again before SIGTERM, and again before it is left running.
+    /// The time between two steps to end this command: from the end of the held process to SIGINT, from SIGINT to SIGTERM, and from SIGTERM to
+    /// giving up, which leaves the command running.
     pub grace: Duration,
 }
 
@@ -58,41 +59,41 @@ pub struct Run<'a> {
 pub enum Notice {
     /// The process is stopped before its first instruction.
     Stopped {
-        /// Its pid.
+        /// The pid of the process.
         pid: Pid,
-        /// Its arguments.
+        /// The arguments of its program.
         arguments: Vec<Vec<u8>>,
-        /// What makes it continue.
+        /// What makes the process continue.
         continued_by: ContinuedBy,
         /// Whether Yama allows only root to attach to a process that is not a descendant.
         is_for_root: bool,
     },
     /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
-    /// The command was not seen to attach within `ATTACH_TIMEOUT`, and the process continues nevertheless.
+    /// The command of `--run` was not seen to attach within `ATTACH_TIMEOUT`, and the process continues nevertheless.
     AttachTimedOut(Pid),
-    /// The command ended with this wait status before it attached, and the process continues.
+    /// The command of `--run` ended with this wait status before it attached, and the process continues.
     EndedBefore(Pid, i32),
-    /// The command could not be started, and the process continues.
+    /// The command of `--run` could not be started, for this reason, and the process continues.
     NotStarted(Pid, String),
-    /// The command failed with this wait status.
+    /// The command of `--run` failed with this wait status.
     Failed(i32),
-    /// The command did not end by itself, and was sent this signal.
+    /// The command of `--run` did not end by itself, so this signal was sent to it.
     Sending(Signal),
-    /// The command did not end even after the signals, and is left running.
+    /// The command of `--run`, with this pid, did not end even after the signals, and is left running.
     Left(Pid),
     /// Another process continued the held process.
     Continued(Pid),
-    /// The process apparently ended while it was held; with its wait status, if it is our child.
+    /// The process apparently ended while it was held. The wait status is known if the process is our child.
     Ended(Pid, Option<i32>),
-    /// The command ended before enough launches matched.
+    /// The held command ended before enough launches matched.
     NoMatch {
-        /// How many matched.
+        /// The number of launches that matched.
         count: u32,
     },
     /// A set-user-ID or set-group-ID program did not get its privilege, because it is traced.
     LostPrivilege {
-        /// Its arguments.
+        /// The arguments of the program.
         arguments: Vec<Vec<u8>>,
     },
 }
@@ -102,7 +103,7 @@ pub enum Notice {
 pub enum ContinuedBy {
     /// The user presses Enter.
     Enter,
-    /// Another process sends SIGCONT: there is no terminal for a prompt.
+    /// Another process sends SIGCONT, because there is no terminal for a prompt.
     Signal,
     /// The command of `--run` has attached.
     RunCommand,
@@ -114,7 +115,7 @@ pub enum HoldError {
     /// The command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The kernel refuses to trace it.
+    /// The kernel refuses to trace the command.
     #[error("failed to trace the command: {error}; {why}")]
     Refused {
         /// The kernel's error.
@@ -125,14 +126,15 @@ pub enum HoldError {
     /// A system call failed; the command continues.
     #[error("failed to {action}: {error}")]
     System {
-        /// The action that failed.
+        /// The action that failed, as text that fits after "failed to".
         action: &'static str,
-        /// The system's error.
+        /// The system call's error.
         error: io::Error,
     },
 }
 
-/// Runs the command, holds the wanted process, and waits until everything it started has ended. Returns the command's wait status.
+/// Runs the command, holds the wanted process, and waits until the command, the held process and the command of `--run` are over. Returns
+/// the command's wait status.
 ///
 /// # Errors
 /// If the command cannot be started or traced. Later failures do not affect the command.

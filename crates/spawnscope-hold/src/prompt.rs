@@ -1,5 +1,5 @@
-//! Waits for Enter on the controlling terminal, never on standard input, which belongs to the command. The terminal's settings are not
-//! changed, so they need not be restored. Input is read byte by byte, so that everything after Enter is left to the command.
+//! Waits for Enter on the controlling terminal, not on standard input, which belongs to the command. The terminal's settings are not
+//! changed, so they need not be restored. Input is read byte by byte, so that everything after Enter is left for the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,8 +15,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// `None` if there is no controlling terminal, or if another process group is in the foreground: reading from it would stop this
-    /// process.
+    /// Opens the controlling terminal. `None` if there is none, or if another process group is in the foreground, because reading from the
+    /// terminal would then stop this process.
     pub fn open() -> Option<Prompt> {
         let terminal = OpenOptions::new()
             .read(true)
@@ -27,7 +27,7 @@ impl Prompt {
         prompt.is_ours().then_some(prompt)
     }
 
-    /// A descriptor that becomes readable on input; `None` while another process group is in the foreground.
+    /// Returns a descriptor that becomes readable on input; `None` while another process group is in the foreground.
     pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.is_ours().then(|| self.terminal.as_fd())
     }
@@ -49,8 +49,9 @@ impl Prompt {
         false
     }
 
+    /// Whether our process group is in the foreground of the terminal.
     fn is_ours(&self) -> bool {
-        // After a hangup the call fails; the next read then reports the end.
+        // After a hangup the call fails. `true` lets the next read report the end of the terminal.
         tcgetpgrp(&self.terminal).map_or(true, |foreground| foreground == getpgrp())
     }
 }

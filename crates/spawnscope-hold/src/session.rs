@@ -1,4 +1,4 @@
-//! One run of `hold` from the start of the command to its end. It is one loop on one thread, because a tracer is bound to its thread. If
+//! One run of `hold`, from the start of the command to its end: a loop on one thread, because a tracer is bound to its thread. If
 //! anything fails here, no process stays stopped, and the command runs to its end.
 
 use std::collections::HashSet;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attach::{Progress, Tool};
+use super::held_process::{HeldProcess, State};
 use super::prompt::Prompt;
-use super::stopped::{State, Stopped};
 use super::tracer::{Change, ExecTracer, Scope};
 use super::wanted::Wanted;
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL, refused};
@@ -28,33 +28,34 @@ pub(super) struct Session<'a> {
     /// The launch to hold; `None`: the command itself.
     wanted: Option<Wanted>,
     run: Option<Run<'a>>,
-    /// Whether the command runs as another user.
-    is_for_another: bool,
+    runs_as_other_user: bool,
     signals: &'a Signals,
     /// The user that the command and the command of `--run` run as, if not the current one.
     identity: Option<Identity>,
     notify: &'a mut dyn FnMut(Notice),
-    held: Option<Stopped>,
-    asked: Releaser,
+    held: Option<HeldProcess>,
+    releaser: Releaser,
     tool: Option<Tool>,
-    /// How the command ended.
+    /// The command's wait status, once it has ended.
     status: Option<i32>,
-    /// The arguments of programs whose lost privilege was reported.
+    /// The arguments of the programs that a `LostPrivilege` notice was sent for.
     unprivileged: HashSet<Vec<Vec<u8>>>,
 }
 
 /// What decides when the held process continues.
 enum Releaser {
-    /// The process has not stopped yet.
-    NotYet,
+    /// Not decided yet, because the process has not stopped yet.
+    Undecided,
+    /// Enter at the terminal.
     Terminal(Prompt),
     /// Any process that sends SIGCONT.
-    Anybody,
+    AnyProcess,
+    /// The command of `--run`.
     Tool,
 }
 
 impl<'a> Session<'a> {
-    /// Starts the command, and traces it from before its exec.
+    /// Starts the command. It is traced from before its exec.
     pub(super) fn start(
         request: Request<'a>,
         signals: &'a Signals,
@@ -64,7 +65,7 @@ impl<'a> Session<'a> {
             Some(_) => Scope::Tree,
             None => Scope::Command,
         };
-        let is_for_another = request.identity.is_some();
+        let runs_as_other_user = request.identity.is_some();
         let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
         let command = waiting.pid();
@@ -80,11 +81,11 @@ impl<'a> Session<'a> {
             children,
             wanted: request.wanted,
             run: request.run,
-            is_for_another,
+            runs_as_other_user,
             signals,
             notify,
             held: None,
-            asked: Releaser::NotYet,
+            releaser: Releaser::Undecided,
             tool: None,
             identity,
             status: None,
@@ -92,60 +93,61 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs until everything that was started has ended; returns the command's wait status.
+    /// Runs until the command, the held process and the tool are over. Returns the command's wait status.
     pub(super) fn run(mut self) -> Result<i32, HoldError> {
         loop {
             self.wait()?;
             while let Some(arrived) = self.signals.next() {
-                self.hand_on(arrived);
+                self.forward(arrived);
             }
-            // Done before the changes are read. If this sees the end of the process, its status is then available below.
-            let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
-            let seen = self.held.as_mut().map(Stopped::update);
-            while let Some(change) = self.tracer.next() {
-                self.note(change)?;
+            // The held process is checked before the tracer's changes are read, so that the wait status is known below if the process has ended.
+            let was_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
+            let state = self.held.as_mut().map(HeldProcess::update);
+            while let Some(change) = self.tracer.next_change() {
+                self.handle_change(change)?;
             }
-            self.look_after_held(seen.filter(|_| was_held));
-            self.look_after_tool();
+            self.handle_held_process(state.filter(|_| was_held));
+            self.finish_tool();
             if let Some(status) = self.status.filter(|_| self.is_over()) {
-                self.say_what_was_missed();
+                self.send_final_notices();
                 return Ok(status);
             }
         }
     }
 
     fn is_over(&self) -> bool {
-        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+        let is_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
         !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
     }
 
-    /// The interval of checks, if something may happen without a wake-up.
-    fn next_look(&self) -> Option<Duration> {
-        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+    /// Returns the time until the next check; `None` if every change will make a descriptor readable.
+    fn check_interval(&self) -> Option<Duration> {
+        let is_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
         let should_finish = self.has_held_ended() && !self.is_over();
-        match self.asked {
+        match self.releaser {
             Releaser::Tool if is_held => Some(SHORT_CHECK_INTERVAL),
             _ => (is_held || should_finish).then_some(CHECK_INTERVAL),
         }
     }
 
     fn has_held_ended(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.end().is_none())
+        self.held.as_ref().is_some_and(|held| held.end_readiness().is_none())
     }
 
     /// Sleeps until an event, or until the next check is due.
     fn wait(&self) -> Result<(), HoldError> {
         let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.readiness()];
-        watched.extend(self.held.as_ref().and_then(Stopped::end));
-        watched.extend(self.tool.as_ref().and_then(Tool::end));
-        if let (Releaser::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
+        watched.extend(self.held.as_ref().and_then(HeldProcess::end_readiness));
+        watched.extend(self.tool.as_ref().and_then(Tool::end_readiness));
+        if let (Releaser::Terminal(prompt), Some(true)) = (&self.releaser, self.held.as_ref().map(HeldProcess::is_held))
+        {
             watched.extend(prompt.readiness());
         }
         let mut fds: Vec<PollFd<'_>> = watched
             .into_iter()
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let interval = self.next_look().map(|interval| Timespec {
+        let interval = self.check_interval().map(|interval| Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(interval.subsec_nanos()),
         });
@@ -157,14 +159,14 @@ impl<'a> Session<'a> {
                 return Err(HoldError::System { action, error });
             }
         }
-        // One SIGCHLD may cover several changes, so all of them are read each time.
+        // One SIGCHLD may stand for several changes, so the caller reads all of them each time.
         self.children.clear();
         Ok(())
     }
 
-    /// Forwards a signal to the command, unless it already came from the terminal. A signal that should end the command also continues the
+    /// Forwards a signal to the command, unless the kernel has already sent it there. A signal that should end the command also continues the
     /// held process.
-    fn hand_on(&mut self, arrived: Arrived) {
+    fn forward(&mut self, arrived: Arrived) {
         if self.status.is_none() {
             arrived.hand_on(self.command.0);
         }
@@ -174,14 +176,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn note(&mut self, change: Change) -> Result<(), HoldError> {
+    fn handle_change(&mut self, change: Change) -> Result<(), HoldError> {
         match change {
-            Change::Executed(pid) => self.executed(pid),
-            Change::Ended(pid, status) => self.ended(pid, status),
+            Change::Executed(pid) => self.handle_exec(pid),
+            Change::Ended(pid, status) => self.handle_end(pid, status),
         }
     }
 
-    fn executed(&mut self, pid: Pid) -> Result<(), HoldError> {
+    /// Holds the process if its launch is the wanted one. Otherwise lets it continue.
+    fn handle_exec(&mut self, pid: Pid) -> Result<(), HoldError> {
         self.released = None;
         let arguments = procfs::arguments(pid);
         if !is_root() && procfs::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
@@ -191,11 +194,11 @@ impl<'a> Session<'a> {
         }
         let program = procfs::program(pid);
         let wanted = self.wanted.as_mut();
-        if !wanted.is_none_or(|wanted| wanted.is(pid, program.as_deref(), &arguments)) {
+        if !wanted.is_none_or(|wanted| wanted.note_exec(pid, program.as_deref(), &arguments)) {
             self.tracer.resume(pid);
             return Ok(());
         }
-        let held = Stopped::new(pid).map_err(|error| HoldError::System {
+        let held = HeldProcess::new(pid).map_err(|error| HoldError::System {
             action: "hold the process",
             error,
         })?;
@@ -204,7 +207,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn ended(&mut self, pid: Pid, status: i32) -> Result<(), HoldError> {
+    fn handle_end(&mut self, pid: Pid, status: i32) -> Result<(), HoldError> {
         if let Some(wanted) = &mut self.wanted {
             wanted.forget(pid);
         }
@@ -220,13 +223,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Handles a change of the held process: it stopped, continued, or ended.
-    fn look_after_held(&mut self, seen: Option<State>) {
-        let Some(pid) = self.held.as_ref().map(Stopped::pid) else {
+    /// Handles the state of the held process: asks whether a stopped process may continue, and reports that it has continued or ended.
+    fn handle_held_process(&mut self, state: Option<State>) {
+        let Some(pid) = self.held.as_ref().map(HeldProcess::pid) else {
             return;
         };
-        match seen {
-            Some(State::Standing(None)) => self.ask(pid),
+        match state {
+            Some(State::Stopped(None)) => self.continue_if_decided(pid),
             Some(State::Continued) => (self.notify)(Notice::Continued(pid)),
             Some(State::Ended) => {
                 let status = self.status.filter(|_| pid == self.command);
@@ -236,27 +239,28 @@ impl<'a> Session<'a> {
                     _ => Notice::Ended(pid, status),
                 });
             }
-            Some(State::Stopping | State::Standing(_)) | None => {}
+            Some(State::Stopping | State::Stopped(_)) | None => {}
         }
     }
 
-    /// The process is stopped: asks for a decision, or reads the answer.
-    fn ask(&mut self, pid: Pid) {
-        let may_continue = match &mut self.asked {
-            Releaser::NotYet => {
-                self.say_stopped(pid);
+    /// Reports the stop when it is seen for the first time. After that, continues the stopped process if the releaser has decided so.
+    fn continue_if_decided(&mut self, pid: Pid) {
+        let may_continue = match &mut self.releaser {
+            Releaser::Undecided => {
+                self.report_stop(pid);
                 false
             }
             Releaser::Terminal(prompt) => prompt.is_answered(),
-            Releaser::Anybody => false,
-            Releaser::Tool => self.has_attached(pid),
+            Releaser::AnyProcess => false,
+            Releaser::Tool => self.is_tool_done(pid),
         };
         if let (Some(held), true) = (&mut self.held, may_continue) {
             held.release();
         }
     }
 
-    fn say_stopped(&mut self, pid: Pid) {
+    /// Reports that the process has stopped, and starts the tool or the prompt.
+    fn report_stop(&mut self, pid: Pid) {
         let prompt = if self.run.is_some() { None } else { Prompt::open() };
         let continued_by = match (&self.run, &prompt) {
             (Some(_), _) => ContinuedBy::RunCommand,
@@ -267,15 +271,15 @@ impl<'a> Session<'a> {
             pid,
             arguments: procfs::arguments(pid),
             continued_by,
-            is_for_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.is_for_another || !is_root()),
+            is_for_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.runs_as_other_user || !is_root()),
         });
-        self.asked = match (self.run, prompt) {
+        self.releaser = match (self.run, prompt) {
             (Some(run), _) => {
                 self.start_tool(run, pid);
                 Releaser::Tool
             }
             (None, Some(prompt)) => Releaser::Terminal(prompt),
-            (None, None) => Releaser::Anybody,
+            (None, None) => Releaser::AnyProcess,
         };
     }
 
@@ -286,8 +290,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the process may continue; if the command could not be started, it may.
-    fn has_attached(&mut self, target: Pid) -> bool {
+    /// Whether the process may continue, because the tool has attached, has failed to do so in time, has ended, or could not be started.
+    fn is_tool_done(&mut self, target: Pid) -> bool {
         let Some(tool) = &mut self.tool else { return true };
         let notice = match tool.progress(target) {
             Progress::Starting => return false,
@@ -299,8 +303,8 @@ impl<'a> Session<'a> {
         true
     }
 
-    /// Ends the command of `--run` after the held process has ended.
-    fn look_after_tool(&mut self) {
+    /// Takes the next step to end the tool, if the held process has ended.
+    fn finish_tool(&mut self) {
         let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
             return;
         };
@@ -309,13 +313,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn say_what_was_missed(&mut self) {
+    /// Reports at the end of the run that no launch was held, or that the tool failed or was left running.
+    fn send_final_notices(&mut self) {
         if let (Some(wanted), None) = (&self.wanted, &self.held) {
             let count = wanted.count();
             (self.notify)(Notice::NoMatch { count });
         }
         if let Some(tool) = &self.tool {
-            if tool.is_left() {
+            if tool.was_left_running() {
                 (self.notify)(Notice::Left(tool.pid()));
             } else if let Some(status) = tool.failure() {
                 (self.notify)(Notice::Failed(status));

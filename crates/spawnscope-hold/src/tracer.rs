@@ -1,5 +1,5 @@
-//! The policy of hold for the stops of traced processes: it looks at each exec, passes all other stops on, and finally leaves one process
-//! stopped and detaches from all.
+//! Traces the command for `hold`: reports each exec, passes all other stops on, and finally leaves one process stopped and detaches from all
+//! processes.
 
 use std::io;
 
@@ -18,9 +18,9 @@ pub enum Scope {
 /// A change of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It has executed a program and is stopped before the first instruction; `resume` or `leave_stopped` must follow.
+    /// The process has executed a program and is stopped before the first instruction. The caller must call `resume` or `leave_stopped`.
     Executed(Pid),
-    /// It has ended with this wait status. Either a thread of a followed process, or our own child.
+    /// A thread of a followed process, or a child of ours, has ended with this wait status.
     Ended(Pid, i32),
 }
 
@@ -43,8 +43,8 @@ impl ExecTracer {
         Ok(ExecTracer(tracer))
     }
 
-    /// The next change, without waiting (SIGCHLD signals that there may be one).
-    pub fn next(&mut self) -> Option<Change> {
+    /// Returns the next change, without waiting. SIGCHLD signals that there may be one.
+    pub fn next_change(&mut self) -> Option<Change> {
         loop {
             match self.0.next_event()? {
                 Event::Ended(pid, status) => return Some(Change::Ended(pid, status)),
@@ -59,8 +59,8 @@ impl ExecTracer {
         self.0.resume(executed, Resume::Continue(0));
     }
 
-    /// Detaches from all processes. The process that has executed a program will stop by SIGSTOP before its first instruction. A process
-    /// can have only one tracer, so a debugger could not attach otherwise.
+    /// Detaches from all processes. The process that has executed a program will stop by SIGSTOP before its first instruction. A debugger could
+    /// not attach without the detaching, because a process can have only one tracer.
     pub fn leave_stopped(&mut self, executed: Pid) {
         // A signal passed with PTRACE_DETACH would be ignored here, because the process is not in a signal-delivery stop.
         // SAFETY: a plain system call.

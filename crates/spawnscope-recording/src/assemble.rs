@@ -1,6 +1,6 @@
-//! Joins events to rows. This code is pure: events go in, and each batch returns the rows that are new or changed. Only unfinished launches
-//! are kept in memory. Rows of other launches are merged in the file (see `store`), so a late event adds to a row and never removes
-//! anything.
+//! Joins events to rows. This code does no I/O: it is given events, and returns the rows that are new or changed as batches. Only unfinished
+//! launches are kept in memory. A late event for another launch produces an incomplete row, which `store` merges into the row in the file, so
+//! it can add values but not remove any.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,32 +23,32 @@ use spawnscope_data::rows::{
 /// Rows to write in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Strings that the rows refer to and that the file does not have yet.
+    /// Strings that the rows refer to and that the file does not contain yet.
     pub(super) texts: Vec<TextRow>,
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
-    /// Launches that rows belong to. Those that the file does not know become orphans.
-    pub(super) mentioned: HashSet<LaunchId>,
+    /// Launches that slices belong to. If the file does not contain such a launch, it becomes an orphan.
+    pub(super) referenced: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
     /// New failed execs.
     pub(super) failed_execs: Vec<FailedExecRow>,
-    /// New and changed threads. If a thread occurs twice, the later row is right.
+    /// New and changed threads. If a thread occurs twice, the later row is valid.
     pub(super) threads: Vec<ThreadRow>,
-    /// Objects that the slices refer to and that the file does not have yet.
+    /// Objects that the slices refer to and that the file does not contain yet.
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
     pub(super) peers: Vec<PeerRow>,
-    /// Outputs of the edges that ninja made launches for.
+    /// Outputs of the ninja edges that launches belong to.
     pub(super) edges: Vec<EdgeRow>,
-    /// Frames and call chains that launches and samples refer to and that the file does not have yet.
+    /// Frames and call chains that launches and samples refer to and that the file does not contain yet.
     pub(super) stacks: NewStacks,
     /// New slices.
     pub(super) slices: Vec<SliceRow>,
     /// New samples.
     pub(super) samples: Vec<SampleRow>,
-    /// Launches of which no more events are expected.
+    /// Launches for which no more events are expected.
     pub(super) finished: Vec<LaunchId>,
-    /// Later rows refer to no string before this one.
+    /// The oldest string that later rows may refer to.
     pub(super) oldest_text: TextId,
     /// The launch of the command, in the batch in which `note_root` was called.
     pub(super) root: Option<LaunchId>,
@@ -57,7 +57,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns the rows that live views need. The others are dropped.
+    /// Returns the rows that live views need, and drops the other rows.
     pub(super) fn into_news(self) -> NewRows {
         NewRows {
             recording: 0,
@@ -79,20 +79,23 @@ pub(super) struct Assembler {
     objects: Objects,
     stacks: Stacks,
     unfinished: HashMap<LaunchId, Unfinished>,
-    /// The unfinished launch that has, or last had, a pid in the recorder's pid namespace.
+    /// The unfinished launch that has or had a pid in the recorder's pid namespace most recently.
     by_pid: HashMap<Pid, LaunchId>,
     ninjas: Runs,
+    /// Unfinished launches that have changed since the last batch.
     dirty: Vec<LaunchId>,
+    /// The rowid of the next exec.
     next_exec: i64,
+    /// The number of unfinished launches above which orphans are forgotten.
     forget_orphans_above: usize,
     batch: Batch,
 }
 
 impl Assembler {
-    /// An orphan whose end was also lost would stay forever. Above this many launches, orphans are forgotten.
+    /// The number of unfinished launches above which orphans are forgotten, at first. An orphan whose end was also lost would stay forever.
     const MANY_UNFINISHED: usize = 65_536;
 
-    /// `origin` becomes time zero.
+    /// Creates an assembler for a recording whose time zero is `origin`.
     pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
         Assembler {
             origin,
@@ -114,7 +117,7 @@ impl Assembler {
         self.batch.root = Some(root);
     }
 
-    /// Whether there is something to write that did not come from an event.
+    /// Whether the next batch contains something that does not come from an event.
     pub(super) fn has_news(&self) -> bool {
         self.batch.root.is_some() || !self.batch.edges.is_empty()
     }
@@ -143,14 +146,14 @@ impl Assembler {
             }
             EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
             EventKind::Slice(slice) => {
-                self.runs(at, launch, task, slice);
+                self.note_first_run(at, launch, task, slice);
                 let back = (slice.left != LeftCpu::Ended).then_some(at);
-                self.slice(back, launch, task, slice);
+                self.add_slice(back, launch, task, slice);
             }
-            EventKind::LastSeen(slice) => self.slice(None, launch, task, slice),
+            EventKind::LastSeen(slice) => self.add_slice(None, launch, task, slice),
             EventKind::FileNamed { device, inode, path } => {
                 let path = self.interner.intern(path);
-                self.objects.name(*device, *inode, path);
+                self.objects.set_path(*device, *inode, path);
             }
             EventKind::PeerFound {
                 device,
@@ -171,15 +174,15 @@ impl Assembler {
         }
     }
 
-    /// Returns the ninjas that have ended since the last call, with what they launched. At the end of the recording all have.
-    pub(super) fn take_ended_ninjas(&mut self, is_last: bool) -> Vec<Run> {
-        if is_last {
+    /// Returns the runs of ninja that have ended since the last call. If the recording ends, all runs have ended.
+    pub(super) fn take_ended_ninjas(&mut self, recording_ends: bool) -> Vec<Run> {
+        if recording_ends {
             self.ninjas.end_all();
         }
         self.ninjas.take_ended()
     }
 
-    /// Notes which edges launches belong to.
+    /// Adds the ninja edges that launches belong to.
     pub(super) fn note_edges(&mut self, edges: &[Edge]) {
         for Edge { launch, outputs } in edges {
             let rows = outputs.iter().map(|output| EdgeRow {
@@ -198,7 +201,7 @@ impl Assembler {
             };
             launch.is_dirty = false;
             self.batch.launches.push(launch.row());
-            self.batch.execs.extend(launch.changed_exec());
+            self.batch.execs.extend(launch.take_changed_exec());
             if launch.is_finished() {
                 self.forget(id);
             }
@@ -229,12 +232,12 @@ impl Assembler {
         }
     }
 
-    /// Converts an instant to recording time. Instants before time zero (the start of a sleep that is still going on) become zero.
+    /// Converts an instant to recording time. Instants before time zero become zero, such as the start of a sleep that has not ended yet.
     fn relative(&self, instant: Nanos) -> Nanos {
         instant.since(self.origin)
     }
 
-    /// Returns the launch that an event is about, for changes. An unknown launch becomes an orphan.
+    /// Returns a launch that an event concerns, to be changed. An unknown launch becomes an orphan.
     fn launch(&mut self, id: LaunchId) -> &mut Unfinished {
         let launch = self.unfinished.entry(id).or_insert_with(|| Unfinished::orphan(id));
         if !launch.is_dirty {
@@ -244,8 +247,8 @@ impl Assembler {
         launch
     }
 
-    /// Notes which launch has a pid now. The previous owner of the pid must be reaped, even if no event said so. This bounds memory by the
-    /// number of pids.
+    /// Notes which launch has a pid now. The previous owner of the pid must have been reaped, even if no event said so. This limits the number of
+    /// unfinished launches to the number of pids.
     fn give_pid(&mut self, pid: Pid, id: LaunchId) {
         if pid == Pid(0) {
             // The pid is not visible in the recorder's pid namespace.
@@ -301,12 +304,11 @@ impl Assembler {
         let is_script = chain.frames.first().is_some_and(|frame| frame.language.is_script());
         let stack = self.stacks.intern(chain, &mut self.interner);
         let row = &mut self.launch(id).row;
-        let place = if is_script {
-            &mut row.script_stack
+        if is_script {
+            row.script_stack = stack;
         } else {
-            &mut row.native_stack
-        };
-        *place = stack;
+            row.native_stack = stack;
+        }
     }
 
     fn sampled(&mut self, at: Nanos, task: TaskId, sampled: &Sampled) {
@@ -356,7 +358,7 @@ impl Assembler {
         };
         self.next_exec += 1;
         let state = self.launch(launch);
-        state.ran_first(first_run);
+        state.note_first_run(first_run);
         if let Some(closing) = executed.closing {
             state.row.setup_closes = Some(closing.calls);
             state.row.setup_close_span = Some(closing.span);
@@ -367,8 +369,8 @@ impl Assembler {
 
     fn exec_row(&mut self, launch: LaunchId, executed: &Executed) -> ExecRow {
         let argv = self.interner.intern_argv(&executed.argv);
-        // Masking must neither make an argv look cut nor reveal the length of a secret.
-        let cut_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
+        // Masking must neither make an argv look truncated nor reveal the length of a secret.
+        let omitted_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
         ExecRow {
             launch,
             enter: executed.entered.map(|entered| self.relative(entered)),
@@ -376,7 +378,7 @@ impl Assembler {
             path: self.interner.intern(&executed.path),
             interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
             argv: argv.id,
-            argv_bytes: argv.bytes as u64 + cut_bytes,
+            argv_bytes: argv.bytes as u64 + omitted_bytes,
             cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
             variables: (!executed.variables.is_empty()).then(|| self.interner.intern_argv(&executed.variables).id),
             ..ExecRow::default()
@@ -403,13 +405,13 @@ impl Assembler {
         let first_run = exited.first_run.map(|first_run| self.relative(first_run));
         let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
         let state = self.launch(launch);
-        state.ran_first(first_run);
+        state.note_first_run(first_run);
         let thread = state.exited(at, task, group_exit, exited);
         self.batch.threads.extend(thread);
     }
 
     fn reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
-        // A wait also returns for a stopped child; only a child that exited can have been reaped.
+        // A wait also returns for a stopped child. Only a child that has exited can have been reaped.
         match self.launch(waiter).awaited.get(&pid).copied() {
             Some(child) if self.unfinished.get(&child).is_none_or(Unfinished::has_exited) => {
                 self.launch(waiter).awaited.remove(&pid);
@@ -417,38 +419,38 @@ impl Assembler {
             }
             Some(_) => {}
             None => {
-                if let Some(child) = self.child_of_a_dead_parent(pid) {
+                if let Some(child) = self.orphaned_zombie(pid) {
                     self.launch(child).waited_for(at);
                 }
             }
         }
     }
 
-    /// If a parent died, a subreaper or init reaps its child. Only the pid identifies that child, and only if the reaper and the recorder
-    /// see the same pids. A tracer's wait returns a tracee whose parent is still alive.
-    fn child_of_a_dead_parent(&self, pid: Pid) -> Option<LaunchId> {
+    /// Returns the zombie with this pid whose parent has ended, so that a subreaper or init reaps it. Only the pid identifies that zombie, and
+    /// only if the reaper and the recorder see the same pids. The parent must have ended, because a tracer's wait also returns other zombies.
+    fn orphaned_zombie(&self, pid: Pid) -> Option<LaunchId> {
         let id = *self.by_pid.get(&pid)?;
         let child = self.unfinished.get(&id)?;
-        let is_dead = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(Unfinished::has_exited);
+        let has_ended = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(Unfinished::has_exited);
         let is_zombie = child.has_exited() && child.row.reaped.is_none();
-        (is_zombie && child.row.parent.is_some_and(is_dead)).then_some(id)
+        (is_zombie && child.row.parent.is_some_and(has_ended)).then_some(id)
     }
 
-    /// Notes when a process first ran on a CPU.
-    fn runs(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
+    /// Notes when a process first ran on a CPU, if this slice ends at that moment.
+    fn note_first_run(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
         let state = self.unfinished.get(&launch);
-        if is_first(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
-            self.launch(launch).ran_first(Some(at));
+        if is_first_slice(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
+            self.launch(launch).note_first_run(Some(at));
         }
     }
 
-    /// Applies a slice; `back` is when the thread got a CPU again.
-    fn slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
+    /// Adds a slice. `back` is when the thread got a CPU again.
+    fn add_slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
         if !self.unfinished.contains_key(&launch) {
-            // The row is in the file, unless the event of its creation was lost.
-            self.batch.mentioned.insert(launch);
+            // The launch is in the file, unless the event of its creation was lost.
+            self.batch.referenced.insert(launch);
         }
-        // A thread may have left its CPU before time zero, where its wait is cut.
+        // If the thread left its CPU before time zero, its wait starts at zero here.
         let off = self.relative(slice.off);
         let (wake_span, waker) = match &slice.wake {
             Some(wake) => (Some(self.relative(wake.at).since(off)), Some(self.waker(&wake.by))),
@@ -480,7 +482,7 @@ impl Assembler {
 }
 
 /// Whether a slice ends with the first instruction of a process.
-fn is_first(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
+fn is_first_slice(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
     slice.left == LeftCpu::Created && task.0 == launch.0
 }
 

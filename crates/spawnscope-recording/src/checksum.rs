@@ -1,9 +1,9 @@
-//! The checksums of a recording's rows: what is hashed, and how. `schema.sql` documents them for other programs. The writer maintains the
-//! sums (`sums`), and the reader compares them.
+//! The checksums of a recording's rows. `schema.sql` documents them for other programs. The writer maintains the sums (`sums`), and the
+//! reader compares them.
 //!
 //! A row's checksum is the XXH3-64 of its rowid and its values in column order, each with one byte for its type. A table's checksum is the
-//! sum of its rows' checksums modulo 2^64, so the order does not matter: a changed row is subtracted and added again. The sums are updated
-//! in the same transaction as the rows, so they are correct after every batch.
+//! sum of its rows' checksums modulo 2^64. The order of rows does not matter, so for a changed row, the old checksum is subtracted and the new
+//! one added. The sums are updated in the same transaction as the rows, so they are correct after every batch.
 
 use rusqlite::types::ValueRef;
 use twox_hash::XxHash3_64;
@@ -56,7 +56,7 @@ pub(super) struct TableSum {
 }
 
 impl TableSum {
-    /// Adds a row.
+    /// Adds a row with this checksum.
     pub(super) fn add(&mut self, row: u64) {
         self.rows = self.rows.wrapping_add(1);
         self.sum = self.sum.wrapping_add(row);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_differ_in_anything_have_different_checksums() {
+    fn different_rows_have_different_checksums() {
         let mut hasher = RowHasher::default();
         let rows: [(i64, &[ValueRef<'_>]); 9] = [
             (1, &[ValueRef::Integer(1), ValueRef::Null]),
@@ -86,13 +86,13 @@ mod tests {
             (1, &[ValueRef::Integer(1)]),
             (1, &[]),
         ];
-        let mut seen: Vec<u64> = rows.iter().map(|(rowid, values)| hasher.hash(*rowid, values)).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), rows.len());
+        let mut checksums: Vec<u64> = rows.iter().map(|(rowid, values)| hasher.hash(*rowid, values)).collect();
+        checksums.sort_unstable();
+        checksums.dedup();
+        assert_eq!(checksums.len(), rows.len());
     }
 
-    /// Other programs must compute the same values to read or write checksums. They must never change.
+    /// The checksums must never change, because other programs compute them, too.
     #[test]
     fn the_checksum_of_a_row_is_as_documented() {
         let mut expected = 7i64.to_le_bytes().to_vec();

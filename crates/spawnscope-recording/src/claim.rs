@@ -10,6 +10,7 @@ use std::io;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 
+/// The offset of the byte that is locked.
 const MARKED_BYTE: i64 = 0x4000_0400;
 
 /// Marks the file for as long as `file` is open. Returns `false` if another recorder has marked it.
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_claimed_by_one_until_that_one_closes_it() {
+    fn a_file_stays_claimed_until_the_claiming_descriptor_is_closed() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || File::options().read(true).write(true).open(file.path()).unwrap();
         let first = open();

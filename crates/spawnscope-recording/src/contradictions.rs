@@ -1,6 +1,6 @@
 //! Finds rows that cannot all be true: a child older than its parent, an exit before the start, more CPU time than elapsed. No recorder
-//! writes such rows, but a file may contain them; readers get their number. Two CPUs may stamp neighbouring events slightly out of order,
-//! which does not count as a contradiction.
+//! writes such rows, but a file may contain them, so they are counted and reported. Small differences do not count as contradictions, because
+//! the timestamps of two CPUs may be slightly out of order.
 
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
@@ -9,8 +9,8 @@ use super::fields::Ids;
 use super::limits::MAX_LIVES;
 use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
 
-/// How far an instant may precede the one that it should follow. Recordings with 180,000 slices contained no such case.
-const CLOCKS_APART: Nanos = Nanos(1_000_000);
+/// How far an instant may precede another one that it should follow. In recordings with 180,000 slices, no instant preceded such a one.
+const MAX_CLOCK_DIFFERENCE: Nanos = Nanos(1_000_000);
 
 /// The ids of the launches and threads of a recording.
 pub(super) struct Tasks {
@@ -27,30 +27,30 @@ impl Tasks {
         }
     }
 
-    fn holds(&self, task: TaskId) -> bool {
+    fn contains(&self, task: TaskId) -> bool {
         let id = task.0.cast_signed();
         self.launches.index_of(id).is_some() || self.threads.index_of(id).is_some()
     }
 }
 
-/// Checks the rows of a recording against each other. `Stretches` checks slices and samples.
-pub(super) fn between(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
+/// Checks the rows of a recording against each other, except slices and samples, which `SpanChecker` checks.
+pub(super) fn find(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
     let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
-    let rows = Rows {
+    let checker = RowChecker {
         recording,
         launches: Ids::new(ids),
         found: Contradictions::default(),
     };
-    rows.check(threads)
+    checker.check(threads)
 }
 
-struct Rows<'a> {
+struct RowChecker<'a> {
     recording: &'a Recording,
     launches: Ids,
     found: Contradictions,
 }
 
-impl Rows<'_> {
+impl RowChecker<'_> {
     fn check(mut self, threads: &[ThreadRow]) -> Contradictions {
         let Recording {
             info,
@@ -78,12 +78,12 @@ impl Rows<'_> {
         let parent = row
             .parent
             .map(|parent| (parent, self.launch(parent).map(|parent| parent.created)));
-        let has_too_much_time = !in_order(&[row.exit_cpu, row.cpu]) || self.has_too_much_time(row);
+        let has_too_much_time = !are_in_order(&[row.exit_cpu, row.cpu]) || self.has_too_much_time(row);
         let found = &mut self.found;
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
-        found.note_if(!in_order(&life), "launches that end before they begin", id);
+        found.note_if(!are_in_order(&life), "launches that end before they begin", id);
         found.note_if(
-            ends_after(&life, self.recording.info.last),
+            any_is_after(&life, self.recording.info.last),
             "launches that end after the recording",
             id,
         );
@@ -92,7 +92,7 @@ impl Rows<'_> {
             Some((_, None)) => found.note("launches by a process that is not recorded", id),
             Some((parent, Some(_))) if parent >= row.id => found.note("launches that came before their parent", id),
             Some((_, Some(created))) => {
-                let is_older = row.origin == Origin::Launched && !in_order(&[created, row.created]);
+                let is_older = row.origin == Origin::Launched && !are_in_order(&[created, row.created]);
                 found.note_if(is_older, "launches that came before their parent", id);
             }
         }
@@ -103,10 +103,10 @@ impl Rows<'_> {
         );
     }
 
-    /// Whether a process had more CPU time than fits into its life, or a longer set-up.
+    /// Whether the CPU time or the setup of a process is longer than its life allows.
     fn has_too_much_time(&self, row: &LaunchRow) -> bool {
         if row.origin == Origin::Existed {
-            // Its CPU time counts from its creation, which was before the recording.
+            // The CPU time of such a process includes its time before the recording.
             return false;
         }
         let Some(life) = row
@@ -117,11 +117,11 @@ impl Rows<'_> {
         else {
             return false;
         };
-        // CPU time comes from a different kernel clock.
-        let most = (life.0 + life.0 / 8).saturating_add(CLOCKS_APART.0);
+        // Some tolerance is needed, because CPU time comes from a different kernel clock.
+        let max_ns = (life.0 + life.0 / 8).saturating_add(MAX_CLOCK_DIFFERENCE.0);
         let cpus = u64::from(self.recording.info.cpus);
-        row.cpu.is_some_and(|cpu| cpu.0 > most.saturating_mul(cpus))
-            || row.setup_close_span.is_some_and(|span| span.0 > most)
+        row.cpu.is_some_and(|cpu| cpu.0 > max_ns.saturating_mul(cpus))
+            || row.setup_close_span.is_some_and(|span| span.0 > max_ns)
     }
 
     fn check_exec(&mut self, row: &ExecRow) {
@@ -130,8 +130,8 @@ impl Rows<'_> {
             return self.found.note("execs by a process that is not recorded", id);
         };
         let end = launch.zombie.or(launch.exit);
-        let is_in_order = in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
-            && in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu]);
+        let is_in_order = are_in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
+            && are_in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu]);
         self.found.note_if(
             !is_in_order,
             "execs that end before they begin, or outside of their process's life",
@@ -145,7 +145,7 @@ impl Rows<'_> {
             return self.found.note("failed execs by a process that is not recorded", id);
         };
         let end = launch.zombie.or(launch.exit);
-        let is_in_order = in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
+        let is_in_order = are_in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
         let what = "failed execs that end before they begin, or outside of their process's life";
         self.found.note_if(!is_in_order, what, id);
     }
@@ -155,25 +155,25 @@ impl Rows<'_> {
         let Some(launch) = self.launch(row.launch) else {
             return self.found.note("threads of a process that is not recorded", id);
         };
-        let is_in_order = in_order(&[launch.created, Some(row.created), row.ended, launch.zombie]);
+        let is_in_order = are_in_order(&[launch.created, Some(row.created), row.ended, launch.zombie]);
         let what = "threads that end before they begin, or outside of their process's life";
         self.found.note_if(!is_in_order, what, id);
     }
 }
 
-/// Checks slices or samples, one after the other, against their threads.
-pub(super) struct Stretches {
+/// Checks slices or samples, one after the other, against their threads and the end of the recording.
+pub(super) struct SpanChecker {
     tasks: Tasks,
     /// The end of the recording.
     end: Nanos,
-    /// The sum of their durations.
+    /// The sum of all spans so far, in nanoseconds.
     sum: u128,
     found: Contradictions,
 }
 
-impl Stretches {
-    pub(super) fn new(tasks: Tasks, end: Nanos) -> Stretches {
-        Stretches {
+impl SpanChecker {
+    pub(super) fn new(tasks: Tasks, end: Nanos) -> SpanChecker {
+        SpanChecker {
             tasks,
             end,
             sum: 0,
@@ -183,20 +183,20 @@ impl Stretches {
 
     pub(super) fn check_slice(&mut self, row: &SliceRow) {
         let (task, off) = (row.task.0, row.off.0);
-        let [on, away] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
-        self.sum += u128::from(on) + u128::from(away);
+        let [on_ns, off_ns] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
+        self.sum += u128::from(on_ns) + u128::from(off_ns);
         self.found.note_if(
-            !self.tasks.holds(row.task),
+            !self.tasks.contains(row.task),
             "slices of a thread that is not recorded",
             task,
         );
-        let end = Nanos(off.saturating_add(away));
+        let end = Nanos(off.saturating_add(off_ns));
         self.found.note_if(
-            ends_after(&[Some(end)], self.end),
+            any_is_after(&[Some(end)], self.end),
             "slices that end after the recording",
             task,
         );
-        let is_woken_late = row.off_span.is_some() && !in_order(&[row.wake_span, row.off_span]);
+        let is_woken_late = row.off_span.is_some() && !are_in_order(&[row.wake_span, row.off_span]);
         self.found
             .note_if(is_woken_late, "slices of a thread that was woken after it ran", task);
     }
@@ -205,24 +205,24 @@ impl Stretches {
         let task = row.task.0;
         self.sum += u128::from(row.span.0);
         self.found.note_if(
-            !self.tasks.holds(row.task),
+            !self.tasks.contains(row.task),
             "samples of a thread that is not recorded",
             task,
         );
         self.found.note_if(
-            ends_after(&[Some(row.at)], self.end),
+            any_is_after(&[Some(row.at)], self.end),
             "samples from after the recording",
             task,
         );
     }
 
-    /// Returns the contradictions, or `None` if the durations overflow their limit.
+    /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_LIVES`.
     pub(super) fn finish(self) -> Option<Contradictions> {
         (self.sum <= MAX_LIVES).then_some(self.found)
     }
 }
 
-/// Whether the lives of all launches can be summed up within the limit.
+/// Whether the sum of the lives of all launches is within `MAX_LIVES`.
 pub(super) fn can_be_summed(recording: &Recording) -> bool {
     let end = recording.info.last.max(recording.info.wall.unwrap_or_default());
     let life = |row: &LaunchRow| {
@@ -233,21 +233,21 @@ pub(super) fn can_be_summed(recording: &Recording) -> bool {
     recording.launches.iter().map(life).sum::<u128>() <= MAX_LIVES
 }
 
-/// Whether the known instants follow each other.
-fn in_order(instants: &[Option<Nanos>]) -> bool {
+/// Whether the known instants are in ascending order.
+fn are_in_order(instants: &[Option<Nanos>]) -> bool {
     let mut latest = Nanos(0);
     instants.iter().flatten().all(|instant| {
-        let follows = latest.since(*instant) <= CLOCKS_APART;
+        let follows = latest.since(*instant) <= MAX_CLOCK_DIFFERENCE;
         latest = latest.max(*instant);
         follows
     })
 }
 
-fn ends_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
+fn any_is_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
     instants
         .iter()
         .flatten()
-        .any(|instant| instant.since(end) > CLOCKS_APART)
+        .any(|instant| instant.since(end) > MAX_CLOCK_DIFFERENCE)
 }
 
 #[cfg(test)]
@@ -257,14 +257,17 @@ mod tests {
     #[test]
     fn unknown_values_contradict_nothing() {
         let at = |ns: u64| Some(Nanos(ns));
-        assert!(in_order(&[None, at(5), None, at(5), at(7)]));
-        assert!(!in_order(&[at(5_000_000), None, at(3_000_000)]));
+        assert!(are_in_order(&[None, at(5), None, at(5), at(7)]));
+        assert!(!are_in_order(&[at(5_000_000), None, at(3_000_000)]));
         assert!(
-            !in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
-            "compared with the latest instant, not with the last"
+            !are_in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
+            "compared with the latest instant, not with the one before"
         );
-        assert!(in_order(&[at(5_000_000), at(4_500_000)]), "two clocks");
-        assert!(!ends_after(&[None, at(9)], Nanos(8)));
-        assert!(ends_after(&[at(3_000_000)], Nanos(8)));
+        assert!(
+            are_in_order(&[at(5_000_000), at(4_500_000)]),
+            "the clocks of two CPUs may differ"
+        );
+        assert!(!any_is_after(&[None, at(9)], Nanos(8)));
+        assert!(any_is_after(&[at(3_000_000)], Nanos(8)));
     }
 }

@@ -1,6 +1,6 @@
 //! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf does with `perf.data.old`. A file that is
 //! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the directory
-//! may have put it there.
+//! may have created the link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,7 +22,7 @@ use spawnscope_system::owner;
 #[derive(Debug)]
 enum Occupant {
     Nothing,
-    /// An empty file, such as one that `mktemp` created: writing to it loses nothing.
+    /// An empty file, such as one that `mktemp` has created. Overwriting it loses nothing.
     EmptyFile(File),
     Recording,
 }
@@ -34,29 +34,31 @@ pub(super) struct Destination {
     path: PathBuf,
     /// Whether the earlier recording at this path was moved to `<path>.old`.
     earlier_is_kept: bool,
-    /// The recording, which holds the claim. It must outlive SQLite's connection: closing it releases that connection's locks.
+    /// The recording, whose open descriptor keeps the claim. It must outlive SQLite's connection, because closing it releases that connection's
+    /// locks.
     file: File,
 }
 
 /// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its readers' shared memory.
 const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// Leaves an empty file at `path`, readable only by its owner (argv can be private), and moves an earlier recording to `<path>.old`. SQLite
-/// gives the files that it creates beside it the same owner and mode.
-pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
+/// Creates an empty file at `path`, readable only by its owner because argv can be private. Moves an earlier recording to `<path>.old`. SQLite
+/// gives the files that it creates beside the recording the same owner and mode.
+pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     let named = path.file_name().map(|name| path.with_file_name(name));
     let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
     let failed = |source| RecordError::io("create", &path, source);
-    let directory = Directory::of(&path).map_err(failed)?;
+    let directory = Directory::containing(&path).map_err(failed)?;
     let occupant = occupant(&directory, &path)?;
     let earlier_is_kept = matches!(occupant, Occupant::Recording);
     if earlier_is_kept {
-        let old = old_of(&path);
+        let old = old_path(&path);
         self::occupant(&directory, &old)?;
         move_recording(&directory, &path, &old)?;
     }
-    // Left behind when a recording was removed, or placed there deliberately. SQLite would treat them as part of the new recording.
-    remove_beside(&directory, &path)?;
+    // SQLite would treat existing files with these suffixes as part of the new recording. They may remain of a removed recording, or another
+    // user may have put them there.
+    remove_sqlite_files(&directory, &path)?;
     let file = match occupant {
         Occupant::EmptyFile(file) => file,
         Occupant::Nothing | Occupant::Recording => directory.create(name(&path)).map_err(failed)?,
@@ -78,24 +80,24 @@ impl Destination {
         &self.file
     }
 
-    /// Returns the path as the user named it.
-    pub(super) fn named(&self) -> &Path {
+    /// Returns the path as the user gave it.
+    pub(super) fn given_path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the path without links.
-    pub(super) fn path(&self) -> PathBuf {
+    /// Returns the path with links resolved.
+    pub(super) fn resolved_path(&self) -> PathBuf {
         self.directory.path_of(name(&self.path))
     }
 
     /// Whether the path still leads to this recording.
     pub(super) fn is_still_there(&self) -> bool {
-        self.directory.still_has(name(&self.path), &self.file)
+        self.directory.still_contains(name(&self.path), &self.file)
     }
 
-    /// Whether data written under the path arrived in the file. Another user could have replaced the file between its creation and the
-    /// moment SQLite opened it.
-    pub(super) fn has_begun(&self) -> io::Result<bool> {
+    /// Whether the header that SQLite has written to the path has arrived in the file. If not, another user has replaced the file between its
+    /// creation and the moment when SQLite opened it.
+    pub(super) fn has_header(&self) -> io::Result<bool> {
         Ok(Header::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
 
@@ -104,48 +106,49 @@ impl Destination {
         let Destination { directory, path, .. } = self;
         let removed = directory.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
-        remove_beside(directory, path)?;
+        remove_sqlite_files(directory, path)?;
         if self.earlier_is_kept {
-            move_recording(directory, &old_of(path), path)
+            move_recording(directory, &old_path(path), path)
         } else {
             Ok(())
         }
     }
 }
 
-fn old_of(path: &Path) -> PathBuf {
+fn old_path(path: &Path) -> PathBuf {
     with_suffix(path, ".old")
 }
 
-/// Returns the last component, which every path here has.
+/// Returns the last component of a path. All paths in this module have one.
 fn name(path: &Path) -> &OsStr {
     path.file_name().unwrap_or_default()
 }
 
-/// Renames a recording together with the journal or log that a killed recorder left. Otherwise its last batches would be lost, and SQLite
-/// would apply them to the next file at the old name.
+/// Renames a recording together with the journal or write-ahead log that a killed recorder left. Otherwise the recording's last batches would
+/// be lost, and SQLite would apply them to the next file with the old name.
 fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), RecordError> {
-    // Remove those of the file that is about to be replaced first, so that they are not applied to the wrong file.
-    remove_beside(directory, old)?;
+    // The SQLite files of the replaced recording must be removed first, or SQLite would apply them to the wrong recording.
+    remove_sqlite_files(directory, old)?;
     let rename = |from: &Path, to: &Path| directory.rename(name(from), name(to));
     rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in SQLITE_SUFFIXES {
         let (from, to) = (with_suffix(path, suffix), with_suffix(old, suffix));
-        if_there(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
+        ignore_missing(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
     }
     Ok(())
 }
 
-fn remove_beside(directory: &Directory, path: &Path) -> Result<(), RecordError> {
+/// Removes the files that SQLite keeps beside the database at `path`.
+fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordError> {
     SQLITE_SUFFIXES
         .iter()
         .map(|suffix| with_suffix(path, suffix))
-        .try_for_each(|stray| {
-            if_there(directory.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
+        .try_for_each(|file| {
+            ignore_missing(directory.remove(name(&file))).map_err(|source| RecordError::io("remove", &file, source))
         })
 }
 
-/// Determines what exists at `path`. Returns an error if it must not be touched.
+/// Determines what exists at `path`. Returns an error if this must not be replaced.
 fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("inspect", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
@@ -174,7 +177,7 @@ fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError>
 }
 
 /// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
-/// is also reachable elsewhere.
+/// exists in another directory as well.
 fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
     let failed = |source| RecordError::io("open", path, source);
     let file = directory.open(name(path), OFlags::RDWR).map_err(failed)?;
@@ -187,8 +190,8 @@ fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
     }
 }
 
-/// Ignores the error that there is no such file.
-fn if_there(outcome: io::Result<()>) -> io::Result<()> {
+/// Ignores the error that a file does not exist.
+fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -221,7 +224,7 @@ mod tests {
         fs::write(directory.path().join("x.db-journal"), "journal of b").unwrap();
         fs::write(directory.path().join("x.db.old-journal"), "journal of a").unwrap();
 
-        make_room(&path).unwrap();
+        prepare(&path).unwrap();
 
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -234,23 +237,23 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_without_its_successor_does_not_outlive_the_recording_it_belongs_to() {
+    fn the_journal_of_a_replaced_old_recording_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("x.db"), recording("b")).unwrap();
         fs::write(directory.path().join("x.db.old-journal"), "journal of a").unwrap();
-        make_room(&directory.path().join("x.db")).unwrap();
+        prepare(&directory.path().join("x.db")).unwrap();
         assert!(!directory.path().join("x.db.old-journal").exists());
     }
 
     #[test]
-    fn what_is_not_a_recording_is_left_alone() {
+    fn a_file_that_is_not_a_recording_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let foreign = directory.path().join("thesis.txt");
         fs::write(&foreign, "years of work").unwrap();
-        assert!(matches!(make_room(&foreign), Err(RecordError::InTheWay { .. })));
+        assert!(matches!(prepare(&foreign), Err(RecordError::InTheWay { .. })));
         assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
         assert!(
-            matches!(make_room(directory.path()), Err(RecordError::InTheWay { .. })),
+            matches!(prepare(directory.path()), Err(RecordError::InTheWay { .. })),
             "a directory"
         );
     }
@@ -261,7 +264,7 @@ mod tests {
         let path = directory.path().join("x.db");
         fs::write(&path, recording("b")).unwrap();
         fs::write(directory.path().join("x.db.old"), "years of work").unwrap();
-        assert!(matches!(make_room(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
+        assert!(matches!(prepare(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
         assert_eq!(fs::read(&path).unwrap(), recording("b"));
     }
 
@@ -270,14 +273,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.db");
         fs::write(&path, "").unwrap();
-        make_room(&path).unwrap();
+        prepare(&path).unwrap();
         assert!(!directory.path().join("x.db.old").exists());
     }
 
     #[test]
-    fn a_missing_directory_is_named() {
+    fn the_error_names_a_path_in_a_missing_directory() {
         let directory = tempfile::tempdir().unwrap();
-        let error = make_room(&directory.path().join("nowhere/x.db")).unwrap_err();
+        let error = prepare(&directory.path().join("nowhere/x.db")).unwrap_err();
         assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(error.to_string().contains("nowhere/x.db"), "{error}");
     }
@@ -290,13 +293,13 @@ mod tests {
             let _ = content.as_ref().map(|bytes| fs::write(&other, bytes).unwrap());
             let _ = fs::remove_file(&path);
             symlink(&other, &path).unwrap();
-            assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db")));
+            assert!(matches!(prepare(&path), Err(RecordError::Link { path }) if path.ends_with("x.db")));
             assert_eq!(fs::read(&other).ok(), content);
         }
         fs::remove_file(&path).unwrap();
         fs::write(&path, recording("b")).unwrap();
         symlink(&other, &old).unwrap();
-        assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db.old")));
+        assert!(matches!(prepare(&path), Err(RecordError::Link { path }) if path.ends_with("x.db.old")));
         assert_eq!(
             (fs::read(&path).unwrap(), fs::read(&other).unwrap()),
             (recording("b"), recording("a"))
@@ -304,25 +307,25 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_that_is_somewhere_else_too_is_left_alone() {
+    fn an_empty_file_with_several_hard_links_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["x.db", "other"].map(|name| directory.path().join(name));
         fs::write(&other, "").unwrap();
         fs::hard_link(&other, &path).unwrap();
-        assert!(matches!(make_room(&path), Err(RecordError::OfAnother { .. })));
+        assert!(matches!(prepare(&path), Err(RecordError::OfAnother { .. })));
     }
 
     #[test]
-    fn a_directory_that_is_moved_takes_its_recording_along() {
+    fn the_recording_is_found_in_its_directory_after_the_directory_was_moved() {
         let directory = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
         fs::create_dir(&first).unwrap();
-        let place = make_room(&first.join("x.db")).unwrap();
-        assert!(place.is_still_there());
+        let destination = prepare(&first.join("x.db")).unwrap();
+        assert!(destination.is_still_there());
         fs::rename(&first, &second).unwrap();
         symlink(&second, &first).unwrap();
-        assert!(!place.is_still_there());
-        place.restore_earlier().unwrap();
+        assert!(!destination.is_still_there());
+        destination.restore_earlier().unwrap();
         assert!(!second.join("x.db").exists());
     }
 }

@@ -1,5 +1,5 @@
-//! The directory of a recording, held by its descriptor. Files are inspected, created, renamed and removed by their names within it, never
-//! through a link. If the directory is moved meanwhile, the files move with it.
+//! The directory of a recording, opened as a descriptor. Files are inspected, created, renamed and removed by their names relative to this
+//! descriptor, never through a link. This works even if the directory is moved meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -18,7 +18,7 @@ pub(super) struct Directory {
     path: PathBuf,
 }
 
-/// The kind of a directory entry.
+/// What a name in a directory refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
@@ -29,17 +29,17 @@ pub(super) enum Found {
 }
 
 impl Directory {
-    /// Opens the directory of a file that exists or is to be created.
-    pub(super) fn of(path: &Path) -> io::Result<Directory> {
-        let named = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let named = named.unwrap_or(Path::new("."));
+    /// Opens the directory that contains or will contain the file `path`.
+    pub(super) fn containing(path: &Path) -> io::Result<Directory> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = openat(CWD, named, flags, Mode::empty())?;
-        let path = fs::canonicalize(named)?;
+        let fd = openat(CWD, parent, flags, Mode::empty())?;
+        let path = fs::canonicalize(parent)?;
         Ok(Directory { fd, path })
     }
 
-    /// Returns the path of a file in the directory, without links, as it was when the directory was opened.
+    /// Returns the path of a file in the directory. The directory's part has its links resolved, and is as it was when it was opened.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
@@ -77,14 +77,15 @@ impl Directory {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Whether the directory's path still leads to the directory, and the name in it to this file.
-    pub(super) fn still_has(&self, name: &OsStr, file: &File) -> bool {
+    /// Whether the directory's path still leads to the directory, and `name` in it still refers to `file`.
+    pub(super) fn still_contains(&self, name: &OsStr, file: &File) -> bool {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let is_at = |path: &Path, other: io::Result<(u64, u64)>| {
-            let there = fs::symlink_metadata(path).map(identity).ok();
-            there.is_some() && there == other.ok()
+            let found = fs::symlink_metadata(path).map(identity).ok();
+            found.is_some() && found == other.ok()
         };
-        let own = fstat(&self.fd).map(|own| (own.st_dev, own.st_ino));
-        is_at(&self.path, own.map_err(io::Error::from)) && is_at(&self.path_of(name), file.metadata().map(identity))
+        let directory = fstat(&self.fd).map(|directory| (directory.st_dev, directory.st_ino));
+        is_at(&self.path, directory.map_err(io::Error::from))
+            && is_at(&self.path_of(name), file.metadata().map(identity))
     }
 }

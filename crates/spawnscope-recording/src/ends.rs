@@ -13,7 +13,7 @@ pub struct Header {
     pub collector: String,
     /// What is followed.
     pub scope: Scope,
-    /// The command's argv; empty if there is no command. Secrets in it are masked like any others.
+    /// The command's argv; empty if there is no command. Secrets in it are masked when it is written.
     pub command: Vec<Vec<u8>>,
     /// The working directory of the recorder.
     pub cwd: Vec<u8>,
@@ -23,13 +23,14 @@ pub struct Header {
     pub arch: String,
     /// `uname -n`.
     pub hostname: String,
-    /// What the recording is about, at most `Label::MAX_COUNT` with different keys. Secrets in values are masked.
+    /// Labels that say what the recording is about, at most `Label::MAX_COUNT`, with different keys. Secrets in values are masked when they are
+    /// written.
     pub labels: Vec<Label>,
     /// The number of online CPUs.
     pub cpus: u32,
     /// The number of CPUs that the command may use, if known. A quota allows fractions.
     pub allowed_cpus: Option<f64>,
-    /// Wall-clock time at `origin`, in nanoseconds since 1970-01-01 UTC.
+    /// The wall-clock time at `origin`, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// The instant that becomes the recording's time zero.
     pub origin: Nanos,
@@ -46,14 +47,14 @@ pub struct Ending {
     pub wall: Option<Nanos>,
     /// Why the recording ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
     pub ended: String,
-    /// The number of CPUs that the command might use at its end. `None` if that is not known better than at the start.
+    /// The number of CPUs that the command was allowed to use at its end. `None` if the number in the header is not to be replaced.
     pub allowed_cpus: Option<f64>,
     /// Events that the collector lost.
     pub lost: Vec<Loss>,
 }
 
 impl Ending {
-    /// Returns the losses summed by kind: a collector may report one kind in several parts.
+    /// Returns the sum of lost events for each kind, because a collector may report one kind several times.
     pub(super) fn losses(&self) -> Vec<Loss> {
         let mut losses = BTreeMap::new();
         for loss in &self.lost {
@@ -73,6 +74,6 @@ impl Ending {
 pub enum Finished {
     /// A single file.
     Whole,
-    /// Two files, because another program still reads the recording. The log belongs to it until that program ends.
+    /// Two files, because another program still reads the recording. This write-ahead log is part of the recording until that program ends.
     WithLog(PathBuf),
 }

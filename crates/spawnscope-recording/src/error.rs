@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-/// Why a recording could not be written or read. It is `Clone` because a failure of the writer is reported both to the collecting side
-/// immediately and to the caller of `finish`.
+/// Why a recording could not be written or read. This type is `Clone`, because a failure of the writer is reported immediately to the
+/// collecting thread and later to the caller of `finish`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordError {
     /// There is no such file.
@@ -44,7 +44,7 @@ pub enum RecordError {
         /// What is damaged.
         detail: String,
     },
-    /// A value that no recorder writes.
+    /// The file contains a value that no recorder writes.
     #[error(
         "recording {} is damaged (column {column} of table {table} holds {found}): \
          copy it again from its source, or record again",
@@ -66,8 +66,8 @@ pub enum RecordError {
         /// The path of the recording.
         path: PathBuf,
     },
-    /// Another program, such as a recorder before format version 8, was killed while it wrote. Rolling its change back requires writing,
-    /// and reading never writes.
+    /// Another program, such as a recorder before format version 8, was killed while it wrote to the file. Its change would have to be rolled
+    /// back, but the reader never writes to a file.
     #[error(
         "recording {} has a partial change by another program, which its -journal file can roll back: copy both files to a \
          directory that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
@@ -103,7 +103,7 @@ pub enum RecordError {
         path.display()
     )]
     InTheWay {
-        /// The path of that file.
+        /// The path of the existing file.
         path: PathBuf,
     },
     /// A new recording would have been written through a symbolic link.
@@ -115,16 +115,16 @@ pub enum RecordError {
         /// The path of the link.
         path: PathBuf,
     },
-    /// A new recording would have been written to a file that others can read.
+    /// A new recording would have been written to a file that another user owns or can reach by another path.
     #[error("{} is an empty file of another user or has several hard links: remove it, or name another file with -o", path.display())]
     OfAnother {
-        /// The path of that file.
+        /// The path of the existing file.
         path: PathBuf,
     },
     /// Another recorder is writing the file.
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
     BeingRecorded {
-        /// The path of that file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The file was renamed or deleted while the recorder wrote it.
@@ -156,7 +156,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Wraps an error of the system.
+    /// Creates the error for a failed operation of the operating system.
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         RecordError::Io {
             action,
@@ -196,10 +196,10 @@ impl RecordError {
 impl RecordError {
     /// Maps an SQLite error that occurs while an open recording is read.
     pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
-        // SQLite does not understand a statement (a table or column is missing), or a value exceeds its limits.
-        let is_mutilated = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
+        // SQLite reports a missing table or column as an unknown statement, and a value that exceeds its limits as too big.
+        let is_corrupt = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
             || !matches!(source, rusqlite::Error::SqliteFailure(..));
-        if is_mutilated {
+        if is_corrupt {
             RecordError::Corrupt {
                 path: path.to_owned(),
                 detail: source.to_string(),
@@ -210,7 +210,7 @@ impl RecordError {
     }
 }
 
-/// Whether a read-only connection found a batch that a killed recorder left half written.
+/// Whether a read-only connection has found a transaction that must be rolled back, because its writer was killed.
 fn needs_rollback(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()
@@ -222,26 +222,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_sqlite_become_kinds_a_caller_can_tell_apart() {
-        let sorted = |code| {
+    fn errors_of_sqlite_become_kinds_that_callers_can_distinguish() {
+        let mapped = |code| {
             let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             RecordError::sqlite("write", Path::new("x.db"), source)
         };
-        assert!(matches!(sorted(ffi::SQLITE_FULL), RecordError::Full { .. }));
-        assert!(matches!(sorted(ffi::SQLITE_BUSY), RecordError::Locked { .. }));
-        assert!(matches!(sorted(ffi::SQLITE_CORRUPT), RecordError::Corrupt { .. }));
-        assert!(matches!(sorted(ffi::SQLITE_NOTADB), RecordError::NotARecording { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_FULL), RecordError::Full { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_BUSY), RecordError::Locked { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_CORRUPT), RecordError::Corrupt { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_NOTADB), RecordError::NotARecording { .. }));
         assert!(matches!(
-            sorted(ffi::SQLITE_READONLY_DBMOVED),
+            mapped(ffi::SQLITE_READONLY_DBMOVED),
             RecordError::Moved { .. }
         ));
         assert!(matches!(
-            sorted(ffi::SQLITE_READONLY_ROLLBACK),
+            mapped(ffi::SQLITE_READONLY_ROLLBACK),
             RecordError::NeedsRepair { .. }
         ));
-        assert!(matches!(sorted(ffi::SQLITE_MISUSE), RecordError::Sqlite { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_MISUSE), RecordError::Sqlite { .. }));
         assert!(matches!(
-            sorted(ffi::SQLITE_IOERR_WRITE),
+            mapped(ffi::SQLITE_IOERR_WRITE),
             RecordError::DiskRefused { .. }
         ));
     }

@@ -1,5 +1,5 @@
 //! Decodes an SQLite row, column by column. If a column has a value that no recorder writes, the error names the table and the
-//! column. This file knows neither tables nor types.
+//! column. The types of values are in `values`, and the tables in `tables`.
 
 use rusqlite::types::ValueRef;
 
@@ -7,7 +7,7 @@ use super::values::{self, Sqlite, Value};
 use spawnscope_data::rows::ObjectRef;
 use spawnscope_data::table::{Row, Table};
 
-/// A value that no recorder writes.
+/// The error for a value that no recorder writes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadValue {
     pub(super) table: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct BadValue {
 /// The ids of the strings, objects, frames or call chains in a file. They may have gaps, because another program may have written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Ascending.
+    /// The ids in ascending order.
     ids: Vec<i64>,
 }
 
@@ -30,7 +30,7 @@ impl Ids {
 
     /// Returns the position of an id among all ids.
     pub(super) fn index_of(&self, id: i64) -> Option<usize> {
-        // Our recorder numbers from 1 without gaps, so the first guess is usually right.
+        // Our recorder uses ids from 1 on without gaps, so this guess is usually right.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
         if self.ids.get(guess) == Some(&id) {
             Some(guess)
@@ -40,7 +40,7 @@ impl Ids {
     }
 }
 
-/// The ids of objects, and the reference to each.
+/// The ids of objects, and the reference to each object in the same order.
 pub(super) type ObjectIndex = (Ids, Vec<ObjectRef>);
 
 /// The rows that columns may refer to.
@@ -52,7 +52,7 @@ pub(super) struct Index {
     pub(super) stacks: Ids,
 }
 
-/// The values of a row that is read, from left to right.
+/// The values of a row, which are read from left to right.
 pub(super) struct Fields<'row> {
     values: &'row [ValueRef<'row>],
     table: &'static Table,
@@ -82,7 +82,7 @@ impl<'row> Fields<'row> {
         T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
     }
 
-    /// Returns the byte string in the next column.
+    /// Decodes the byte string in the next column.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
         let value = self.next();
         values::bytes(value).ok_or_else(|| self.bad(values::describe(value)))
@@ -94,7 +94,7 @@ impl<'row> Fields<'row> {
         value
     }
 
-    /// Reports a bad value in the last decoded column.
+    /// Returns the error for the bad value `found` in the last decoded column.
     #[cold]
     pub(super) fn bad(&self, found: String) -> BadValue {
         BadValue {

@@ -1,5 +1,5 @@
-//! Passes written rows to whoever follows a recording while it is made. The writer never waits for the follower: if that one is too slow,
-//! rows are skipped and counted.
+//! Passes written rows to a follower, such as a live view, while a recording is made. The writer never waits for the follower: if the follower
+//! is too slow, rows are skipped, and the skipped launches are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use spawnscope_data::rows::NewRows;
 
-/// Batches that may wait for the follower. The writer makes about three a second.
-const MOST_WAITING: usize = 32;
+/// Maximum number of batches that wait for the follower. The writer makes about three in a second.
+const MAX_WAITING_BATCHES: usize = 32;
 
-/// The writer's side. Clones lead to the same follower.
+/// The writer's side of the connection. Clones send to the same follower.
 #[derive(Clone, Debug)]
 pub struct Follower {
     recording: u32,
@@ -20,17 +20,17 @@ pub struct Follower {
     skipped: Arc<AtomicU64>,
 }
 
-/// The follower's side.
+/// The follower's side of the connection.
 #[derive(Debug)]
 pub struct Following {
     receiver: Receiver<NewRows>,
     skipped: Arc<AtomicU64>,
 }
 
-/// Returns the two sides of a connection. `started_unix_ns` is the time zero of the recording, since 1970-01-01 UTC.
+/// Returns the two sides of a connection. `started_unix_ns` is the recording's time zero, in nanoseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn follow(started_unix_ns: i64) -> (Follower, Following) {
-    let (sender, receiver) = sync_channel(MOST_WAITING);
+    let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
     let follower = Follower {
         recording: 0,
@@ -42,7 +42,7 @@ pub fn follow(started_unix_ns: i64) -> (Follower, Following) {
 }
 
 impl Follower {
-    /// Returns the side of the writer of the next recording. It may send only after the earlier recording is finished.
+    /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
     #[must_use]
     pub fn of_next_recording(&self, started_unix_ns: i64) -> Follower {
         Follower {
@@ -52,8 +52,8 @@ impl Follower {
         }
     }
 
-    /// Passes the rows on, unless the follower is too slow or gone.
-    pub(super) fn hand_on(&self, rows: NewRows) {
+    /// Sends the rows, unless the follower is too slow or gone.
+    pub(super) fn send(&self, rows: NewRows) {
         let rows = NewRows {
             recording: self.recording,
             started_unix_ns: self.started_unix_ns,
@@ -70,12 +70,12 @@ impl Following {
     /// Waits for the rows of the next batch.
     ///
     /// # Errors
-    /// `Timeout` if there is none for that long, `Disconnected` once the recording is finished and all batches were received.
-    pub fn next(&self, at_most: Duration) -> Result<NewRows, RecvTimeoutError> {
-        self.receiver.recv_timeout(at_most)
+    /// `Timeout` if there is no batch within `timeout`, `Disconnected` once the recording is finished and all batches were received.
+    pub fn next(&self, timeout: Duration) -> Result<NewRows, RecvTimeoutError> {
+        self.receiver.recv_timeout(timeout)
     }
 
-    /// Returns the number of launches whose end was skipped because this side was too slow.
+    /// Returns the number of launches whose end was skipped because the follower was too slow.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
@@ -88,10 +88,10 @@ mod tests {
     use spawnscope_data::event::LaunchId;
 
     #[test]
-    fn a_slow_follower_does_not_delay_the_writer_and_knows_what_it_missed() {
+    fn a_slow_follower_does_not_delay_the_writer_and_skipped_launches_are_counted() {
         let (follower, following) = follow(0);
-        for number in 0..MOST_WAITING as u64 + 5 {
-            follower.hand_on(NewRows {
+        for number in 0..MAX_WAITING_BATCHES as u64 + 5 {
+            follower.send(NewRows {
                 finished: vec![LaunchId(number), LaunchId(1000 + number)],
                 ..NewRows::default()
             });
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(following.skipped(), 10);
         drop(follower);
         let received = std::iter::from_fn(|| following.next(Duration::ZERO).ok());
-        assert_eq!(received.count(), MOST_WAITING);
+        assert_eq!(received.count(), MAX_WAITING_BATCHES);
         assert_eq!(
             following.next(Duration::ZERO).unwrap_err(),
             RecvTimeoutError::Disconnected

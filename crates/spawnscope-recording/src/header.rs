@@ -1,4 +1,4 @@
-//! The first bytes of an SQLite file: what can be learned without SQLite, which would take locks and apply journals.
+//! Reads the header of an SQLite file without SQLite, which would take locks and apply journals.
 //! <https://sqlite.org/fileformat2.html#the_database_header>
 
 use std::fs::File;
@@ -7,22 +7,22 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// The size of the header.
+/// The size of the header, in bytes.
 pub(super) const LENGTH: usize = 100;
 
-/// The offsets of the write and read format.
+/// The offsets of the write format and the read format.
 const JOURNALS: Range<usize> = 18..20;
 
 /// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// The stored value: 1 means 65,536.
+    /// The stored page size, where 1 means 65,536 bytes.
     page_size: u16,
-    /// The write and read format: 1 means rollback journal, 2 write-ahead log.
+    /// The write format and the read format: 1 means rollback journal, 2 write-ahead log.
     pub(super) journals: [u8; 2],
     /// The file change counter. Each program that changes the file increments it.
     pub(super) counter: u32,
-    /// The counter at the last change by a program that knows this field.
+    /// The value of `counter` at the last change by a program that knows this field.
     pub(super) valid_for: u32,
     pub(super) application_id: i32,
     pub(super) user_version: i32,
@@ -30,7 +30,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Offset of the file change counter.
-    pub(super) const COUNTER_AT: u64 = 24;
+    pub(super) const COUNTER_OFFSET: u64 = 24;
 
     /// Reads the header of a file. Returns `None` if it is not an SQLite file.
     pub(super) fn read(file: &File) -> io::Result<Option<Header>> {
@@ -42,8 +42,8 @@ impl Header {
         }
     }
 
-    /// Changes the header of a file that was read into memory so that SQLite reads it without a write-ahead log.
-    pub(super) fn forget_log(file: &mut [u8]) {
+    /// Changes the header of a database in memory so that SQLite reads it without a write-ahead log.
+    pub(super) fn clear_log(file: &mut [u8]) {
         if let Some(journals) = file.get_mut(JOURNALS) {
             journals.fill(1);
         }
@@ -66,7 +66,7 @@ impl Header {
         self.journals[1] == 2
     }
 
-    /// Returns the page size. It is never zero, even if a damaged header says so.
+    /// Returns the page size in bytes. It is never zero, even if a damaged header says so.
     pub(super) fn page_bytes(&self) -> u64 {
         match self.page_size {
             0 | 1 => 65_536,

@@ -1,6 +1,6 @@
-//! Numbers the strings of a recording and the objects that its threads waited for, so that repeated ones are stored once. Memory is
-//! bounded: when full, it forgets everything, and the same bytes may get a new number later. All strings pass through here before they are
-//! written, so secrets are masked here, once per string. This code writes nothing.
+//! Assigns ids to the strings of a recording and to the objects that its threads waited for, so that each is stored once. Memory is bounded:
+//! when a limit is reached, everything is forgotten, and the same bytes may get a new id later. All strings pass through this module before
+//! they are written, so it masks secrets, once per string.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,25 +16,26 @@ use spawnscope_data::rows::{ObjectRef, ObjectRow, TextId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interned {
     pub(super) id: TextId,
-    /// Its length as stored.
+    /// The length of the string as stored, after masking.
     pub(super) bytes: usize,
 }
 
-/// Known strings with their numbers.
+/// Known strings with their ids.
 #[derive(Debug)]
 pub(super) struct Interner {
     redaction: Redaction,
+    /// The known strings, as they are before masking.
     known: HashMap<Arc<[u8]>, Interned>,
     known_bytes: usize,
     next: u32,
-    /// The oldest string that is still known.
+    /// The id of the oldest string that is still known.
     oldest: u32,
     new: Vec<TextRow>,
 }
 
 impl Interner {
     const MAX_KNOWN: usize = 65_536;
-    /// A second limit, because an argv can be long: a few thousand link commands would otherwise exhaust memory.
+    /// A limit in bytes, because an argv can be long: a few thousand link commands would otherwise exhaust memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
     pub(super) fn new(redaction: Redaction) -> Interner {
@@ -48,17 +49,17 @@ impl Interner {
         }
     }
 
-    /// Returns the number of a path or name.
+    /// Returns the id of a path or name.
     pub(super) fn intern(&mut self, text: &[u8]) -> TextId {
-        self.number(text, Redaction::apply_to_path).id
+        self.intern_with(text, Redaction::apply_to_path).id
     }
 
-    /// Returns the number of an argv, whose arguments end with NUL, and its length after masking.
+    /// Returns the id of an argv, whose arguments end with NUL, and its length after masking.
     pub(super) fn intern_argv(&mut self, argv: &[u8]) -> Interned {
-        self.number(argv, Redaction::apply)
+        self.intern_with(argv, Redaction::apply)
     }
 
-    fn number(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> Interned {
+    fn intern_with(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> Interned {
         if let Some(&known) = self.known.get(text) {
             return known;
         }
@@ -68,7 +69,7 @@ impl Interner {
             self.oldest = self.next;
         }
         let id = TextId(self.next);
-        // Four billion distinct strings would fill any disk first.
+        // This does not overflow in practice: four billion distinct strings do not fit on a disk.
         self.next = self.next.saturating_add(1);
         let given: Arc<[u8]> = text.into();
         let bytes = match mask(self.redaction, text) {
@@ -82,7 +83,7 @@ impl Interner {
         interned
     }
 
-    /// Returns the number of the oldest string that may be returned again.
+    /// Returns the id of the oldest string that `intern` may return again.
     pub(super) fn oldest(&self) -> TextId {
         TextId(self.oldest)
     }
@@ -93,7 +94,7 @@ impl Interner {
     }
 }
 
-/// Known objects with their positions, and the paths of files.
+/// Known objects with the references to them, and the paths of files.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     known: HashMap<ObjectRow, ObjectRef>,
@@ -105,15 +106,15 @@ pub(super) struct Objects {
 impl Objects {
     const MAX_KNOWN: usize = 65_536;
 
-    /// Notes the current path of a file. After a deletion, another file may get the same inode.
-    pub(super) fn name(&mut self, device: u32, inode: u64, path: TextId) {
+    /// Notes the current path of a file. It may replace that of a deleted file with the same inode.
+    pub(super) fn set_path(&mut self, device: u32, inode: u64, path: TextId) {
         if self.paths.len() >= Self::MAX_KNOWN {
             self.paths.clear();
         }
         self.paths.insert((device, inode), path);
     }
 
-    /// Returns the reference of an object, or `None` if there are too many.
+    /// Returns the reference to an object, or `None` if there are too many objects.
     pub(super) fn intern(&mut self, object: Object) -> Option<ObjectRef> {
         let Object { kind, device, inode } = object;
         let row = ObjectRow {
@@ -141,7 +142,7 @@ impl Objects {
     }
 }
 
-/// Whether objects of this kind have a path, or an address. The inode of another kind may equal that of a file.
+/// Whether objects of this kind have a path or an address. Objects of other kinds have none, even if a file has the same inode number.
 fn has_path(kind: ObjectKind) -> bool {
     use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File, Socket};
     matches!(kind, Socket | Fifo | CharacterDevice | BlockDevice | File | Directory)
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_before_a_string_is_new_and_known_by_what_it_was() {
+    fn masked_strings_get_the_same_id_only_if_they_were_equal_before_masking() {
         let mut interner = Interner::new(Redaction::Mask);
         let first = interner.intern_argv(b"mysql\0-phunter2\0");
         assert_eq!(interner.intern_argv(b"mysql\0-phunter2\0"), first);
@@ -183,11 +184,11 @@ mod tests {
             interner.intern(number.to_string().as_bytes());
         }
         assert!(interner.known.len() <= Interner::MAX_KNOWN);
-        let again = interner.intern(b"0");
+        let new_id = interner.intern(b"0");
         assert_eq!(
-            again,
+            new_id,
             TextId(u32::try_from(Interner::MAX_KNOWN).unwrap() + 10),
-            "forgotten, so it gets a new number"
+            "the string was forgotten, so it gets a new id"
         );
 
         let huge = vec![b'x'; Interner::MAX_KNOWN_BYTES / 2 + 1];
@@ -212,11 +213,11 @@ mod tests {
             kind: ObjectKind::Pipe,
             ..fifo
         };
-        objects.name(3, 7, TextId(5));
+        objects.set_path(3, 7, TextId(5));
         let first = objects.intern(fifo).unwrap();
         assert_eq!(objects.intern(fifo), Some(first));
         assert_ne!(objects.intern(pipe), Some(first));
-        objects.name(3, 7, TextId(6));
+        objects.set_path(3, 7, TextId(6));
         assert_ne!(objects.intern(fifo), Some(first));
         let paths: Vec<_> = objects.take_new().iter().map(|(_, row)| row.path).collect();
         assert_eq!(paths, [Some(TextId(5)), None, Some(TextId(6))]);
@@ -227,7 +228,7 @@ mod tests {
     fn memory_for_objects_stays_bounded() {
         let mut objects = Objects::default();
         for inode in 0..Objects::MAX_KNOWN as u64 + 10 {
-            objects.name(1, inode, TextId(0));
+            objects.set_path(1, inode, TextId(0));
             let kind = ObjectKind::File;
             objects.intern(Object { kind, device: 1, inode });
         }

@@ -1,5 +1,5 @@
-//! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format. `writer` stores events
-//! (through `assemble`, which joins them to rows), and `reader` reads the rows.
+//! The recording: one SQLite file, which is the only interface between the collectors and the analysis. `schema.sql` documents the format.
+//! `writer` stores events, which `assemble` joins to rows, and `reader` reads the rows.
 
 mod assemble;
 mod checksum;

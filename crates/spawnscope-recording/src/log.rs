@@ -7,16 +7,18 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+/// Bytes of the log's header.
 const HEADER: usize = 32;
+/// Bytes of a frame's header.
 const FRAME_HEADER: usize = 24;
-/// The lowest bit selects whether checksums treat the file as big-endian or little-endian numbers.
+/// The first four bytes of a log, without the lowest bit, which says whether checksums are computed from big-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
-/// Page sizes that SQLite supports.
+/// Page sizes that SQLite supports, in bytes.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
 /// Bytes to read at a time.
-const PIECE: usize = 1 << 18;
+const READ_BYTES: usize = 1 << 18;
 
-/// Returns the path of a database's write-ahead log.
+/// Returns the path of a recording's write-ahead log.
 pub(super) fn path_of(recording: &Path) -> PathBuf {
     with_suffix(recording, "-wal")
 }
@@ -28,14 +30,13 @@ pub(super) fn with_suffix(recording: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Describes what is wrong with a log; `None` if nothing is.
+/// Describes the damage of a log; `None` if it is not damaged.
 ///
-///
-/// Damaged frames are acceptable if no batch ends after the first of them: the recorder was killed while it wrote that frame, or it rolled
-/// back a batch that did not fit onto the disk, or the frames are left from an earlier round.
+/// A frame whose checksum does not match is not damage if no batch ends with that frame or later: the recorder was killed while it wrote the
+/// frame, or it rolled back a batch that did not fit on the disk, or the frame was written before the log was last restarted.
 pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
     let length = log.metadata()?.len();
-    let mut log = BufReader::with_capacity(PIECE, log);
+    let mut log = BufReader::with_capacity(READ_BYTES, log);
     let mut header = [0; HEADER];
     if length < HEADER as u64 {
         return Ok(None);
@@ -48,16 +49,16 @@ pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
     };
     let mut frame = vec![0; FRAME_HEADER + round.page_bytes];
     let frames = (length - HEADER as u64) / frame.len() as u64;
-    let mut unsound = None;
+    let mut first_damaged = None;
     for number in 1..=frames {
         log.read_exact(&mut frame)?;
-        let is_later = unsound.is_some();
-        if !is_later && !round.goes_on_with(&frame) {
-            unsound = Some(number);
+        let is_later = first_damaged.is_some();
+        if !is_later && !round.accept(&frame) {
+            first_damaged = Some(number);
         }
-        // A last frame that is complete was not truncated.
+        // The first damaged frame may have been written only in part, unless it is the last frame of the file.
         let may_be_torn = !is_later && number < frames;
-        if let Some(first) = unsound.filter(|_| !may_be_torn && round.has_end_of_batch(&frame)) {
+        if let Some(first) = first_damaged.filter(|_| !may_be_torn && round.has_end_of_batch(&frame)) {
             return Ok(Some(format!(
                 "frame {first} of {frames} in its -wal file does not match its checksum"
             )));
@@ -66,11 +67,12 @@ pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The frames since the log was last restarted. They share the same salts, and each checksum continues that of the previous frame.
+/// The frames since the log was last restarted. All have the same salts, and the checksum of each continues that of the previous frame.
 struct Round {
     page_bytes: usize,
     salts: [u8; 8],
     is_big_endian: bool,
+    /// The checksum of the last accepted frame.
     checksum: [u32; 2],
 }
 
@@ -85,17 +87,17 @@ impl Round {
             is_big_endian: magic & 1 == 1,
             checksum: [0; 2],
         };
-        round.checksum = round.continued(&header[..24]);
+        round.checksum = round.checksum_with(&header[..24]);
         let is_sound = magic & !1 == MAGIC && round.checksum == [word(header, 24), word(header, 28)];
         is_sound.then_some(round)
     }
 
-    /// Accepts the next frame if its checksum is right.
-    fn goes_on_with(&mut self, frame: &[u8]) -> bool {
+    /// Checks the next frame, and returns whether its salts and its checksum are right.
+    fn accept(&mut self, frame: &[u8]) -> bool {
         let (header, page) = frame.split_at(FRAME_HEADER);
         let before = self.checksum;
-        self.checksum = self.continued(&header[..8]);
-        self.checksum = self.continued(page);
+        self.checksum = self.checksum_with(&header[..8]);
+        self.checksum = self.checksum_with(page);
         let is_sound = header[8..16] == self.salts && self.checksum == [word(header, 16), word(header, 20)];
         if !is_sound {
             self.checksum = before;
@@ -103,12 +105,13 @@ impl Round {
         is_sound
     }
 
-    /// Whether a frame claims to belong to this round and to be the last one of a transaction.
+    /// Whether a frame has the salts of this round and is marked as the last one of a transaction.
     fn has_end_of_batch(&self, frame: &[u8]) -> bool {
         frame[8..16] == self.salts && word(frame, 4) != 0
     }
 
-    fn continued(&self, bytes: &[u8]) -> [u32; 2] {
+    /// Returns the checksum, continued with these bytes.
+    fn checksum_with(&self, bytes: &[u8]) -> [u32; 2] {
         let [mut a, mut b] = self.checksum;
         for pair in bytes.chunks_exact(8) {
             let number = |at: usize| {
@@ -140,8 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// A log of a database with three transactions.
-    fn log_of_three() -> Vec<u8> {
+    /// Returns a log with three transactions.
+    fn log_of_three_transactions() -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.db");
         let connection = Connection::open(&path).unwrap();
@@ -161,20 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_log_is_sound_wherever_it_was_cut_short() {
-        let whole = log_of_three();
-        for kept in (0..whole.len()).step_by(101).chain([whole.len()]) {
-            assert_eq!(damage_in(&whole[..kept]), None, "{kept} of {}", whole.len());
+    fn a_log_that_was_truncated_anywhere_is_not_damaged() {
+        let log = log_of_three_transactions();
+        for kept in (0..log.len()).step_by(101).chain([log.len()]) {
+            assert_eq!(damage_in(&log[..kept]), None, "{kept} of {}", log.len());
         }
     }
 
     #[test]
-    fn a_flipped_bit_is_found_anywhere() {
-        let whole = log_of_three();
-        let last_frame = whole.len() - FRAME_HEADER - 4_096;
+    fn a_flipped_bit_is_damage_wherever_it_is() {
+        let log = log_of_three_transactions();
+        let last_frame = log.len() - FRAME_HEADER - 4_096;
         let last_commit = last_frame + 4..last_frame + 16;
-        for at in (0..whole.len()).step_by(11).filter(|at| !last_commit.contains(at)) {
-            let mut flipped = whole.clone();
+        for at in (0..log.len()).step_by(11).filter(|at| !last_commit.contains(at)) {
+            let mut flipped = log.clone();
             flipped[at] ^= 1 << (at % 8);
             assert!(damage_in(&flipped).is_some(), "byte {at}");
         }
@@ -182,17 +185,17 @@ mod tests {
 
     #[test]
     fn frames_of_an_earlier_round_and_of_a_rolled_back_batch_are_not_damage() {
-        let whole = log_of_three();
+        let log = log_of_three_transactions();
         let frame = FRAME_HEADER + 4_096;
-        let mut with_old_tail = whole.clone();
-        let mut old = whole[HEADER..HEADER + frame].to_vec();
+        let mut with_old_tail = log.clone();
+        let mut old = log[HEADER..HEADER + frame].to_vec();
         old[8..16].fill(0x55);
         with_old_tail.extend(&old);
         assert_eq!(damage_in(&with_old_tail), None);
-        let mut taken_back = whole.clone();
-        let mut unfinished = whole[HEADER..HEADER + frame].to_vec();
+        let mut rolled_back = log.clone();
+        let mut unfinished = log[HEADER..HEADER + frame].to_vec();
         unfinished[4..8].fill(0);
-        taken_back.extend(&unfinished);
-        assert_eq!(damage_in(&taken_back), None);
+        rolled_back.extend(&unfinished);
+        assert_eq!(damage_in(&rolled_back), None);
     }
 }

@@ -1,6 +1,6 @@
-//! Opens a recording for reading. Anybody may have written it, and root may be reading it. So nothing in it is executed, nothing beside it
-//! is created, changed or removed, and it is identified as a recording before any row is read. This follows the advice in
-//! <https://sqlite.org/security.html>.
+//! Opens a recording for reading. Any user may have written the file, and root may be reading it. Therefore no code in the file is executed, no
+//! file beside it is created, changed or removed, and the file is identified as a recording before any row is read. This follows the advice
+//! in <https://sqlite.org/security.html>.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
@@ -21,29 +21,29 @@ use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store, unnamed};
 
 pub(super) struct Opened {
-    /// Dropped first, before the file: closing any descriptor of a file releases SQLite's locks on it.
+    /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's locks on the file.
     pub(super) connection: Connection,
     /// The format version.
     pub(super) version: i32,
-    /// Whether a recorder is writing to it.
+    /// Whether a recorder is writing to the recording.
     pub(super) is_live: bool,
-    /// Bytes of the file and of the log beside it.
+    /// The size of the file and of the log beside it, in bytes.
     pub(super) bytes: u64,
-    way: Way,
+    mode: Mode,
     _file: Option<File>,
 }
 
 /// How SQLite must read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// The usual way, with locks. While the file is being recorded, also with the log and its shared memory.
+enum Mode {
+    /// With locks, and, while the file is being recorded, with the write-ahead log and its shared memory.
     Shared,
-    /// A killed recorder left a log, which is read in place. No other program writes to the two files, so neither locks nor shared memory
-    /// are needed. Opened normally, SQLite would create the shared memory and finally move the log into the file.
+    /// Together with a log that a killed recorder left. No other program writes to the two files, so neither locks nor shared memory are
+    /// needed. In the mode `Shared`, SQLite would create the shared memory and finally merge the log into the file.
     WithLog,
-    /// The header says that there is a log but there is none, or the reverse. SQLite would create what is missing.
-    Alone,
-    /// The file has no name, so nothing is beside it, and no other program writes to it.
+    /// As an immutable file. Its header says that there is a log, but the log is missing or empty. SQLite would otherwise create one.
+    Immutable,
+    /// From memory, because the file has no name. No other file is beside it, and no other program writes to it.
     Unnamed,
 }
 
@@ -51,10 +51,10 @@ enum Way {
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
     let file = regular_file(path)?;
     let failed = |source| RecordError::io("read", path, source);
-    let foreign = || RecordError::NotARecording { path: path.to_owned() };
-    let header = Header::read(&file).map_err(failed)?.ok_or_else(foreign)?;
+    let not_a_recording = || RecordError::NotARecording { path: path.to_owned() };
+    let header = Header::read(&file).map_err(failed)?.ok_or_else(not_a_recording)?;
     if header.application_id != APPLICATION_ID {
-        return Err(foreign());
+        return Err(not_a_recording());
     }
     let is_live = claim::is_claimed(&file);
     let log = log_of(path)?;
@@ -62,36 +62,37 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError
         check_bytes(path, &file, &header, log.as_ref())?;
     }
     let length = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());
-    let logged = log.as_ref().map(length);
-    let way = match logged {
-        _ if is_unnamed(&file) => Way::Unnamed,
-        _ if is_live => Way::Shared,
-        None if !header.has_log() => Way::Shared,
-        None | Some(0) => Way::Alone,
-        Some(_) => Way::WithLog,
+    let log_bytes = log.as_ref().map(length);
+    let mode = match log_bytes {
+        _ if is_unnamed(&file) => Mode::Unnamed,
+        _ if is_live => Mode::Shared,
+        None if !header.has_log() => Mode::Shared,
+        None | Some(0) => Mode::Immutable,
+        Some(_) => Mode::WithLog,
     };
-    let bytes = length(&file) + logged.unwrap_or_default();
-    let (connection, version) = connect(path, way, timeout)?;
+    let bytes = length(&file) + log_bytes.unwrap_or_default();
+    let (connection, version) = connect(path, mode, timeout)?;
     Ok(Opened {
         connection,
         version,
         is_live,
         bytes,
-        way,
+        mode,
         _file: Some(file),
     })
 }
 
 impl Opened {
-    /// Opens another connection to the same recording, for another thread. This opens no other descriptor of the file, so none is closed.
+    /// Opens another connection to the same recording, for another thread. It needs no further descriptor of the file, whose closing would release
+    /// SQLite's locks.
     pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
-        let (connection, version) = connect(path, self.way, timeout)?;
+        let (connection, version) = connect(path, self.mode, timeout)?;
         Ok(Opened {
             connection,
             version,
             is_live: self.is_live,
             bytes: self.bytes,
-            way: self.way,
+            mode: self.mode,
             _file: None,
         })
     }
@@ -126,14 +127,14 @@ fn regular_file(path: &Path) -> Result<File, RecordError> {
     }
 }
 
-/// Whether a file has no name and belongs to this user alone, so that no other user can change it.
+/// Whether a file has no name, and only this user can open it, so that no other user can change it.
 fn is_unnamed(file: &File) -> bool {
     let is_ours = |metadata: &Metadata| metadata.uid() == geteuid().as_raw() && metadata.mode().trailing_zeros() >= 6;
     file.metadata()
         .is_ok_and(|metadata| metadata.nlink() == 0 && is_ours(&metadata))
 }
 
-/// Opens the log beside a recording. SQLite reads a log even if the recording's header does not mention one.
+/// Opens the write-ahead log beside a recording. It matters even if the recording's header does not mention it, because SQLite reads it anyway.
 fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
     let log = log::path_of(path);
     match regular_file(&log) {
@@ -146,7 +147,7 @@ fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
     }
 }
 
-/// Detects flipped bits in the parts that can be checked without SQLite.
+/// Detects flipped bits in the file and in the log, as far as this is possible without SQLite.
 fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) -> Result<(), RecordError> {
     let failed = |source| RecordError::io("read", path, source);
     let corrupt = |detail: String| RecordError::Corrupt {
@@ -164,9 +165,9 @@ fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) ->
 }
 
 /// Connects to a file that was identified as a recording. Returns the connection and the format version.
-fn connect(path: &Path, way: Way, timeout: Duration) -> Result<(Connection, i32), RecordError> {
+fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i32), RecordError> {
     let failed = |source| not_opened(path, source);
-    let connection = connection(path, way, timeout).map_err(failed)?;
+    let connection = connection(path, mode, timeout).map_err(failed)?;
     let (application_id, user_version) = identity(&connection).map_err(failed)?;
     let path = path.to_owned();
     match version::identify(application_id, user_version) {
@@ -186,18 +187,18 @@ fn connect(path: &Path, way: Way, timeout: Duration) -> Result<(Connection, i32)
     }
 }
 
-fn connection(path: &Path, way: Way, timeout: Duration) -> rusqlite::Result<Connection> {
+fn connection(path: &Path, mode: Mode, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = match way {
-        Way::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
-        Way::WithLog => Connection::open_with_flags_and_vfs(store::as_file(path), flags, c"unix-none")?,
-        Way::Alone => Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
-        Way::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::failed)?)?,
+    let connection = match mode {
+        Mode::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
+        Mode::WithLog => Connection::open_with_flags_and_vfs(store::as_file(path), flags, c"unix-none")?,
+        Mode::Immutable => Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
+        Mode::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::failed)?)?,
     };
     connection.busy_timeout(timeout)?;
     restrict(&connection)?;
-    if way == Way::WithLog {
-        // Keeps the shared memory of the log's readers in our own memory.
+    if mode == Mode::WithLog {
+        // SQLite then keeps in our own memory what it would otherwise keep in shared memory.
         connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     }
     Ok(connection)
@@ -212,12 +213,12 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
         (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
-        // Keep both the log and the file unchanged.
+        // Leaves both the log and the file unchanged.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;
     }
-    for (limit, most) in [
+    for (limit, maximum) in [
         (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_STATEMENT),
         (Limit::SQLITE_LIMIT_SCHEMA, MAX_TABLES),
@@ -231,13 +232,13 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ] {
-        connection.set_limit(limit, most)?;
+        connection.set_limit(limit, maximum)?;
     }
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
 }
 
 /// Returns a URI that makes SQLite treat the file as immutable.
-fn immutable(path: &Path) -> PathBuf {
+fn immutable_uri(path: &Path) -> PathBuf {
     let file = store::as_file(path);
     let escaped: String = file
         .as_os_str()
@@ -248,13 +249,14 @@ fn immutable(path: &Path) -> PathBuf {
     PathBuf::from(format!("file:{escaped}?immutable=1"))
 }
 
-/// Reads the two numbers that identify a file. This is the first access to the file, so locks and damage show here.
+/// Reads the two numbers that identify a file. This is the first access by SQLite, so it fails if the file is locked or damaged.
 fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Explains why an existing file was not opened. SQLite does not report the system's reason, such as missing permission.
+/// Returns the error for an existing file that could not be opened, with the reason of the operating system, such as missing permission, which
+/// SQLite does not report.
 fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
     if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
         && let Err(refusal) = fs::File::open(path)

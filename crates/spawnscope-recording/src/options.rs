@@ -14,7 +14,7 @@ pub struct WriterOptions {
 /// How much memory the writer may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// A batch never spills to the log early, and many events can be kept while another program holds the lock.
+    /// Enough to keep a batch out of the log until it is complete, and many events while another program holds the lock.
     #[default]
     Plenty,
     /// As little as possible.
@@ -22,7 +22,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Returns the size of SQLite's page cache.
+    /// Returns the size of SQLite's page cache, in KiB.
     pub(super) fn cache_kib(self) -> i32 {
         match self {
             Memory::Plenty => 16 * 1024,
@@ -30,7 +30,7 @@ impl Memory {
         }
     }
 
-    /// Returns the number of events to keep while another program holds the write lock.
+    /// Returns the maximum number of events to keep while another program holds the write lock.
     pub(super) fn max_unwritten(self, batch: usize) -> usize {
         match self {
             _ if cfg!(test) => 2 * batch,
@@ -39,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes that the writer needs while no lock delays it.
+    /// Returns how many bytes the writer needs as long as no lock delays it.
     #[must_use]
     pub fn bytes(self) -> u64 {
         const BATCHES: u64 = 10 << 20;

@@ -1,5 +1,5 @@
-//! Reads the rows of a recording as plain data. It trusts nothing in the file: a value that no recorder writes is an error that names the
-//! table and the column, and checksums reveal changed rows. The row types are in `rows`.
+//! Reads the rows of a recording as plain data. The reader does not trust the file: a value that no recorder writes is an error that names the
+//! table and the column, and checksums reveal changed rows. The row types are in `spawnscope_data::rows`.
 
 mod snapshot;
 
@@ -24,8 +24,8 @@ pub struct RecordingFile {
 }
 
 impl RecordingFile {
-    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch. Nothing is written to the file or beside
-    /// it.
+    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch. This does not write to the file, and creates no
+    /// file beside it.
     ///
     /// # Errors
     /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
@@ -51,21 +51,21 @@ impl RecordingFile {
         })
     }
 
-    /// Reads what was recorded, without its rows.
+    /// Reads what was recorded and how the recording ended, without launches and other rows.
     ///
     /// # Errors
     /// As for `read`.
     pub fn info(&self) -> Result<Info, RecordError> {
-        Snapshot::of(self)?.info()
+        Snapshot::begin(self)?.info()
     }
 
-    /// Returns the name of each table, its number of rows and its checksum: equal contents have equal sums, wherever SQLite keeps them.
-    /// They are computed if the recording has none.
+    /// Returns the name of each table, its number of rows and its checksum. The checksums are computed if the recording has none. Equal contents
+    /// have equal checksums, wherever SQLite stores the rows in the file.
     ///
     /// # Errors
     /// As for `read`.
     pub fn sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
-        Snapshot::of(self)?.contents()
+        Snapshot::begin(self)?.table_sums()
     }
 
     /// Reads everything except slices, samples and threads, as of one instant.
@@ -73,7 +73,7 @@ impl RecordingFile {
     /// # Errors
     /// `Corrupt` or `BadValue` if the file is damaged, `Locked` if another program holds it.
     pub fn read(&self) -> Result<Recording, RecordError> {
-        Snapshot::of(self)?.recording()
+        Snapshot::begin(self)?.recording()
     }
 
     /// Reads the threads other than the first of each process, in order of creation.
@@ -81,25 +81,25 @@ impl RecordingFile {
     /// # Errors
     /// As for `read`.
     pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
-        Snapshot::of(self)?.threads()
+        Snapshot::begin(self)?.threads()
     }
 
-    /// Calls `take` with each slice in recorded order, which is nearly the order of time. Their texts and objects are those of `read`.
-    /// Returns contradictions with the rest of the recording.
+    /// Calls `take` with each slice in recorded order, which is nearly the order of time. Slices refer to the texts and objects that `read`
+    /// returns. Returns contradictions between slices and the rest of the recording.
     ///
     /// # Errors
     /// As for `read`.
     pub fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
-        Snapshot::of(self)?.slices(take)
+        Snapshot::begin(self)?.slices(take)
     }
 
-    /// Calls `take` with each sample, in no particular order. Their stacks are those of `read`. Returns contradictions with the rest of the
-    /// recording.
+    /// Calls `take` with each sample, in no particular order. Samples refer to the stacks that `read` returns. Returns contradictions between
+    /// samples and the rest of the recording.
     ///
     /// # Errors
     /// As for `read`.
     pub fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
-        Snapshot::of(self)?.samples(take)
+        Snapshot::begin(self)?.samples(take)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Events and headers for the tests of this stage: a valid life of a process, which tests modify.
+//! Events and headers for the tests of this crate: a valid life of a process, which tests modify.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use spawnscope_data::event::{
 use crate::ends::{Ending, Header};
 use spawnscope_data::rows::{Label, Scope};
 
-/// The instant of time zero.
+/// The instant at time zero of the recording.
 pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
 
 pub(super) const ROOT: LaunchId = LaunchId(1);
@@ -55,7 +55,7 @@ pub(super) fn ending() -> Ending {
     }
 }
 
-/// An event of the process's first thread, `at` nanoseconds into the recording.
+/// Returns an event of a process's first thread, `at` nanoseconds into the recording.
 pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
     Event {
         at: instant(at),
@@ -65,7 +65,7 @@ pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
     }
 }
 
-/// The instant `at` nanoseconds into the recording, on the clock of events.
+/// Returns the instant `at` nanoseconds into the recording, on the clock of events.
 pub(super) fn instant(at: u64) -> Nanos {
     Nanos(ORIGIN.0 + at)
 }
@@ -189,7 +189,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
     event(at, launch, kind)
 }
 
-/// Names the path of the FIFO that `slice` waits for.
+/// Returns the event that names the FIFO that `slice` waits for.
 pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     let kind = EventKind::FileNamed {
         device: 42,
@@ -199,7 +199,7 @@ pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     event(at, launch, kind)
 }
 
-/// Names the process at the other end of a socket.
+/// Returns the event that names the process at the other end of a socket.
 pub(super) fn peer_found(at: u64) -> Event {
     let kind = EventKind::PeerFound {
         device: 8,
@@ -210,7 +210,7 @@ pub(super) fn peer_found(at: u64) -> Event {
     event(at, ROOT, kind)
 }
 
-/// The root, a script, requested a launch in a function.
+/// Returns the call chain of a launch that was requested by a function of a script.
 pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     let frame = |line, function: Option<&str>| Frame {
         function: function.map(|name| name.as_bytes().to_vec()),
@@ -225,7 +225,7 @@ pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     event(at, launch, EventKind::Called(Arc::new(chain)))
 }
 
-/// A sample of the root in a kernel function.
+/// Returns a sample of the root's first thread in a kernel function.
 pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
     let frame = |language, function: &str| Frame {
         function: Some(function.as_bytes().to_vec()),
@@ -243,7 +243,7 @@ pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> E
     event(at, ROOT, EventKind::Sampled(sampled))
 }
 
-/// A typical life of a child of the root, in about 3 µs: fork, two failed execs, exec, exit, reaping, eight slices.
+/// Returns the events of a typical child of the root, within 1.4 µs: fork, two failed execs, exec, exit, reaping, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let failed = |at: u64, path: &str| {
         let kind = EventKind::ExecFailed {
@@ -273,8 +273,8 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     life
 }
 
-/// Returns the event with all times a thousand times longer. Real events take microseconds where these take nanoseconds, and larger numbers
-/// need more space in a file.
+/// Returns the event with all times multiplied by a thousand. Real processes take microseconds where these events take nanoseconds, and larger
+/// numbers need more space in a file.
 pub(super) fn at_real_pace(mut event: Event) -> Event {
     let stretch = |time: &mut Nanos| *time = instant(time.since(ORIGIN).0 * 1_000);
     let stretch_cpu = |span: &mut Nanos| span.0 *= 1_000;

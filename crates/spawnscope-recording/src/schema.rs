@@ -1,14 +1,14 @@
-//! Compares the tables in a file with those that a recording of its version has, before anything is read. A view, a trigger, a generated
-//! column or an expression in an index would run somebody else's code in our connection.
+//! Compares the schema of a file with that of a recording of the same version, before any row is read. A view, a trigger, a generated column or
+//! an expression in an index could execute code of an attacker in our connection.
 
 use rusqlite::Connection;
 
 use super::tables::TABLES;
 
-/// The schema of the current version. The declarations in `tables` record which version added each part.
+/// The schema of the current version. The declarations in `tables` say which version added each table and column.
 const CURRENT: &str = include_str!("schema.sql");
 
-/// Describes how a file's schema differs from that of a recording of its version; `None` if it does not.
+/// Describes how a file's schema differs from that of a recording of its version; `None` if they are equal.
 pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Result<Option<String>> {
     let mut expected = expected(version);
     let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
@@ -27,8 +27,8 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
         };
         expected.swap_remove(index);
     }
-    let absent = |definition: &Definition| format!("it has no {} {}", definition.kind, definition.name);
-    Ok(expected.first().map(absent))
+    let missing = |definition: &Definition| format!("it has no {} {}", definition.kind, definition.name);
+    Ok(expected.first().map(missing))
 }
 
 /// A row of `sqlite_schema`.
@@ -37,7 +37,7 @@ struct Definition {
     kind: String,
     name: String,
     table: String,
-    /// The parts of a table's definition. An index that SQLite created automatically has no statement.
+    /// The parts of the definition. `None` for an index that SQLite has created automatically, because it has no statement.
     parts: Option<Vec<String>>,
 }
 
@@ -45,11 +45,11 @@ struct Definition {
 fn expected(version: i32) -> Vec<Definition> {
     let mut all = Vec::new();
     for statement in without_comments(CURRENT).split(';') {
-        let Some(table) = TABLES.iter().find(|table| head_of(statement) == Some(table.name)) else {
+        let Some(table) = TABLES.iter().find(|table| created_table(statement) == Some(table.name)) else {
             continue;
         };
         let mut parts = split_definition(statement);
-        // The first part is the head, `CREATE TABLE x`.
+        // Removes the columns of later versions. The first part, `CREATE TABLE x`, stays, because no column is called CREATE.
         parts.retain(|definition| {
             let name = definition.split(' ').next();
             let mut later = table.columns.iter().filter(|column| column.since > version);
@@ -74,41 +74,40 @@ fn expected(version: i32) -> Vec<Definition> {
 }
 
 /// Returns the name of the table that a statement creates.
-fn head_of(statement: &str) -> Option<&str> {
+fn created_table(statement: &str) -> Option<&str> {
     statement.split('(').next()?.trim().strip_prefix("CREATE TABLE ")
 }
 
-/// Splits a CREATE TABLE statement, without comments and with single spaces: the part before the list of columns, each column, and the part
-/// after the list if there is one.
+/// Splits a CREATE TABLE statement into the part before the list of columns, each column, and the part after the list if there is one. Removes
+/// comments, and reduces white space to single spaces.
 fn split_definition(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
-    let tidy = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let normalized = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((head, rest)) = statement.split_once('(') else {
-        return vec![tidy(&statement)];
+        return vec![normalized(&statement)];
     };
     let Some((list, tail)) = rest.rsplit_once(')') else {
-        return vec![tidy(&statement)];
+        return vec![normalized(&statement)];
     };
-    let mut parts = vec![tidy(head)];
+    let mut parts = vec![normalized(head)];
     let (mut depth, mut from) = (0usize, 0);
     for (at, byte) in list.bytes().enumerate() {
         match byte {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
-                parts.push(tidy(&list[from..at]));
+                parts.push(normalized(&list[from..at]));
                 from = at + 1;
             }
             _ => {}
         }
     }
-    parts.push(tidy(&list[from..]));
-    parts.extend(Some(tidy(tail)).filter(|tail| !tail.is_empty()));
+    parts.push(normalized(&list[from..]));
+    parts.extend(Some(normalized(tail)).filter(|tail| !tail.is_empty()));
     parts
 }
 
-/// Removes comments, which extend from `--` to the end of the line. None of our strings has `--`, and a file with such a string is not
-/// ours.
+/// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no care, because our schema has none.
 fn without_comments(sql: &str) -> String {
     let lines = sql
         .lines()
@@ -141,14 +140,14 @@ mod tests {
         for version in 1..current {
             assert!(
                 difference_after(CURRENT, version).is_some(),
-                "{version} lacked something"
+                "the schema of version {version} lacks a part of the current one"
             );
         }
     }
 
     #[test]
     fn unexpected_schema_objects_are_named() {
-        for (sql, named) in [
+        for (sql, expected) in [
             ("CREATE VIEW v AS SELECT 1", "view v"),
             (
                 "DROP TABLE missing; CREATE VIEW missing AS SELECT 1 AS what, 2 AS effect",
@@ -176,7 +175,7 @@ mod tests {
             ),
         ] {
             let found = difference_after(&format!("{CURRENT};{sql}"), super::super::version::CURRENT).unwrap();
-            assert!(found.contains(named), "{sql}: {found}");
+            assert!(found.contains(expected), "{sql}: {found}");
         }
     }
 }

@@ -1,11 +1,11 @@
--- The recording: one SQLite file. This file is the documentation of the format. While it is written, or when its recorder was
--- killed, its last batches are in the write-ahead log beside it (FILE-wal), as SQLite has it. A finished one ends with
--- 24 bytes after the database, which SQLite ignores: a checksum of the whole file (src/record/trailer.rs).
+-- The format of a recording, which is one SQLite file. While a recording is written, or if its recorder was killed, its last
+-- batches are in SQLite's write-ahead log beside it (FILE-wal). A finished recording ends with 24 bytes after the database,
+-- which SQLite ignores: a checksum of the whole file (trailer.rs).
 --
 -- Times `*_ns` are nanoseconds since recording.origin_ns unless the comment says "span" or "CPU".
--- NULL is "unknown": not seen by the collector, or not yet happened. It never means zero.
--- Byte strings (paths, argv, names) are BLOBs exactly as the kernel had them: any encoding, any control character.
--- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
+-- NULL means unknown: the collector did not see the value, or the event has not happened yet. It never means zero.
+-- Byte strings (paths, argv, names) are BLOBs as the kernel reports them, with any encoding and any control characters.
+-- `*_text` columns refer to text.id. A change of the schema increments user_version (version.rs says which versions are readable).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
 PRAGMA user_version = 12;
@@ -13,40 +13,51 @@ PRAGMA user_version = 12;
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
     id              INTEGER PRIMARY KEY CHECK (id = 1),
-    version         TEXT NOT NULL,    -- of spawnscope, such as '0.1.0'
+    version         TEXT NOT NULL,    -- version of spawnscope, such as '0.1.0'
     collector       TEXT NOT NULL,    -- 'ebpf', 'ptrace' or 'perf'
     scope           TEXT NOT NULL,    -- 'command', 'process' (-p) or 'system' (-a)
-    command         BLOB NOT NULL,    -- the command's argv, each argument ended by NUL; empty without a command
+    command         BLOB NOT NULL,    -- the command's argv, each argument NUL-terminated; empty if there is no command
     cwd             BLOB NOT NULL,    -- working directory of the recorder
     kernel          TEXT NOT NULL,    -- uname -r
-    arch            TEXT NOT NULL,    -- uname -m; system call numbers are of this architecture
+    arch            TEXT NOT NULL,    -- uname -m; the architecture of system call numbers
     hostname        TEXT NOT NULL,
     cpus            INTEGER NOT NULL, -- CPUs online at the start
     started_unix_ns INTEGER NOT NULL, -- wall clock at origin_ns, nanoseconds since 1970-01-01 UTC
-    origin_ns       INTEGER NOT NULL, -- CLOCK_MONOTONIC where this recording's time zero is
-    root_launch     INTEGER,          -- launch.id of the command; NULL without a command
+    origin_ns       INTEGER NOT NULL, -- CLOCK_MONOTONIC at the recording's time zero
+    root_launch     INTEGER,          -- launch.id of the command; NULL: there is no command
     last_ns         INTEGER NOT NULL, -- latest event stored so far
-    wall_ns         INTEGER,          -- span: from the start to the command's end or the recording's; NULL: recorder was cut off
-    ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
-    allowed_cpus    REAL              -- CPUs that the command might use at its end: affinity, cpuset, and the quota of its control groups,
-                                      -- such as 1.5; while it runs, and for -p: at the start; NULL: unknown, or -a without a command
+    wall_ns         INTEGER,          -- span: from the start to the end of the command or of the recording; NULL: the recorder did not finish
+    ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: the recorder did not finish
+    allowed_cpus    REAL              -- number of CPUs that the command was allowed to use, such as 1.5, by affinity, cpuset, and the quota of its
+                                      -- control groups; at its end, but at the start while it runs and for -p; NULL: unknown, or -a without a command
 );
 
--- What this machine did not let the collector see; the phases it names are NULL.
+-- Features that the collector could not use on this machine, and what is unknown (NULL) as a result.
 CREATE TABLE missing (
     what   TEXT NOT NULL,
     effect TEXT NOT NULL
 );
 
--- What creating processes cost on this machine just before the recording: medians of some rounds, with their quartiles.
--- No row: unknown. A create is from entering the call to the child's first instruction, an exit from there to the return of
--- the parent's wait included, all in a small process:
--- 'fork_create', 'fork_exit' (fork + _exit + wait), 'cold_fork_exit' (the same after a pause of 3 ms), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
--- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
--- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
--- Besides: 'recorded_call' (how much longer a system call takes while there is a recording), 'recorded_launch' (the same of a launch without
--- exec, up to its reaping), 'recorded_exec' (what an exec adds to that), 'cpuid' (one CPUID instruction),
--- 'identify' (all CPUID instructions at the start of a program, counted in one; both x86 only), and 'failed_open' (one open of a file that does not exist).
+-- Constants of this machine, measured just before the recording: the medians of some rounds, with their quartiles. No row: unknown.
+-- Children of a small process:
+--   'fork_create'      from entering fork to the child's first instruction
+--   'fork_exit'        from entering fork to the return of the parent's wait; the child only exits
+--   'cold_fork_exit'   like fork_exit, after a pause of 3 ms
+--   'vfork_create'     like fork_create, with CLONE_VM and CLONE_VFORK
+--   'vfork_exit'       like fork_exit, with CLONE_VM and CLONE_VFORK
+-- Effects of the parent's memory:
+--   'page_copy'        increase of fork_create for each MiB that the parent has touched, in pages of 4 KiB
+--   'page_free'        increase of fork_exit minus fork_create for each such MiB
+--   'cow_fault'        one copy-on-write fault in the parent while the child lives
+--   'reuse_fault'      one such fault after the child's end
+-- Effects of recording:
+--   'recorded_call'    how much longer a system call takes during a recording
+--   'recorded_launch'  how much longer a launch without exec takes, up to its reaping
+--   'recorded_exec'    how much longer an exec takes
+-- Others:
+--   'cpuid'            one CPUID instruction (x86 only)
+--   'identify'         all CPUID instructions at the start of a program (x86 only)
+--   'failed_open'      one open of a file that does not exist
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,
@@ -54,7 +65,7 @@ CREATE TABLE calibration (
     high_ns REAL
 );
 
--- Events that were dropped, by kind. No row: nothing was lost.
+-- Events that were lost, by kind. No row: nothing was lost.
 CREATE TABLE lost (
     kind   TEXT PRIMARY KEY,
     events INTEGER NOT NULL
@@ -69,61 +80,61 @@ CREATE TABLE text (
 -- One row per process. Phases (docs: create, queue, setup, exec, load, run, teardown, reap) lie between these instants and those of exec.
 CREATE TABLE launch (
     id                 INTEGER PRIMARY KEY, -- unique within the recording, in order of creation
-    parent             INTEGER,             -- launch.id of the process that asked for it; NULL: unknown, or none is recorded
-    parent_task        INTEGER,             -- the thread that asked (thread.task, or a launch.id: its first thread)
+    parent             INTEGER,             -- launch.id of the process that requested it; NULL: unknown, or not recorded
+    parent_task        INTEGER,             -- the thread that requested it (thread.task, or for a first thread its launch.id)
     pid                INTEGER,             -- in the recorder's pid namespace
     origin             INTEGER NOT NULL,    -- 0 launched, 1 the command itself, 2 existed before, 3 orphan: its creation was lost
     mechanism          INTEGER,             -- 0 fork, 1 vfork, 2 posix_spawn-like, 3 clone, 4 clone3
     create_ns          INTEGER,             -- parent entered the call
-    created_ns         INTEGER,             -- the process exists (the command: was let go by the recorder; existed before: first seen)
+    created_ns         INTEGER,             -- the process exists (the command: was released by the recorder; existed before: first seen)
     first_run_ns       INTEGER,             -- first on a CPU
     exit_ns            INTEGER,             -- exit began
     zombie_ns          INTEGER,             -- the parent may reap it
     reaped_ns          INTEGER,             -- the parent's wait returned (auto-reaped: equals zombie_ns)
-    wait_status        INTEGER,             -- as wait(2) encodes it: exit code << 8, or the signal, + 128 with a core dump
+    wait_status        INTEGER,             -- as wait(2) encodes it: exit code << 8, or the signal, plus 128 if it dumped core
     parent_rss_bytes   INTEGER,             -- the parent's resident set at creation
     parent_table_bytes INTEGER,             -- the parent's page tables at creation
-    exit_cpu_ns        INTEGER,             -- CPU of all its threads, each up to where its exit began
-    cpu_ns             INTEGER,             -- CPU of all its ended threads, teardown included, up to where it can be reaped
+    exit_cpu_ns        INTEGER,             -- CPU time of all its threads, each up to the start of the thread's exit
+    cpu_ns             INTEGER,             -- CPU time of all its ended threads, including teardown
     name_text          INTEGER,             -- comm, only for processes that existed before
     setup_closes       INTEGER,             -- calls of close and close_range between its creation and its first successful execve;
-                                            -- NULL: unknown, never executed anything, or is the command itself, set up by the recorder
-    setup_close_span   INTEGER,             -- span: time in those calls, and between two of them with no other system call between
-    prepare_ns         INTEGER,             -- the parent began the system calls that go before the launch: on signals, pipes, descriptors, less than
-                                            -- 30 us apart and nothing else between; NULL: unknown, or none
-    parent_tidied_ns   INTEGER,             -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
-    parent_faults      INTEGER,             -- page faults of the parent's thread, without input, since its last launch or reaping
-    script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
-    native_stack       INTEGER,             -- stack.id: where in its machine code
-    work_cpu_ns        INTEGER,             -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
-                                            -- as a file, or read standard input; if it opened libraries or modules of the system later: when
-                                            -- it opened the last of them, or then first named an argument again; NULL: unknown, or never
-    exit_faults        INTEGER,             -- page faults of its first thread, without input, since its last launch or reaping; NULL: unknown, or never
-    exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or freed already
+                                            -- NULL: unknown, it never executed a program, or it is the command, which the recorder sets up
+    setup_close_span   INTEGER,             -- span: time in those calls, and between two of them if no other system call is between them
+    prepare_ns         INTEGER,             -- the parent began the system calls that prepare the launch: on signals, pipes and descriptors, less than
+                                            -- 30 us apart, and without other calls between them; NULL: unknown, or there are none
+    parent_tidied_ns   INTEGER,             -- the end of such calls after the last reaping by the parent before this launch; NULL: unknown, or none
+    parent_faults      INTEGER,             -- minor page faults (without input) of the parent's thread since its last launch or reaping
+    script_stack       INTEGER,             -- stack.id of the call chain in the parent's script that requested it
+    native_stack       INTEGER,             -- stack.id of the call chain in the parent's machine code that requested it
+    work_cpu_ns        INTEGER,             -- CPU time of its first thread when, after its last exec, the thread first used one of the program's first
+                                            -- eight arguments as a file name, or read standard input; if it opened libraries or modules of the system
+                                            -- after that: when it opened the last one, or then first used an argument again; NULL: unknown, or never
+    exit_faults        INTEGER,             -- minor page faults of its first thread since its last launch or reaping; NULL: unknown, or it had none
+    exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or already freed
 );
 
--- One row per successful execve, in the order they happened (rowid).
+-- One row per successful execve, in order of time (rowid).
 CREATE TABLE exec (
     launch            INTEGER NOT NULL,
     enter_ns          INTEGER,          -- entered execve
     return_ns         INTEGER,          -- returned to user space
     load_ns           INTEGER,          -- the dynamic loader was done
-    has_loader        INTEGER,          -- 0 static: no load phase; 1 has one; NULL not known yet
-    enter_cpu_ns      INTEGER,          -- CPU of the thread at enter_ns, return_ns, load_ns
-    return_cpu_ns     INTEGER,
-    load_cpu_ns       INTEGER,
-    path_text         INTEGER NOT NULL, -- the file as given to execve
+    has_loader        INTEGER,          -- 0: static, so there is no load phase; 1: has a dynamic loader; NULL: not known yet
+    enter_cpu_ns      INTEGER,          -- CPU time of the thread at enter_ns
+    return_cpu_ns     INTEGER,          -- CPU time of the thread at return_ns
+    load_cpu_ns       INTEGER,          -- CPU time of the thread at load_ns
+    path_text         INTEGER NOT NULL, -- the file name passed to execve
     interpreter_text  INTEGER,          -- interpreter of a #! script
-    argv_text         INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
-    argv_bytes        INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut
+    argv_text         INTEGER NOT NULL, -- each argument NUL-terminated; secrets masked
+    argv_bytes        INTEGER NOT NULL, -- bytes of the whole argv, with masks instead of secrets; larger than the text if the text was truncated
     cwd_text          INTEGER,
-    load_opens        INTEGER,          -- files that the loader opened up to load_ns, /etc/ld.so.cache apart: libraries; NULL: no load_ns
-    load_failed_opens INTEGER,          -- opens of it that failed, that of the cache apart, and other calls (access, stat, readlink) that
-                                        -- found no such file; glibc asks for /etc/ld.so.preload once; NULL: no load_ns
-    load_cache        INTEGER,          -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: not asked for, or no load_ns
+    load_opens        INTEGER,          -- files that the loader opened up to load_ns, except /etc/ld.so.cache: libraries; NULL: load_ns is unknown
+    load_failed_opens INTEGER,          -- failed opens by the loader, except of the cache, and other calls (access, stat, readlink) that found
+                                        -- no such file; glibc looks for /etc/ld.so.preload once; NULL: load_ns is unknown
+    load_cache        INTEGER,          -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: no attempt, or load_ns is unknown
     variables_text    INTEGER           -- CARGO_PKG_NAME, PYTEST_CURRENT_TEST, npm_package_name and npm_lifecycle_event of its environment,
-                                        -- as NAME=VALUE, each ended by NUL; secrets masked. No other variable is ever stored.
-                                        -- NULL: has none of them, or was not looked at
+                                        -- as NAME=VALUE, each NUL-terminated; secrets masked. No other variable is ever stored.
+                                        -- NULL: it has none of them, or the environment was not read
 );
 
 -- One row per failed execve.
@@ -139,108 +150,109 @@ CREATE TABLE failed_exec (
 CREATE TABLE thread (
     task       INTEGER PRIMARY KEY, -- unique among threads and launches
     launch     INTEGER NOT NULL,
-    creator    INTEGER,             -- the thread that made it
+    creator    INTEGER,             -- the thread that created it
     tid        INTEGER NOT NULL,    -- in the recorder's pid namespace
     created_ns INTEGER NOT NULL,
     ended_ns   INTEGER,             -- began to exit
-    cpu_ns     INTEGER              -- CPU at its exit
+    cpu_ns     INTEGER              -- CPU time when it began to exit
 );
 
--- Places in programs, each stored once. The same may occur under several ids.
+-- Frames of call chains. Equal frames may occur under several ids.
 CREATE TABLE frame (
     id            INTEGER PRIMARY KEY,
     language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make, 7 node
-    function_text INTEGER,          -- make: the target; NULL also outside of all functions of a script
+    function_text INTEGER,          -- make: the target; NULL: unknown, or outside of all functions of a script
     file_text     INTEGER,          -- source file
-    line          INTEGER,          -- in it, from 1
-    module_text   INTEGER,          -- the ELF file that holds the machine code; make: the template that the makefile was generated from
-    address       INTEGER,          -- in that file's own numbering; without one, in the process's memory (as a signed 64-bit number)
-    is_inlined    INTEGER NOT NULL  -- 1: the compiler put it into the next frame outwards
+    line          INTEGER,          -- line in the source file, from 1
+    module_text   INTEGER,          -- the ELF file that contains the machine code; make: the template that the makefile was generated from
+    address       INTEGER,          -- virtual address in that file; without a file, in the process's memory (as a signed 64-bit number)
+    is_inlined    INTEGER NOT NULL  -- 1: the compiler inlined it into the next frame outwards
 );
 
--- Call chains, as a tree: each row is a frame and the chain that called it. The same may occur under several ids.
+-- Call chains, as a tree: each row is a frame and the chain that called it. Equal chains may occur under several ids.
 CREATE TABLE stack (
     id           INTEGER PRIMARY KEY, -- larger than `caller`
     frame        INTEGER NOT NULL,    -- frame.id
     caller       INTEGER,             -- stack.id of the next frame outwards; NULL: none is known
-    is_truncated INTEGER NOT NULL     -- 1: more frames follow outwards that could not be read; only without `caller`
+    is_truncated INTEGER NOT NULL     -- 1: there are further outer frames, which could not be read; only if `caller` is NULL
 );
 
--- What threads waited for inside system calls. The same may occur under several ids.
+-- Objects that threads waited for inside system calls. Equal objects may occur under several ids.
 CREATE TABLE object (
     id        INTEGER PRIMARY KEY,
     kind      INTEGER NOT NULL, -- 0 pipe, 1 fifo, 2 unix socket, 3 other socket, 4 character device, 5 block device, 6 file, 7 directory,
                                 -- 8 epoll, 9 eventfd, 10 signalfd, 11 timerfd, 12 pidfd, 13 another anonymous inode,
                                 -- 14 the permission of a scanner (fanotify) to open or execute a file
-    device    INTEGER NOT NULL, -- of its file system: major << 20 | minor; a pipe is known by this and the inode
-    inode     INTEGER NOT NULL, -- 0 for the kinds from 8 on that all have the same (as a signed 64-bit number)
-    path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached. Of kind 3, since version 11:
+    device    INTEGER NOT NULL, -- device of its file system: major << 20 | minor; identifies a pipe together with the inode
+    inode     INTEGER NOT NULL, -- 0 for kinds from 8 on whose objects all share one inode (as a signed 64-bit number)
+    path_text INTEGER           -- path of kinds 1 and 4 to 7; begins with '...' if the beginning of the path is unknown. For kind 3, since version 11:
                                 -- the address of the other end of an internet socket, such as '10.0.0.7:443' or '[::1]:9777'
 );
 
--- Processes of this machine at the other end of internet sockets that threads waited for: who listened at the address that a socket was
--- connected to, whether or not that process was recorded. No row if no process listened there, or if the recorder could not see it. Several
--- threads that waited for one socket give several rows.
+-- Processes of this machine at the other end of internet sockets that threads waited for: the process that listened at the address that a
+-- socket was connected to, whether or not that process was recorded. No row: no process listened there, or the recorder could not see it. If
+-- several threads waited for a socket, it may have several rows.
 CREATE TABLE peer (
     device    INTEGER NOT NULL, -- object.device
     inode     INTEGER NOT NULL, -- object.inode
     pid       INTEGER NOT NULL, -- in the recorder's pid namespace
-    name_text INTEGER NOT NULL  -- of the process
+    name_text INTEGER NOT NULL  -- name of the process
 );
 
--- Outputs of the ninja edge that a launch was made for, from ninja's log, in ascending order: only of a launch `/bin/sh -c COMMAND` by ninja whose
--- log has the hash of COMMAND for one edge. Those of a launch are in consecutive rows, at most 64. No row: unknown, or no edge.
+-- Outputs of the ninja edge that a launch belongs to, from ninja's log. Only launches of `/bin/sh -c COMMAND` by ninja have outputs here, if
+-- the log contains the hash of COMMAND for exactly one edge. The outputs of a launch are in consecutive rows, in ascending order, at most 64.
+-- No row: unknown, or no edge.
 CREATE TABLE edge (
     launch      INTEGER NOT NULL,
-    output_text INTEGER NOT NULL -- as ninja names it, relative to the directory that it works in
+    output_text INTEGER NOT NULL -- path in ninja's log, relative to the directory that ninja works in
 );
 
 -- One row per stretch on a CPU and the stretch off it that followed, of every followed thread.
 CREATE TABLE slice (
-    task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
-    off_ns    INTEGER NOT NULL, -- left the CPU (new thread: was created)
+    task      INTEGER NOT NULL, -- thread.task, or for a first thread its launch.id
+    off_ns    INTEGER NOT NULL, -- the thread left the CPU (new thread: was created)
     on_span   INTEGER,          -- span on the CPU before off_ns; NULL: never ran, or not seen
-    off_span  INTEGER,          -- span off the CPU after off_ns; NULL: it ended (reason 5), or was not back when the recording ended: it
-                                -- waited to the end, or, from wake_span on or with reason 1, could run. One that had a CPU to
-                                -- the end has reason 1, and off_ns is the end. Before version 6, NULL is of those that ended only
+    off_span  INTEGER,          -- span off the CPU after off_ns; NULL: the thread ended (reason 5), or it was still off the CPU at the end of the
+                                -- recording: runnable if wake_span is known or the reason is 1, otherwise waiting. A thread that had a CPU at
+                                -- the end has reason 1, and off_ns is the end. Before version 6, NULL means only that the thread ended
     wake_span INTEGER,          -- span from off_ns to the wake-up; NULL: was not blocked, or not seen
     reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep, 3 uninterruptible sleep, 4 stopped, 5 ended
-    syscall   INTEGER,          -- number of the system call it sat in
+    syscall   INTEGER,          -- number of the system call that the thread was in
     argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
-    waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
-                                -- NULL with a waker_text: one that the recorder's pid namespace does not see
-    waker_text INTEGER,         -- the name of that one's process
-    object    INTEGER,          -- object.id, what it was blocked on; of poll, select and epoll_wait the only socket, if there is one and the call did not
-                                -- time out; without sockets the first descriptor, and the epoll. Before version 12, of poll and select always the first
-                                -- descriptor. NULL: nothing that has one, several sockets, or not seen (`missing` says whether permissions are seen)
-    calls     INTEGER,          -- system calls that it entered in the stretch on the CPU; NULL: not counted
-    waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel did not let anybody see;
-                                -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not recorded
+    waker     INTEGER,          -- what woke the thread: thread.task or launch.id of a followed thread; 0: an interrupt; negative: minus the pid of a
+                                -- thread that is not followed; NULL with a waker_text: a thread outside of the recorder's pid namespace
+    waker_text INTEGER,         -- the name of a waker that is not followed
+    object    INTEGER,          -- object.id of what it was blocked on. For poll, select and epoll_wait: the socket, if there is only one and the call
+                                -- did not time out; if there are no sockets, the first descriptor or the epoll instance. Before version 12, always the
+                                -- first descriptor of poll and select. NULL: no object, several sockets, or not seen (`missing`: permissions not seen)
+    calls     INTEGER,          -- system calls that the thread entered while on the CPU; NULL: not counted
+    waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel does not show;
+                                -- 1: the waker is certain; NULL: no waker, or before version 7, when certainty was not recorded
 );
 
--- What threads did at instants of each CPU's clock, and what they waited for; only with `record --sample`. In no order.
+-- Samples of what threads did when a CPU was sampled, and of their waits; only with `record --sample`. In no particular order.
 CREATE TABLE sample (
-    task       INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
-    at_ns      INTEGER NOT NULL, -- it had a CPU then, or left it to wait
-    span_ns    INTEGER NOT NULL, -- span that it stands for: from one look at a CPU to the next; of a wait, its time off the CPU and that of
-                                 -- shorter waits since the thread's last sample of one, which have none of their own
-    is_waiting INTEGER NOT NULL, -- 1: it waited; 0: it had a CPU
-    stack      INTEGER NOT NULL  -- stack.id: where, frames of the kernel first
+    task       INTEGER NOT NULL, -- thread.task, or for a first thread its launch.id
+    at_ns      INTEGER NOT NULL, -- when the thread had the CPU, or when it left the CPU to wait
+    span_ns    INTEGER NOT NULL, -- span that the sample represents: the time between two samples of a CPU; for a wait, its time off the CPU, plus that
+                                 -- of shorter waits, which have no samples, since the thread's last sample of a wait
+    is_waiting INTEGER NOT NULL, -- 1: the thread waited; 0: it had a CPU
+    stack      INTEGER NOT NULL  -- stack.id of the call chain, frames of the kernel first
 );
 
--- What the recording is about: `record --label`, and what the recorder knew by itself: 'ci', 'commit', 'branch', 'job', 'run' and 'attempt' from
--- the variables of a CI service, 'cpu' (the processor's model) and 'image' (of the container). At most 64 rows. A key has at most 64 bytes and
--- matches [A-Za-z][A-Za-z0-9_.-]*, a value has at most 1024; secrets in values are masked. No row: unknown.
+-- What the recording is about: labels from `record --label`, and labels that the recorder found itself: 'ci', 'commit', 'branch', 'job', 'run' and
+-- 'attempt' from the variables of a CI service, 'cpu' (the processor's model) and 'image' (the container's image). At most 64 rows. A key has at most
+-- 64 bytes and matches [A-Za-z][A-Za-z0-9_.-]*; a value has at most 1024 bytes. Secrets in values are masked. No row: unknown.
 CREATE TABLE label (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
 
--- Checksums of the tables above, a row each, renewed with every batch; none at all: whoever wrote the recording keeps none.
--- The checksum of a table is the sum, modulo 2^64, of those of its rows. That of a row is XXH3-64 (seed 0) of its rowid and
--- then its columns in order. The rowid is 8 bytes, little-endian; a column is a byte for its type and its value: 0 NULL; 1 INTEGER,
--- 8 bytes, little-endian; 2 REAL, the 8 bytes of IEEE 754, little-endian; 3 TEXT and 4 BLOB, their length in 8 bytes,
--- little-endian, and their bytes. A program that changes rows deletes the rows here.
+-- Checksums of the tables above, one row for each table, updated with every batch. No row at all: the program that wrote the recording does not
+-- maintain checksums. A program that changes rows of other tables must delete all rows of this one.
+-- The checksum of a table is the sum of its rows' checksums, modulo 2^64. The checksum of a row is the XXH3-64 (seed 0) of its rowid, as 8 bytes,
+-- little-endian, and of its columns in order. A column is a byte for its type, followed by its value: 0 NULL, nothing; 1 INTEGER, 8 bytes,
+-- little-endian; 2 REAL, the 8 bytes of IEEE 754, little-endian; 3 TEXT and 4 BLOB, the length as 8 bytes, little-endian, and the bytes.
 CREATE TABLE checksum (
     name TEXT NOT NULL,
     rows INTEGER NOT NULL,

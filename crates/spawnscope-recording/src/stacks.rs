@@ -1,5 +1,5 @@
-//! Numbers the frames and call chains of a recording, so that repeated ones are stored once. A chain is its innermost frame and the number
-//! of the chain that called it. Memory is bounded as in `intern`. This code writes nothing.
+//! Assigns ids to the frames and call chains of a recording, so that each is stored once. A chain is stored as its innermost frame and the id of
+//! the chain that called it. Memory is bounded as in `intern`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use spawnscope_data::event::{Chain, Frame};
 use super::intern::Interner;
 use spawnscope_data::rows::{FrameId, FrameRow, StackId, StackRow};
 
-/// Frames and chains that are not in the file yet, with ascending numbers.
+/// Frames and chains that are not in the file yet, with ascending ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NewStacks {
     pub(super) frames: Vec<(FrameId, FrameRow)>,
@@ -26,7 +26,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Returns the number of a chain, or `None` for an empty one.
+    /// Returns the id of a chain, or `None` for an empty chain.
     pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
         let mut caller = None;
         for frame in chain.frames.iter().rev() {
@@ -40,7 +40,7 @@ impl Stacks {
         caller
     }
 
-    /// Returns what was new since the last call.
+    /// Returns the frames and chains that were new since the last call.
     pub(super) fn take_new(&mut self) -> NewStacks {
         std::mem::take(&mut self.new)
     }
@@ -56,7 +56,7 @@ impl Stacks {
             address: frame.address,
             is_inlined: frame.is_inlined,
         };
-        let (number, is_new) = self.frames.of(row);
+        let (number, is_new) = self.frames.intern(row);
         if is_new {
             self.new.frames.push((FrameId(number), row));
         }
@@ -64,7 +64,7 @@ impl Stacks {
     }
 
     fn stack(&mut self, row: StackRow) -> StackId {
-        let (number, is_new) = self.stacks.of(row);
+        let (number, is_new) = self.stacks.intern(row);
         if is_new {
             self.new.stacks.push((StackId::at(number), row));
         }
@@ -92,7 +92,7 @@ impl<Row: Eq + Hash> Numbers<Row> {
     const MAX_KNOWN: usize = 65_536;
 
     /// Returns the number of a row, and whether it is new.
-    fn of(&mut self, row: Row) -> (u32, bool) {
+    fn intern(&mut self, row: Row) -> (u32, bool) {
         if let Some(&number) = self.known.get(&row) {
             return (number, false);
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_repeats_is_stored_once_and_a_common_caller_is_shared() {
+    fn equal_chains_and_common_callers_are_stored_once() {
         let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
         let first = stacks.intern(&chain(&[14, 3], false), &mut texts);
         assert_eq!(stacks.intern(&chain(&[14, 3], false), &mut texts), first);
@@ -139,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_chain_is_not_the_whole_one() {
+    fn a_truncated_chain_differs_from_a_complete_one() {
         let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
-        let whole = stacks.intern(&chain(&[3], false), &mut texts);
-        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), whole);
+        let complete = stacks.intern(&chain(&[3], false), &mut texts);
+        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), complete);
         assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);
     }
 }

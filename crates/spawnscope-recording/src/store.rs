@@ -1,5 +1,5 @@
-//! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. `writer` decides when to write and what to
-//! do on failure, `tables` has the statements, `values` encodes rows, and `sums` maintains checksums.
+//! Writes a recording by SQL: creates the file, writes each batch of rows in one transaction, and finishes the file. `writer` decides when to
+//! write and what to do on failure, `tables` contains the statements, `values` encodes rows, and `sums` maintains checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::ends::{Ending, Finished, Header};
 /// How long to wait for another program that holds a lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for a lock. After that, the batch is kept and retried with the next.
+/// How long the writing of a batch waits for a lock. After that, the batch is kept and written with the next one.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the end of a recording waits for readers before it gives up merging the log into the file.
@@ -36,43 +36,43 @@ const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
-    place: Arc<Destination>,
+    destination: Arc<Destination>,
     sums: Sums,
 }
 
 impl Store {
-    /// Creates a new recording. An existing one is kept as `<path>.old`.
+    /// Creates a new recording. An existing recording is kept as `<path>.old`.
     pub(super) fn create(
         path: &Path,
         header: &Header,
         redaction: Redaction,
         memory: Memory,
     ) -> Result<Store, RecordError> {
-        let place = Arc::new(destination::make_room(path)?);
+        let destination = Arc::new(destination::prepare(path)?);
         let failed = |source| RecordError::sqlite("create", path, source);
-        let mut connection = open(&place.path(), "NORMAL").map_err(failed)?;
+        let mut connection = open(&destination.resolved_path(), "NORMAL").map_err(failed)?;
         let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
-        let has_begun = place
-            .has_begun()
+        let has_header = destination
+            .has_header()
             .map_err(|source| RecordError::io("read", path, source));
-        if !has_begun? {
+        if !has_header? {
             return Err(RecordError::Moved { path: path.to_owned() });
         }
-        let connection = begin_log(connection, &place.path()).map_err(failed)?;
+        let connection = begin_log(connection, &destination.resolved_path()).map_err(failed)?;
         connection.busy_timeout(BATCH_TIMEOUT).map_err(failed)?;
         let cache = -memory.cache_kib();
         connection.pragma_update(None, "cache_size", cache).map_err(failed)?;
         Ok(Store {
             connection,
             path: path.to_owned(),
-            place,
+            destination,
             sums,
         })
     }
 
-    /// Returns the destination, for taking the recording back once its connection is closed.
-    pub(super) fn place(&self) -> Arc<Destination> {
-        Arc::clone(&self.place)
+    /// Returns the destination, which is needed to discard the recording when its connection is closed.
+    pub(super) fn destination(&self) -> Arc<Destination> {
+        Arc::clone(&self.destination)
     }
 
     /// Writes a batch completely or not at all.
@@ -85,7 +85,7 @@ impl Store {
         self.change("finish", |rows| write_ending(rows, ending))
     }
 
-    /// Tries to store why writing failed. On a full disk this usually fails as well; then the recording looks as if the recorder was
+    /// Tries to store why writing failed. On a full disk, this usually fails as well. The recording then looks as if the recorder had been
     /// killed.
     pub(super) fn note_failure(&mut self, failure: &RecordError) {
         let ended = format!("failed: {failure}");
@@ -100,7 +100,7 @@ impl Store {
         change: impl FnOnce(&mut SummingWriter<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), RecordError> {
         let path = &self.path;
-        if !self.place.is_still_there() {
+        if !self.destination.is_still_there() {
             return Err(RecordError::Moved { path: path.clone() });
         }
         let changed = in_transaction(&mut self.connection, self.sums, change);
@@ -108,8 +108,8 @@ impl Store {
         Ok(())
     }
 
-    /// The error when another program holds the write lock until the end.
-    pub(super) fn is_locked(&self) -> RecordError {
+    /// Returns the error for a write lock that another program does not release.
+    pub(super) fn locked(&self) -> RecordError {
         RecordError::Locked {
             path: self.path.clone(),
         }
@@ -120,12 +120,12 @@ impl Store {
         let Store {
             connection,
             path,
-            place,
+            destination,
             ..
         } = self;
         let failed = |source| RecordError::sqlite("finish", &path, source);
-        if !place.is_still_there() {
-            leave_names_alone(&connection).map_err(failed)?;
+        if !destination.is_still_there() {
+            merge_log_without_removing(&connection).map_err(failed)?;
             return Err(RecordError::Moved { path });
         }
         let deadline = Instant::now() + READERS_TIMEOUT;
@@ -139,7 +139,7 @@ impl Store {
             thread::sleep(Duration::from_millis(20));
         }
         drop(connection);
-        trailer::append(place.file()).map_err(|source| RecordError::io("finish", &path, source))?;
+        trailer::append(destination.file()).map_err(|source| RecordError::io("finish", &path, source))?;
         Ok(Finished::Whole)
     }
 
@@ -150,26 +150,27 @@ impl Store {
     }
 }
 
-/// The log needs no fsync to survive a killed recorder (only a crash of the machine needs that). So `synchronous` is off: an fsync would
-/// disturb the disk of the measured command.
+/// `synchronous` is off, because fsync would disturb the disk of the measured command. A killed recorder loses nothing without fsync; only a
+/// crash of the machine may.
 const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens the file that `destination` created for writing, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
+/// Opens the file that `destination` has created for writing, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
 /// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(as_file(path), flags)?;
     connection.busy_timeout(LOCK_TIMEOUT)?;
-    // Must be set before the first access to the file.
+    // The locking mode must be set before the first access to the file.
     connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
     connection.execute_batch(SETTINGS)?;
     Ok(connection)
 }
 
-/// Returns the path for SQLite. A relative path gets a `./`, because SQLite gives `:memory:` and `file:x` a special meaning.
+/// Returns the path in a form that SQLite treats as a file name. A relative path gets the prefix `./`, because `:memory:` and `file:x` have a special
+/// meaning.
 pub(super) fn as_file(path: &Path) -> PathBuf {
     if path.is_absolute() {
         path.to_owned()
@@ -178,8 +179,8 @@ pub(super) fn as_file(path: &Path) -> PathBuf {
     }
 }
 
-/// From here on, batches go to a log beside the file, so that readers of the recording cannot delay the recorder. If the file system does
-/// not support shared memory, which readers need to find their way in the log, the recorder locks the file exclusively until the end.
+/// Makes SQLite write batches to a log beside the file, so that readers of the recording cannot delay the recorder. Readers of the log need shared
+/// memory. If the file system does not support it, the recorder locks the file exclusively until the end.
 fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection> {
     match use_log(&connection) {
         Ok(()) => return Ok(connection),
@@ -191,7 +192,7 @@ fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// Switches to a log, and reads once, which makes SQLite map the memory that it shares with readers.
+/// Switches to a log, and reads once, so that SQLite maps the memory that it shares with readers.
 fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.query_row(TOUCH, [], |_| Ok(()))
@@ -204,9 +205,9 @@ fn end_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
 }
 
-/// Merges the log into the file, wherever the file is now, and keeps SQLite from removing the log by its name: another recorder's log may
-/// be there.
-fn leave_names_alone(connection: &Connection) -> rusqlite::Result<()> {
+/// Merges the log into the file, wherever the file is now, and prevents SQLite from removing the log by its name, because the log of another
+/// recorder may have this name now.
+fn merge_log_without_removing(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
 }
@@ -224,7 +225,7 @@ fn in_transaction(
     Ok(sums)
 }
 
-/// Uses one transaction, so that a recorder killed here leaves an empty file or a complete schema.
+/// Creates the tables and their first rows in one transaction, so that a recorder that is killed meanwhile leaves an empty file or all tables.
 pub(super) fn create_schema(
     connection: &mut Connection,
     header: &Header,
@@ -232,7 +233,7 @@ pub(super) fn create_schema(
 ) -> rusqlite::Result<Sums> {
     in_transaction(connection, Sums::default(), |rows| {
         rows.transaction().execute_batch(include_str!("schema.sql"))?;
-        sums::begin(rows.transaction())?;
+        sums::initialize(rows.transaction())?;
         rows.insert(&[recording_row(header, redaction)])?;
         rows.insert(&header.missing)?;
         rows.insert(&labels(header, redaction))?;
@@ -240,7 +241,7 @@ pub(super) fn create_schema(
     })
 }
 
-/// Returns the labels without secrets.
+/// Returns the labels with secrets masked.
 fn labels(header: &Header, redaction: Redaction) -> Vec<Label> {
     let masked = |label: &Label| Label {
         key: label.key.clone(),
@@ -286,7 +287,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.insert(&batch.stacks.frames)?;
     rows.insert(&batch.stacks.stacks)?;
     rows.upsert(&batch.launches)?;
-    let orphans = batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row);
+    let orphans = batch.referenced.iter().map(|launch| Unfinished::orphan(*launch).row);
     rows.insert_new(&orphans.collect::<Vec<_>>())?;
     rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
     rows.insert(&batch.failed_execs)?;
@@ -320,14 +321,14 @@ mod tests {
     use crate::sample::header;
 
     #[test]
-    fn a_path_is_always_that_of_a_file() {
+    fn a_path_is_never_read_as_a_uri_or_as_an_in_memory_database() {
         for path in [":memory:", "file::memory:", "file:x?mode=memory"] {
             assert!(open(Path::new(path), "NORMAL").is_err(), "{path}");
         }
     }
 
     #[test]
-    fn where_memory_cannot_be_shared_the_recorder_keeps_the_file_to_itself() {
+    fn without_shared_memory_the_recorder_locks_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.db");
         let mut connection = Connection::open(&path).unwrap();

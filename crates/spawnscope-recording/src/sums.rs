@@ -1,5 +1,5 @@
-//! Writes rows together with their checksums. Every row of a recording is written through this code, so that after each batch the table
-//! `checksum` has the sums of all rows.
+//! Writes rows together with their checksums. Every row of a recording is written through this code, so that the table `checksum` contains the
+//! sums of all rows after each batch.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Transaction, params, params_from_iter};
@@ -16,14 +16,14 @@ use super::values::Sqlite;
 pub(super) struct Sums([TableSum; TABLES.len()]);
 
 impl Sums {
-    fn of(&mut self, table: &Table) -> &mut TableSum {
+    fn get_mut(&mut self, table: &Table) -> &mut TableSum {
         let index = TABLES.iter().position(|other| other.name == table.name);
         &mut self.0[index.unwrap_or_default()]
     }
 
     /// Computes the sums of the stored rows.
     #[cfg(test)]
-    pub(super) fn of_rows(connection: &rusqlite::Connection) -> Sums {
+    pub(super) fn compute(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
         let mut hasher = RowHasher::default();
         for table in summed_tables() {
@@ -31,15 +31,15 @@ impl Sums {
             let mut rows = select.raw_query();
             while let Some(row) = rows.next().unwrap() {
                 let row = hasher.hash(row.get(0).unwrap(), &values_of(row, table).unwrap());
-                sums.of(table).add(row);
+                sums.get_mut(table).add(row);
             }
         }
         sums
     }
 
-    /// Reads the sums that the file has.
+    /// Reads the sums that are stored in the file.
     #[cfg(test)]
-    pub(super) fn stored(connection: &rusqlite::Connection) -> Sums {
+    pub(super) fn read(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
         for table in summed_tables() {
             let sql = "SELECT rows, sum FROM checksum WHERE name = ?";
@@ -47,7 +47,7 @@ impl Sums {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
             });
             let (rows, sum) = stored.unwrap();
-            *sums.of(table) = TableSum {
+            *sums.get_mut(table) = TableSum {
                 rows: rows.cast_unsigned(),
                 sum: sum.cast_unsigned(),
             };
@@ -66,7 +66,7 @@ pub(super) struct SummingWriter<'t> {
 }
 
 impl<'t> SummingWriter<'t> {
-    /// Continues from the sums after the last transaction.
+    /// Creates a writer, given the sums after the last transaction.
     pub(super) fn new(transaction: &'t Transaction<'t>, sums: Sums) -> Self {
         SummingWriter {
             transaction,
@@ -76,7 +76,7 @@ impl<'t> SummingWriter<'t> {
         }
     }
 
-    /// Returns the transaction, for statements that change no table except `recording`.
+    /// Returns the transaction, for statements that change only the table `recording`.
     pub(super) fn transaction(&self) -> &'t Transaction<'t> {
         self.transaction
     }
@@ -93,34 +93,35 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows to their table, or replaces rows with the same key, which is their first value.
+    /// Adds rows to their table. An existing row with the same key, which is the first value, is replaced, or merged with the new row if it is a
+    /// launch.
     pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let table = R::TABLE;
         let mut insert = self.transaction.prepare_cached(&tables::insert_new(table))?;
-        let mut renew = self.transaction.prepare_cached(&renewal(table))?;
+        let mut update = self.transaction.prepare_cached(&update_statement(table))?;
         let mut values = Vec::new();
         for row in rows {
             encode(row, &mut values);
             if execute(&mut insert, &values)? == 1 {
                 self.add(table, &values);
             } else {
-                let old = self.stored(table, values[0])?;
-                execute(&mut renew, &values)?;
-                let new = self.stored(table, values[0])?;
-                self.sums.of(table).replace(old, new);
+                let old = self.stored_checksum(table, values[0])?;
+                execute(&mut update, &values)?;
+                let new = self.stored_checksum(table, values[0])?;
+                self.sums.get_mut(table).replace(old, new);
             }
         }
         Ok(())
     }
 
-    /// As `upsert`, for a table whose rows are identified by a rowid that is not a column.
+    /// Like `upsert`, for a table whose rows are identified by a rowid that is not a column.
     pub(super) fn upsert_at<'r, R: Row<Sqlite> + 'r>(
         &mut self,
         rows: impl IntoIterator<Item = (i64, &'r R)>,
     ) -> rusqlite::Result<()> {
         let table = R::TABLE;
         let mut insert = self.transaction.prepare_cached(&tables::insert_new_at_rowid(table))?;
-        let mut renew = self.transaction.prepare_cached(&tables::replace_at_rowid(table))?;
+        let mut replace = self.transaction.prepare_cached(&tables::replace_at_rowid(table))?;
         let mut values = Vec::new();
         for (rowid, row) in rows {
             let rowid = ValueRef::Integer(rowid);
@@ -129,16 +130,16 @@ impl<'t> SummingWriter<'t> {
             if insert.execute(params_from_iter(bound()))? == 1 {
                 self.add(table, &values);
             } else {
-                let old = self.stored(table, rowid)?;
-                renew.execute(params_from_iter(bound()))?;
-                let new = self.stored(table, rowid)?;
-                self.sums.of(table).replace(old, new);
+                let old = self.stored_checksum(table, rowid)?;
+                replace.execute(params_from_iter(bound()))?;
+                let new = self.stored_checksum(table, rowid)?;
+                self.sums.get_mut(table).replace(old, new);
             }
         }
         Ok(())
     }
 
-    /// Adds rows unless their table has rows with the same key.
+    /// Adds each row to its table, unless the table has a row with the same key.
     pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let mut insert = self.transaction.prepare_cached(&tables::insert_new(R::TABLE))?;
         let mut values = Vec::new();
@@ -151,11 +152,11 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Recomputes the sum of the single row of `recording`, and stores the sums that changed.
+    /// Recomputes the checksum of the table `recording`, and stores the sums that have changed.
     pub(super) fn finish(mut self) -> rusqlite::Result<Sums> {
-        let recording = tables::of::<RecordingRow>();
-        let sum = self.stored(recording, ValueRef::Integer(1))?;
-        *self.sums.of(recording) = TableSum { rows: 1, sum };
+        let recording = tables::table_of::<RecordingRow>();
+        let sum = self.stored_checksum(recording, ValueRef::Integer(1))?;
+        *self.sums.get_mut(recording) = TableSum { rows: 1, sum };
         let sql = "UPDATE checksum SET rows = ?, sum = ? WHERE rowid = ?";
         let mut update = self.transaction.prepare_cached(sql)?;
         for (rowid, (before, sum)) in (1i64..).zip(self.before.0.iter().zip(&self.sums.0)) {
@@ -168,11 +169,11 @@ impl<'t> SummingWriter<'t> {
 
     fn add(&mut self, table: &Table, values: &[ValueRef<'_>]) {
         let row = self.hasher.hash(self.transaction.last_insert_rowid(), values);
-        self.sums.of(table).add(row);
+        self.sums.get_mut(table).add(row);
     }
 
     /// Returns the checksum of a stored row.
-    fn stored(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
+    fn stored_checksum(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
         let mut select = self.transaction.prepare_cached(&tables::select_one(table))?;
         let hasher = &mut self.hasher;
         select.query_row([ToSqlOutput::Borrowed(rowid)], |row| {
@@ -182,19 +183,19 @@ impl<'t> SummingWriter<'t> {
     }
 }
 
-/// Creates the table of sums, with a row for each table. All tables are empty.
-pub(super) fn begin(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare(&tables::insert(tables::of::<ChecksumRow>()))?;
+/// Adds a row for each table to the new table `checksum`. All tables must be empty.
+pub(super) fn initialize(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare(&tables::insert(tables::table_of::<ChecksumRow>()))?;
     summed_tables().try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
 }
 
-/// Returns the tables that have checksums: all others.
+/// Returns the tables that have checksums: all tables except `checksum` itself.
 fn summed_tables() -> impl Iterator<Item = &'static Table> {
-    let checksums = tables::of::<ChecksumRow>().name;
+    let checksums = tables::table_of::<ChecksumRow>().name;
     TABLES.into_iter().filter(move |table| table.name != checksums)
 }
 
-/// Replaces `values` with those of a row.
+/// Replaces the contents of `values` with the values of a row.
 fn encode<'r, R: Row<Sqlite>>(row: &'r R, values: &mut Vec<ValueRef<'r>>) {
     values.clear();
     row.write(values);
@@ -208,18 +209,18 @@ fn values_of<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Res
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 
-/// Returns the statement that replaces a row.
-fn renewal(table: &Table) -> String {
-    if table.name == tables::of::<LaunchRow>().name {
+/// Returns the statement that updates a row that exists already.
+fn update_statement(table: &Table) -> String {
+    if table.name == tables::table_of::<LaunchRow>().name {
         merge_launch(table)
     } else {
         tables::replace(table)
     }
 }
 
-/// Returns the statement that merges new facts into a launch's row. A late event about a launch that is no longer in memory produces a row
-/// with few facts. It must not overwrite what the file has, and an orphan (the largest number) whose creation becomes known is no longer an
-/// orphan.
+/// Returns the statement that merges new values into a launch's row. A late event about a launch that is no longer in memory produces a row with
+/// few values, so NULL must not overwrite a value in the file. The smaller `origin` is kept, because the largest number means an orphan, and a
+/// launch whose creation is known is no longer an orphan.
 fn merge_launch(table: &Table) -> String {
     let merged: Vec<String> = table.columns[1..]
         .iter()

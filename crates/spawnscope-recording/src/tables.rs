@@ -1,5 +1,5 @@
-//! All tables of a recording, and the SQL of their statements. `schema.sql` documents the columns. The rows that the analysis uses are declared
-//! in `spawnscope_data`, all others here.
+//! All tables of a recording, and their SQL statements. `schema.sql` documents the columns. The rows that the analysis uses are declared in
+//! `spawnscope_data`, the other ones here.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use spawnscope_data::table::{Bits, Column, Row, Table};
 use super::values::{Cpus, Sqlite};
 
 table! {
-    /// What was recorded: the only row of its table.
+    /// The only row of the table `recording`, which says what was recorded.
     #[derive(Debug)]
     pub(super) struct RecordingRow in recording {
         since 1 {
@@ -42,7 +42,7 @@ table! {
 }
 
 table! {
-    /// A string that is not in the file yet.
+    /// A string that other rows refer to.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(super) struct TextRow in text {
         since 1 {
@@ -64,44 +64,45 @@ table! {
     }
 }
 
-/// Every table, in the order of their checksums.
+/// All tables, in the order in which their checksums are stored.
 pub(super) const TABLES: [&Table; 18] = [
-    of::<RecordingRow>(),
-    of::<Missing>(),
-    of::<Calibration>(),
-    of::<Loss>(),
-    of::<TextRow>(),
-    of::<LaunchRow>(),
-    of::<ExecRow>(),
-    of::<FailedExecRow>(),
-    of::<ThreadRow>(),
-    of::<FrameRow>(),
-    of::<StackRow>(),
-    of::<ObjectRow>(),
-    of::<SliceRow>(),
-    of::<SampleRow>(),
-    of::<Label>(),
-    of::<PeerRow>(),
-    of::<EdgeRow>(),
-    of::<ChecksumRow>(),
+    table_of::<RecordingRow>(),
+    table_of::<Missing>(),
+    table_of::<Calibration>(),
+    table_of::<Loss>(),
+    table_of::<TextRow>(),
+    table_of::<LaunchRow>(),
+    table_of::<ExecRow>(),
+    table_of::<FailedExecRow>(),
+    table_of::<ThreadRow>(),
+    table_of::<FrameRow>(),
+    table_of::<StackRow>(),
+    table_of::<ObjectRow>(),
+    table_of::<SliceRow>(),
+    table_of::<SampleRow>(),
+    table_of::<Label>(),
+    table_of::<PeerRow>(),
+    table_of::<EdgeRow>(),
+    table_of::<ChecksumRow>(),
 ];
 
 /// Returns the table of a type of rows.
-pub(super) const fn of<R: Row<Sqlite>>() -> &'static Table {
+pub(super) const fn table_of<R: Row<Sqlite>>() -> &'static Table {
     R::TABLE
 }
 
-/// Selects every row of a recording of this version, ordered by rowid, which is the first value. Columns added later are NULL.
+/// Returns the statement that selects all rows of a table in a recording of this version. The rows are ordered by rowid, which is the first value.
+/// Columns that were added later are NULL.
 pub(super) fn select(table: &Table, version: i32) -> String {
     format!("{} ORDER BY rowid", select_some(table, version))
 }
 
-/// Selects all rowids in order.
+/// Returns the statement that selects all rowids in order.
 pub(super) fn select_ids(table: &Table) -> String {
     format!("SELECT rowid FROM {} ORDER BY rowid", table.name)
 }
 
-/// Selects one row by its rowid, with the rowid as the first value.
+/// Returns the statement that selects one row by its rowid, which is also the first value.
 pub(super) fn select_one(table: &Table) -> String {
     format!("{} WHERE rowid = ?", select_some(table, i32::MAX))
 }
@@ -112,32 +113,32 @@ fn select_some(table: &Table, version: i32) -> String {
     format!("SELECT rowid, {} FROM {}", columns.join(", "), table.name)
 }
 
-/// Inserts a row.
+/// Returns the statement that inserts a row.
 pub(super) fn insert(table: &Table) -> String {
     write("INSERT", table, None)
 }
 
-/// Inserts a row unless one with its key exists.
+/// Returns the statement that inserts a row, unless a row with the same key exists.
 pub(super) fn insert_new(table: &Table) -> String {
     write("INSERT OR IGNORE", table, None)
 }
 
-/// Inserts or replaces a row.
+/// Returns the statement that inserts or replaces a row.
 pub(super) fn replace(table: &Table) -> String {
     write("INSERT OR REPLACE", table, None)
 }
 
-/// Inserts a row unless one with its rowid exists. The rowid is bound last.
+/// Returns the statement that inserts a row, unless a row with the same rowid exists. The rowid is bound last.
 pub(super) fn insert_new_at_rowid(table: &Table) -> String {
     write("INSERT OR IGNORE", table, Some("rowid"))
 }
 
-/// Inserts or replaces a row under its rowid, which is bound last.
+/// Returns the statement that inserts a row or replaces the row with the same rowid, which is bound last.
 pub(super) fn replace_at_rowid(table: &Table) -> String {
     write("INSERT OR REPLACE", table, Some("rowid"))
 }
 
-/// `INSERT INTO x (a, b) VALUES (?, ?)`
+/// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`.
 fn write(verb: &str, table: &Table, rowid: Option<&'static str>) -> String {
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).chain(rowid).collect();
     format!(
@@ -153,8 +154,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_version_is_read_without_what_came_later() {
-        let exec = of::<ExecRow>();
+    fn columns_of_later_versions_are_selected_as_null() {
+        let exec = table_of::<ExecRow>();
         assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache, NULL FROM"));
         assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL, NULL FROM"));
         assert!(select(exec, 10).contains("load_cache, variables_text FROM"));
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declarations_are_those_of_the_schema() {
+    fn the_declarations_agree_with_the_schema() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
         for table in TABLES {

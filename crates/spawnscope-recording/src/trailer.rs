@@ -1,5 +1,5 @@
-//! The last bytes of a finished recording: a checksum over all bytes before them. It detects flipped bits everywhere, not only in rows.
-//! SQLite ignores bytes after the last page of a database.
+//! The last bytes of a finished recording, which contain a checksum of all bytes before them. It detects flipped bits everywhere, not only in
+//! rows. SQLite ignores bytes after the last page of a database.
 //!
 //! ```text
 //! 8 bytes  "SPNSDONE"
@@ -8,8 +8,8 @@
 //! 8 bytes  XXH3-64 of the file up to here, little-endian
 //! ```
 //!
-//! A program that changes the database increments the counter in both places where SQLite stores it. The trailer's checksum is then void,
-//! but the checksums of the rows (`checksum`) remain valid. A recording that was cut off has no trailer.
+//! A program that changes the database increments the counter in the header, where SQLite stores it twice. The trailer's checksum is then no
+//! longer valid, but the checksums of the rows (`checksum`) remain valid. If the recorder was killed, there is no trailer.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -21,17 +21,17 @@ use twox_hash::XxHash3_64;
 use super::header::Header;
 
 const MAGIC: &[u8; 8] = b"SPNSDONE";
-/// The size of a trailer.
+/// The size of a trailer, in bytes.
 pub(super) const LENGTH: u64 = 24;
-/// The bytes of the trailer before the checksum, which the checksum covers.
+/// The number of bytes of the trailer that the checksum covers: all bytes before the checksum.
 const HASHED: usize = 16;
 /// Bytes to read at a time.
-const PIECE: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 
 /// The state of a file according to its trailer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seal {
-    /// There is no checksum: the recording was cut off, has an older version, or was changed by another program.
+    /// There is no valid trailer: the recorder was killed, the recording has an older version, or another program has changed it.
     None,
     /// The file is unchanged since it was finished.
     Intact,
@@ -43,7 +43,7 @@ pub(super) enum Seal {
 pub(super) fn append(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut counter = [0; 4];
-    file.read_exact_at(&mut counter, Header::COUNTER_AT)?;
+    file.read_exact_at(&mut counter, Header::COUNTER_OFFSET)?;
     let mut trailer = [0; LENGTH as usize];
     trailer[..8].copy_from_slice(MAGIC);
     trailer[8..12].copy_from_slice(&counter);
@@ -51,7 +51,7 @@ pub(super) fn append(file: &File) -> io::Result<()> {
     let hash = hash_of(file, length, &trailer[..HASHED])?;
     trailer[HASHED..].copy_from_slice(&hash.to_le_bytes());
     file.write_all_at(&trailer, length)
-        // A partial trailer would count as damage.
+        // An incomplete trailer would look like damage.
         .inspect_err(|_| drop(file.set_len(length)))
 }
 
@@ -65,16 +65,16 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
     file.read_exact_at(&mut trailer, end)?;
     let (hashed, hash) = trailer.split_at(HASHED);
     if !hashed.starts_with(MAGIC) {
-        // A recorder appends nothing but the trailer after the last page.
+        // The file must consist of whole pages, because a recorder appends nothing else than the trailer.
         let is_whole = length.is_multiple_of(header.page_bytes());
         return Ok(if is_whole { Seal::None } else { Seal::Broken });
     }
-    let (counter, turned) = (
+    let (counter, inverted) = (
         header.counter.to_be_bytes(),
         header.counter.to_be_bytes().map(|byte| !byte),
     );
-    let is_of_another = hashed[8..12] != counter && hashed[12..16] != turned;
-    if header.counter == header.valid_for && is_of_another {
+    let has_other_counter = hashed[8..12] != counter && hashed[12..16] != inverted;
+    if header.counter == header.valid_for && has_other_counter {
         return Ok(Seal::None);
     }
     let is_intact = hash_of(file, end, hashed)?.to_le_bytes() == hash;
@@ -84,12 +84,12 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
 /// Returns the checksum of the first `length` bytes of a file followed by `rest`.
 fn hash_of(file: &File, length: u64, rest: &[u8]) -> io::Result<u64> {
     let mut hasher = XxHash3_64::new();
-    let mut piece = vec![0; PIECE];
+    let mut buffer = vec![0; READ_BYTES];
     let mut at = 0;
     while at < length {
-        let wanted = usize::try_from(length - at).map_or(PIECE, |left| left.min(PIECE));
-        file.read_exact_at(&mut piece[..wanted], at)?;
-        hasher.write(&piece[..wanted]);
+        let wanted = usize::try_from(length - at).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+        file.read_exact_at(&mut buffer[..wanted], at)?;
+        hasher.write(&buffer[..wanted]);
         at += wanted as u64;
     }
     hasher.write(rest);
@@ -102,6 +102,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a database with a trailer, and its bytes.
     fn sealed() -> (tempfile::NamedTempFile, Vec<u8>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         rusqlite::Connection::open(file.path())
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_is_covered() {
+    fn the_checksum_covers_every_bit() {
         let (_file, bytes) = sealed();
         assert_eq!(seal_of(&bytes), Seal::Intact);
         for at in (0..bytes.len())
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_lost_its_end_has_no_seal_or_a_broken_one() {
+    fn a_truncated_file_has_no_seal_or_a_broken_one() {
         let (_file, bytes) = sealed();
         assert_eq!(seal_of(&bytes[..bytes.len() - 24]), Seal::None);
         assert_eq!(seal_of(&bytes[..bytes.len() - 1]), Seal::Broken);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn sqlite_reads_past_it_and_voids_it_by_writing() {
+    fn sqlite_ignores_the_trailer_and_invalidates_it_by_writing() {
         let (file, bytes) = sealed();
         let connection = rusqlite::Connection::open(file.path()).unwrap();
         let check: String = connection

@@ -1,5 +1,4 @@
-//! One unfinished launch: its row so far, and what is needed to complete it. This code knows no other launch, and its times are already
-//! relative to the recording's origin.
+//! One unfinished launch: its row so far, and the data that is needed to complete the row. Times are relative to the recording's origin.
 
 use std::collections::HashMap;
 
@@ -7,10 +6,10 @@ use spawnscope_data::event::{Exited, LaunchId, Loader, Nanos, Pid, TaskId};
 
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 
-/// An `execve` row with its position among all of them.
+/// The row of a successful `execve`, with its rowid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderedExec {
-    /// The rowid. Execs are numbered in order of time, but written when their batch is due.
+    /// The rowid, in order of time. Rows may be written in another order, because each is written when its batch is due.
     pub(super) ordinal: i64,
     pub(super) row: ExecRow,
 }
@@ -25,25 +24,29 @@ struct LoadingExec {
 /// A launch that may receive more events.
 #[derive(Debug)]
 pub(super) struct Unfinished {
-    /// The facts known so far.
+    /// The values known so far.
     pub(super) row: LaunchRow,
-    /// Threads whose end is not known, except the first.
+    /// Threads that are not known to have ended, except the first thread.
     pub(super) threads: HashMap<TaskId, ThreadRow>,
     /// Children that the launch has not waited for yet, by the pid that its wait calls will return.
     pub(super) awaited: HashMap<Pid, LaunchId>,
-    /// Whether the row changed since it was written.
+    /// Whether the row has changed since it was written.
     pub(super) is_dirty: bool,
-    /// Whether another launch got the pid. No more events are expected then.
+    /// Whether another launch got the pid, so that no more events are expected.
     pub(super) is_superseded: bool,
     exec: Option<LoadingExec>,
-    /// CPU time that exiting threads used before they began to exit; `None` if that of one is unknown.
+    /// Sum of the CPU time that exiting threads had used when they began to exit; `None` if the time of one is unknown.
     cpu_until_exit: Option<Nanos>,
-    /// CPU time of ended threads; `None` if that of one is unknown.
+    /// Sum of the CPU time of ended threads; `None` if the time of one is unknown.
     cpu_of_ended: Option<Nanos>,
+    /// The number of living threads. Negative if the creations of threads were lost.
     living_threads: i64,
+    /// The first call of `exit_group` by any thread.
     group_exit: Option<Nanos>,
+    /// When the last thread began to exit.
     last_exit: Option<Nanos>,
     is_auto_reaped: bool,
+    /// Whether a wait call has returned this process.
     is_waited_for: bool,
 }
 
@@ -74,7 +77,7 @@ impl Unfinished {
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // The recorder held the command, so the command had run before its release. That is not part of its set-up.
+            // The command ran before its release, in order to be held by the recorder. This time is not part of its setup.
             row.first_run = row
                 .first_run
                 .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
@@ -82,8 +85,8 @@ impl Unfinished {
         row
     }
 
-    /// Notes when the process first got a CPU, unless that is known already.
-    pub(super) fn ran_first(&mut self, at: Option<Nanos>) {
+    /// Notes when the process first got a CPU, unless this is known already.
+    pub(super) fn note_first_run(&mut self, at: Option<Nanos>) {
         self.row.first_run = self.row.first_run.or(at);
     }
 
@@ -93,7 +96,7 @@ impl Unfinished {
         self.threads.insert(thread.task, thread);
     }
 
-    /// Notes a successful `execve`. Returns the previous one if it was not written yet.
+    /// Notes a successful `execve`. Returns the previous exec if it was not written yet.
     pub(super) fn executed(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
         let before = self.exec.replace(LoadingExec {
             exec,
@@ -102,7 +105,7 @@ impl Unfinished {
         before.filter(|before| !before.is_written).map(|before| before.exec)
     }
 
-    /// Completes the latest exec.
+    /// Completes the latest exec when its image is loaded.
     pub(super) fn loaded(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
         let Some(loading) = &mut self.exec else { return };
         let row = &mut loading.exec.row;
@@ -119,8 +122,8 @@ impl Unfinished {
         loading.is_written = false;
     }
 
-    /// Returns the latest exec if it changed since it was written. A complete exec is not kept.
-    pub(super) fn changed_exec(&mut self) -> Option<OrderedExec> {
+    /// Returns the latest exec if it has changed since it was written, and forgets it if it is complete.
+    pub(super) fn take_changed_exec(&mut self) -> Option<OrderedExec> {
         let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
         loading.is_written = true;
         let exec = loading.exec.clone();
@@ -130,7 +133,7 @@ impl Unfinished {
         Some(exec)
     }
 
-    /// Notes that `task` began to exit at `at`. Returns its row unless it is the first thread.
+    /// Notes that the thread `task` began to exit at `at`. Returns the thread's row, unless it is the first thread.
     pub(super) fn exited(
         &mut self,
         at: Nanos,
@@ -169,7 +172,7 @@ impl Unfinished {
         self.cpu_of_ended = sum(self.cpu_of_ended, cpu);
         self.row.cpu = self.cpu_of_ended;
         self.living_threads -= 1;
-        // A thread other than the last always reaps itself, which says nothing about the process.
+        // The kernel auto-reaps every thread that is not the last one, which says nothing about the process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
         self.row.zombie = self.row.zombie.max(zombie);
         if self.is_auto_reaped && !self.is_waited_for {
@@ -177,36 +180,36 @@ impl Unfinished {
         }
     }
 
-    /// Notes that a wait call returned this process. The reaper may be faster than the child's last step off the CPU.
+    /// Notes that a wait call has returned this process. The call may return before the child leaves the CPU for the last time.
     pub(super) fn waited_for(&mut self, at: Nanos) {
         self.is_waited_for = true;
         self.row.reaped = Some(at);
     }
 
-    /// Whether the whole process began to exit.
+    /// Whether the whole process has begun to exit.
     pub(super) fn has_exited(&self) -> bool {
         self.last_exit.is_some() || self.row.zombie.is_some()
     }
 
-    /// Whether the event of its creation is missing.
+    /// Whether the event of the creation is missing.
     pub(super) fn is_orphan(&self) -> bool {
         self.row.origin == Origin::Orphan
     }
 
     /// Whether no more events are expected.
     pub(super) fn is_finished(&self) -> bool {
-        let is_gone = self.living_threads <= 0;
+        let has_ended = self.living_threads <= 0;
         // A wait cannot be matched to an orphan, because its parent and pid are unknown.
-        let is_over = if self.is_orphan() {
-            is_gone || self.row.reaped.is_some()
+        let is_complete = if self.is_orphan() {
+            has_ended || self.row.reaped.is_some()
         } else {
-            is_gone && self.last_exit.is_some() && self.row.reaped.is_some()
+            has_ended && self.last_exit.is_some() && self.row.reaped.is_some()
         };
-        is_over || self.is_superseded
+        is_complete || self.is_superseded
     }
 }
 
-/// An unknown part makes the sum unknown.
-fn sum(so_far: Option<Nanos>, more: Option<Nanos>) -> Option<Nanos> {
-    Some(Nanos(so_far?.0.saturating_add(more?.0)))
+/// Returns the sum of two times; `None` if one of them is unknown.
+fn sum(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    Some(Nanos(a?.0.saturating_add(b?.0)))
 }

@@ -1,4 +1,4 @@
-//! How each type of a row is stored in SQLite. The column order is that of the row's declaration (`table!`). No SQL here.
+//! Stores each type of a row in SQLite. The columns are in the order of the row's declaration (`table!`).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) trait Value<As = ()>: Sized {
 
     fn store(&self) -> ValueRef<'_>;
 
-    /// Returns `None` if no recorder writes the value.
+    /// Decodes a value; `None` if no recorder writes it.
     fn load(value: ValueRef<'_>, index: &Index) -> Option<Self>;
 
     /// Describes a value that no recorder writes.
@@ -51,8 +51,8 @@ impl<T: Value<As>, As> Stores<T, As> for Sqlite {
 trait Integer: Sized {
     fn to_integer(&self) -> i64;
 
-    /// Returns `None` if the integer is out of range.
-    fn of_integer(value: i64, index: &Index) -> Option<Self>;
+    /// Decodes an integer; `None` if it is out of range.
+    fn from_integer(value: i64, index: &Index) -> Option<Self>;
 }
 
 impl<T: Integer> Value for T {
@@ -64,7 +64,7 @@ impl<T: Integer> Value for T {
 
     fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         match value {
-            ValueRef::Integer(value) => T::of_integer(value, index),
+            ValueRef::Integer(value) => T::from_integer(value, index),
             _ => None,
         }
     }
@@ -77,7 +77,7 @@ impl<T: Integer> Value for T {
     }
 }
 
-/// `None` is NULL.
+/// `None` is stored as NULL.
 impl<T: Value<As>, As> Value<As> for Option<T> {
     const TYPE: ColumnType = ColumnType {
         is_optional: true,
@@ -112,7 +112,7 @@ impl Value<Bits> for u64 {
     }
 }
 
-/// A way to store a number: as a number of CPUs, which is limited.
+/// Stores a number of CPUs, which is limited.
 pub(super) enum Cpus {}
 
 impl Value<Cpus> for u32 {
@@ -171,7 +171,7 @@ impl Value for String {
     }
 }
 
-/// Byte strings.
+/// Implements `Value` for types of byte strings.
 macro_rules! blobs {
     ($($type:ty),*) => {$(
         impl Value for $type {
@@ -190,10 +190,10 @@ macro_rules! blobs {
 
 blobs!(Vec<u8>, Arc<[u8]>);
 
-/// Returns a byte string.
+/// Returns a stored byte string; `None` if the value has another type.
 pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
-        // Recordings written by hand, such as those of the tests, have TEXT where a recorder writes BLOB.
+        // Recordings written by hand, such as those of the tests, contain TEXT where a recorder writes BLOB.
         ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
         _ => None,
     }
@@ -214,23 +214,23 @@ const fn required(name: &'static str) -> ColumnType {
     }
 }
 
-/// SQLite's integers are signed. No recorded value comes near their limit (292 years, 8 EiB).
+/// Converts a number to SQLite's signed integers. No recorded value comes near their limit (292 years, 8 EiB).
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Implements `Integer`: each type, its number, and the value of a number.
+/// Implements `Integer` for types, given the functions that encode and decode each type.
 macro_rules! integers {
-    ($($type:ty: $to_integer:expr, $of_integer:expr;)*) => {$(
+    ($($type:ty: $to_integer:expr, $from_integer:expr;)*) => {$(
         impl Integer for $type {
             fn to_integer(&self) -> i64 {
                 let to_integer: fn(&$type) -> i64 = $to_integer;
                 to_integer(self)
             }
 
-            fn of_integer(value: i64, index: &Index) -> Option<Self> {
-                let of_integer: fn(i64, &Index) -> Option<$type> = $of_integer;
-                of_integer(value, index)
+            fn from_integer(value: i64, index: &Index) -> Option<Self> {
+                let from_integer: fn(i64, &Index) -> Option<$type> = $from_integer;
+                from_integer(value, index)
             }
         }
     )*};
@@ -242,7 +242,7 @@ integers! {
     u16: |number| i64::from(*number), |value, _| value.try_into().ok();
     u32: |number| i64::from(*number), |value, _| value.try_into().ok();
     u64: |number| signed(*number), |value, _| value.try_into().ok();
-    bool: |is_so| i64::from(*is_so), |value, _| nth(&[false, true], value);
+    bool: |flag| i64::from(*flag), |value, _| nth(&[false, true], value);
     Nanos: |nanos| signed(nanos.0), |value, _| {
         let nanos = u64::try_from(value).ok()?;
         (u128::from(nanos) <= MAX_RECORDING.as_nanos()).then_some(Nanos(nanos))
@@ -251,7 +251,7 @@ integers! {
     TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);
     Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().map(Pid);
 
-    // An id is a position from 1. In a file that another program wrote, ids may have gaps.
+    // The id in the file is the index plus one. In a file that another program wrote, ids may have gaps.
     TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.index_of(value)?).ok().map(TextId);
     FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.index_of(value)?).ok().map(FrameId);
     StackId: |id| i64::from(id.place()) + 1, |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::at);
@@ -260,7 +260,7 @@ integers! {
         references.get(ids.index_of(value)?).copied()
     };
 
-    // The number of a value is its position among all values.
+    // The number of an enumeration's value is its position among all values.
     Origin: |origin| *origin as i64, |value, _| nth(&Origin::ALL, value);
     Mechanism: |mechanism| *mechanism as i64, |value, _| nth(&Mechanism::ALL, value);
     Language: |language| *language as i64, |value, _| nth(&Language::ALL, value);
@@ -272,10 +272,10 @@ fn nth<T: Copy>(all: &[T], index: i64) -> Option<T> {
     all.get(usize::try_from(index).ok()?).copied()
 }
 
-/// Types whose values have names.
-macro_rules! words {
-    ($($word:ident),*) => {$(
-        impl Value for $word {
+/// Implements `Value` for types whose values are stored by name.
+macro_rules! named {
+    ($($type:ident),*) => {$(
+        impl Value for $type {
             const TYPE: ColumnType = required("TEXT");
 
             fn store(&self) -> ValueRef<'_> {
@@ -283,20 +283,20 @@ macro_rules! words {
             }
 
             fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
-                let word = bytes(value)?;
-                $word::ALL.into_iter().find(|value| value.name().as_bytes() == word)
+                let name = bytes(value)?;
+                $type::ALL.into_iter().find(|value| value.name().as_bytes() == name)
             }
 
             fn describe(value: ValueRef<'_>) -> String {
-                bytes(value).map_or_else(|| describe(value), |word| format!("'{}'", word.escape_ascii()))
+                bytes(value).map_or_else(|| describe(value), |name| format!("'{}'", name.escape_ascii()))
             }
         }
     )*};
 }
 
-words!(Scope, Constant);
+named!(Scope, Constant);
 
-/// A waker has two columns: which one it is, and the name of one that is not followed.
+/// A waker is stored in two columns: a number that identifies it, and the name of a thread that is not followed.
 impl Stores<Option<WakerRow>> for Sqlite {
     const TYPE: ColumnType = <Option<i64> as Value>::TYPE;
 
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn enumerations_are_numbered_by_position() {
+    fn the_number_of_a_value_is_its_position() {
         fn check<T: Integer>(all: &[T]) {
             let numbers: Vec<_> = all.iter().map(T::to_integer).collect();
             assert_eq!(numbers, (0..all.len() as i64).collect::<Vec<_>>());

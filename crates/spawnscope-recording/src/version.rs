@@ -3,11 +3,11 @@
 /// Marks an SQLite file as a recording: "SPNS", as in `schema.sql`.
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
-/// The version that this program writes, as in `schema.sql`, and the newest that it reads.
+/// The version that this program writes, as in `schema.sql`, and the newest version that it reads.
 pub(super) const CURRENT: i32 = 12;
 
-/// The oldest version that this program reads; so far it reads all. Older recordings lack later tables and columns (their declarations
-/// have the versions), which read as empty or NULL: unknown.
+/// The oldest version that this program reads; so far, it reads all versions. Tables and columns that were added later (the declarations say in
+/// which version) are empty or NULL when an older recording is read, which means unknown.
 const OLDEST_READABLE: i32 = 1;
 
 /// What the two numbers in an SQLite header say about a file.
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_declares_the_numbers_that_are_checked() {
+    fn the_schema_contains_the_numbers_that_are_checked() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
         let pragma = |name| {
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_known_versions_are_readable() {
+    fn only_recordings_of_known_versions_are_readable() {
         assert_eq!(identify(APPLICATION_ID, CURRENT), Identity::Readable);
         assert_eq!(identify(APPLICATION_ID, 1), Identity::Readable);
         assert_eq!(identify(APPLICATION_ID, CURRENT + 1), Identity::Newer(CURRENT + 1));

@@ -1,5 +1,5 @@
-//! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. It decides when a
-//! batch is due and what happens if it cannot be written. `store` has the SQL, and `assemble` joins events.
+//! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. This module decides when a
+//! batch is written, and what happens if writing fails. `store` contains the SQL, and `assemble` joins events to rows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -23,13 +23,13 @@ use super::redact::Redaction;
 use super::store::Store;
 use crate::ends::{Ending, Finished, Header};
 
-/// A batch is written at most this long after its first event. A killed recorder loses no more than this.
+/// Maximum time between the first event of a batch and the writing of the batch. A killed recorder loses at most the events of this time.
 const BATCH_AGE: Duration = Duration::from_millis(300);
-/// A batch is also written once it has this many events: about 2 MB of rows, a transaction of some 20 ms.
+/// Maximum number of events in a batch: about 2 MB of rows, which take a transaction of some 20 ms.
 const BATCH_EVENTS: usize = 20_000;
 /// The kind of lost events that could not be kept while another program held the write lock.
 const LOST_TO_A_LOCK: &str = "locked out";
-/// How long the end of the recording waits for such a program.
+/// How long the end of the recording waits for a program that holds the write lock.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Message {
@@ -61,19 +61,19 @@ impl Progress {
     }
 }
 
-/// A recording that is being written. If it is dropped without `finish`, it keeps every event but not why it ended, as if the recorder was
-/// killed.
+/// A recording that is being written. If it is dropped without `finish`, every event is written, but not why the recording ended, as if the
+/// recorder had been killed.
 pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
     progress: Arc<Progress>,
-    place: Arc<Destination>,
+    destination: Arc<Destination>,
     owner: Option<Owner>,
 }
 
 impl Recorder {
     /// Creates the file and starts to write. An existing recording at `path` is kept as `<path>.old`. A file that is not a recording is
-    /// left alone and causes an error. With an owner, all file operations use the ids of that user; without, those of the recorder.
+    /// left alone and causes an error. If `options` name an owner, all file operations use the ids of that user.
     ///
     /// # Errors
     /// `InTheWay`, `Full`, `Io` and others, if the file cannot be created.
@@ -85,13 +85,13 @@ impl Recorder {
     ) -> Result<Recorder, RecordError> {
         let _owner_guard = act_as(options.owner.as_ref(), path)?;
         let store = Store::create(path, header, redaction, options.memory)?;
-        // A new thread inherits the ids of its creator, so what SQLite opens and removes there also happens as the owner.
+        // The writing thread inherits the ids of this thread, so SQLite opens and removes files as the owner there, too.
         Recorder::start(store, Assembler::new(header.origin, redaction), options)
-            .map_err(|source| RecordError::io("start a thread that writes", path, source))
+            .map_err(|source| RecordError::io("start a thread to write", path, source))
     }
 
     fn start(store: Store, assembler: Assembler, options: &WriterOptions) -> std::io::Result<Recorder> {
-        let place = store.place();
+        let destination = store.destination();
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
         let writer = Writer {
@@ -113,12 +113,12 @@ impl Recorder {
             sender: Some(sender),
             thread: Some(thread),
             progress,
-            place,
+            destination,
             owner: options.owner.clone(),
         })
     }
 
-    /// Sends events to the writing thread; never waits. After a failure, events are counted and dropped.
+    /// Sends events to the writing thread, without waiting. After a failure, events are counted and dropped.
     pub fn send(&self, events: Vec<Event>) {
         self.send_message(Message::Events(events));
     }
@@ -128,7 +128,7 @@ impl Recorder {
         self.send_message(Message::Root(root));
     }
 
-    /// Passes the rows of each batch, once it is in the file, to a follower. To be called before the first event is sent.
+    /// Passes the rows of each batch to a follower, after the batch was written. Must be called before the first event is sent.
     pub fn follow(&self, follower: Follower) {
         self.send_message(Message::Follow(follower));
     }
@@ -139,7 +139,7 @@ impl Recorder {
         self.progress.launches.load(Ordering::Relaxed)
     }
 
-    /// Returns why nothing is written any more, once writing has failed.
+    /// Returns the error that has ended the writing; `None` if there was none so far.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<RecordError>> {
         self.progress.failure.get().cloned()
@@ -151,11 +151,11 @@ impl Recorder {
         self.progress.dropped_events.load(Ordering::Relaxed)
     }
 
-    /// Writes the remaining events and how the recording ended. When this returns, the recording is complete; the result says which files
-    /// it consists of.
+    /// Writes the remaining events and how the recording ended. When this returns, the recording is complete. The result says which files
+    /// the recording consists of.
     ///
     /// # Errors
-    /// The failure that ended the recording early, if any. The file is readable up to the batch before it.
+    /// If writing has failed, now or earlier. The file is readable up to the last batch before the failure.
     pub fn finish(mut self, ending: Ending) -> Result<Finished, RecordError> {
         self.send_message(Message::Finish(ending));
         self.join();
@@ -171,12 +171,12 @@ impl Recorder {
     /// If the files cannot be renamed.
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
-        let _owner_guard = act_as(self.owner.as_ref(), self.place.named())?;
-        self.place.restore_earlier()
+        let _owner_guard = act_as(self.owner.as_ref(), self.destination.given_path())?;
+        self.destination.restore_earlier()
     }
 
     fn send_message(&self, message: Message) {
-        // The thread drains the channel until this side closes it, regardless of the file.
+        // Sending succeeds even after a failure, because the thread receives messages until this side closes the channel.
         if let Some(sender) = &self.sender {
             let _ = sender.send(message);
         }
@@ -208,20 +208,20 @@ impl Drop for Recorder {
 struct Writer {
     store: Store,
     assembler: Assembler,
-    /// Reads ninja's logs.
     logs: Logs,
     progress: Arc<Progress>,
     /// Number of events in the assembler.
     pending_events: usize,
-    /// Batches that a lock kept from being written, each with its number of events, oldest first.
+    /// Batches that could not be written because another program held the write lock, each with its number of events, oldest first.
     unwritten: VecDeque<(Batch, usize)>,
-    /// Number of events in those batches.
+    /// Number of events in `unwritten`.
     unwritten_events: usize,
-    /// The limit for those events. Events beyond it are lost and counted as such. Plain readers never hold that lock.
+    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. This does not happen because of readers, which never hold the
+    /// write lock.
     max_unwritten: usize,
     /// When to write the batch; `None` while it is empty.
     due: Option<Instant>,
-    /// Who gets the rows that are in the file.
+    /// The follower that gets the rows that were written.
     follower: Option<Follower>,
 }
 
@@ -232,12 +232,12 @@ impl Writer {
             self.store.note_failure(&failure);
             self.progress.fail(failure);
         }
-        // If the disk is full, the recording stays in two files, as if the recorder was killed.
+        // If the disk is full, the recording stays in two files, as if the recorder had been killed.
         match self.store.close() {
             Ok(finished) => drop(self.progress.finished.set(finished)),
             Err(failure) => self.progress.fail(failure),
         }
-        // Keep receiving, so that later events are counted instead of dropped uncounted.
+        // Receives the remaining messages, so that events after a failure are counted.
         for message in receiver {
             if let Message::Events(events) = message {
                 self.progress.drop_events(events.len());
@@ -245,19 +245,18 @@ impl Writer {
         }
     }
 
-    /// Processes messages until the end. After a failure, the file is as the previous batch left it.
+    /// Processes messages until the end. After a failure, the file contains the batches before it.
     fn record(&mut self, receiver: &Receiver<Message>) -> Result<(), RecordError> {
         while let Some(message) = self.next_message(receiver) {
             match message {
-                Some(message) => self.take(message)?,
+                Some(message) => self.handle(message)?,
                 None => self.write_batch()?,
             }
         }
         self.write_all()
     }
 
-    /// Waits for a message. Returns `Some(None)` if a batch is due first, and `None` once no more messages can arrive. Without a batch, the
-    /// thread sleeps.
+    /// Waits for a message. Returns `Some(None)` if a batch is due before one arrives, and `None` once no more messages can arrive.
     fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
         let Some(due) = self.due else {
             return receiver.recv().ok().map(Some);
@@ -269,7 +268,7 @@ impl Writer {
         }
     }
 
-    fn take(&mut self, message: Message) -> Result<(), RecordError> {
+    fn handle(&mut self, message: Message) -> Result<(), RecordError> {
         match message {
             Message::Root(root) => {
                 self.assembler.note_root(root);
@@ -279,12 +278,12 @@ impl Writer {
                 self.follower = Some(follower);
                 Ok(())
             }
-            Message::Events(events) => self.take_events(&events),
+            Message::Events(events) => self.add_events(&events),
             Message::Finish(ending) => self.finish(ending),
         }
     }
 
-    fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
+    fn add_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
         if self.unwritten_events >= self.max_unwritten {
             self.progress
                 .locked_out
@@ -316,7 +315,7 @@ impl Writer {
         }
     }
 
-    /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and retried later.
+    /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and written later.
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
         self.find_edges(false);
@@ -336,19 +335,20 @@ impl Writer {
             self.unwritten_events -= events;
             let written = self.unwritten.pop_front();
             if let (Some(follower), Some((batch, _))) = (&self.follower, written) {
-                follower.hand_on(batch.into_news());
+                follower.send(batch.into_news());
             }
         }
         Ok(())
     }
 
-    /// Reads the logs of the ninjas that have ended. Their directories may be removed soon.
-    fn find_edges(&mut self, is_last: bool) {
-        let ended = self.assembler.take_ended_ninjas(is_last);
+    /// Reads the logs of the runs of ninja that have ended. This is done early, because their directories may be removed soon. If the recording ends,
+    /// all runs have ended.
+    fn find_edges(&mut self, recording_ends: bool) {
+        let ended = self.assembler.take_ended_ninjas(recording_ends);
         self.assembler.note_edges(&self.logs.edges(ended));
     }
 
-    /// Writes everything at the end, when a later retry is impossible.
+    /// Writes everything at the end of the recording, and waits for a lock, because there is no later batch.
     fn write_all(&mut self) -> Result<(), RecordError> {
         let deadline = Instant::now() + END_TIMEOUT;
         loop {
@@ -357,7 +357,7 @@ impl Writer {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(self.store.is_locked());
+                return Err(self.store.locked());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How many CPUs a process may use: its affinity, which cpusets limit as well, and the CPU quotas of its control groups.
+//! How many CPUs a process may use, according to its affinity, which cpusets also limit, and the CPU quotas of its control groups.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use crate::control_groups;
 use rustix::thread::sched_getaffinity;
 use spawnscope_data::event::Pid;
 
-/// Returns the CPUs that a process may use, from its affinity and the quota of this process's own control groups. A quota of one and a
-/// half CPUs is 1.5. It may have ended, but not been reaped. `None` if it is gone.
+/// Returns the number of CPUs that `process` may use, from its affinity and the quota of the calling process's control groups. A quota of one
+/// and a half CPUs is 1.5. `process` may have ended, but `None` is returned once it has been reaped.
 #[must_use]
 pub fn allowed_cpus(process: Pid) -> Option<f64> {
     let affinity = sched_getaffinity(rustix::process::Pid::from_raw(process.0)).ok()?;
@@ -16,7 +16,7 @@ pub fn allowed_cpus(process: Pid) -> Option<f64> {
     Some(quota(Path::new("/")).map_or(count, |quota| quota.min(count))).filter(|allowed| *allowed > 0.0)
 }
 
-/// Returns the smallest quota of this process's groups and their ancestors. `None` without one.
+/// Returns the smallest quota among this process's groups and their ancestors; `None` if none of them has a quota.
 fn quota(root: &Path) -> Option<f64> {
     let directories = control_groups::directories(root, "self", "cpu");
     let quotas = directories.iter().filter_map(|directory| quota_in(directory));
@@ -25,7 +25,7 @@ fn quota(root: &Path) -> Option<f64> {
 
 fn quota_in(directory: &Path) -> Option<f64> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
-    // A group without a quota has "max" or -1 in its place.
+    // "max" or -1 means that the group has no quota.
     let positive = |text: &str| text.trim().parse::<f64>().ok().filter(|micros| *micros > 0.0);
     if let Some(text) = read("cpu.max") {
         let (quota, period) = text.trim().split_once(' ')?;
@@ -49,32 +49,32 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_group_counts() {
-        let own = ("proc/self/cgroup", "0::/a/b\n");
-        assert_eq!(quota_of(&[own]), None);
-        assert_eq!(quota_of(&[own, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
+    fn the_smallest_quota_counts() {
+        let groups = ("proc/self/cgroup", "0::/a/b\n");
+        assert_eq!(quota_of(&[groups]), None);
+        assert_eq!(quota_of(&[groups, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
         let above = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
-        assert_eq!(quota_of(&[own, above]), Some(1.5));
+        assert_eq!(quota_of(&[groups, above]), Some(1.5));
         assert_eq!(
-            quota_of(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
+            quota_of(&[groups, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
             Some(1.5)
         );
     }
 
     #[test]
-    fn the_first_version_of_control_groups_is_read() {
-        let own = ("proc/self/cgroup", "4:cpu,cpuacct:/x\n1:name=systemd:/x\n");
+    fn quotas_of_cgroup_v1_are_read() {
+        let groups = ("proc/self/cgroup", "4:cpu,cpuacct:/x\n1:name=systemd:/x\n");
         let period = ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
-        let limited = [own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
+        let limited = [groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
         assert_eq!(quota_of(&limited), Some(0.5));
         assert_eq!(
-            quota_of(&[own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
+            quota_of(&[groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
             None
         );
     }
 
     #[test]
-    fn this_process_may_use_a_cpu() {
+    fn this_process_may_use_at_least_a_part_of_a_cpu() {
         assert!(allowed_cpus(Pid(std::process::id().cast_signed())).is_some_and(|cpus| cpus > 0.0));
         assert_eq!(allowed_cpus(Pid(i32::MAX)), None);
     }

@@ -2,17 +2,17 @@
 
 use spawnscope_data::event::{Nanos, Pid};
 
-/// The current CLOCK_MONOTONIC time. Makes no system call where the kernel provides the clock in the vDSO.
+/// Returns the current CLOCK_MONOTONIC time. Makes no system call if the kernel provides the clock in the vDSO.
 #[must_use]
 pub fn now() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The CPU time that all threads of a process have used so far; `None` if it has been reaped. The kernel encodes the process in the number of
-/// a clock (clock_getcpuclockid(3)).
+/// Returns the CPU time that all threads of a process have used so far; `None` if the process has been reaped.
 #[must_use]
 pub fn cpu_of(process: Pid) -> Option<Nanos> {
+    // The id of a process's CPU-time clock contains the pid (clock_getcpuclockid(3)).
     const SCHEDULED: libc::clockid_t = 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writes.
@@ -26,11 +26,11 @@ mod tests {
 
     #[test]
     fn the_cpu_time_of_a_process_grows_while_it_works() {
-        let own = Pid(std::process::id().cast_signed());
-        let before = cpu_of(own).unwrap();
+        let this_process = Pid(std::process::id().cast_signed());
+        let before = cpu_of(this_process).unwrap();
         let until = now().0 + 5_000_000;
         while now().0 < until {}
-        assert!(cpu_of(own).unwrap() > before);
-        assert_eq!(cpu_of(Pid(1 << 23)), None, "above the largest pid");
+        assert!(cpu_of(this_process).unwrap() > before);
+        assert_eq!(cpu_of(Pid(1 << 23)), None, "a pid above the largest possible one");
     }
 }

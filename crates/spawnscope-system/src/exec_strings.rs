@@ -1,18 +1,18 @@
-//! Arguments and environments as `execve` takes them, prepared before a fork so that nothing is allocated after it.
+//! Arguments and environments in the form that `execve` needs, prepared before a fork so that nothing is allocated after it.
 
 use std::ffi::{CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 
-/// A list of strings: pointers, terminated by NULL.
+/// A list of C strings with a null-terminated array of pointers to them.
 #[derive(Debug)]
 pub struct ExecStrings {
     pointers: Vec<*const c_char>,
-    /// The strings that the pointers refer to. The heap buffer of a CString does not move with it.
+    /// The strings that the pointers refer to. Moving a CString does not move its heap buffer.
     _strings: Vec<CString>,
 }
 
 impl ExecStrings {
-    /// Takes the strings in this order.
+    /// Creates the list, in the order of `strings`.
     #[must_use]
     pub fn new(strings: Vec<CString>) -> ExecStrings {
         let pointers = strings
@@ -26,7 +26,7 @@ impl ExecStrings {
         }
     }
 
-    /// An environment of these variables; `None` if a string contains a NUL.
+    /// Creates the list for an environment of these variables; `None` if a string contains a NUL.
     pub fn environment<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Option<ExecStrings> {
@@ -38,7 +38,7 @@ impl ExecStrings {
         strings.ok().map(ExecStrings::new)
     }
 
-    /// The address of the list, valid as long as `self`.
+    /// Returns the address of the array, which is valid as long as `self`.
     #[must_use]
     pub fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()

@@ -13,14 +13,14 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a regular file to read it. Nothing else is opened, not even for a moment: opening a device may have effects (a watchdog starts to
-/// count), and opening a pipe may wait for ever.
+/// Opens a regular file for reading. A file of another type is not opened, not even for a moment: opening a device may have side effects (it
+/// starts a watchdog), and opening a pipe may block forever.
 ///
 /// # Errors
 /// If the file cannot be opened, or is not a regular file (`InvalidInput`).
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let no_follow = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
-    // O_PATH finds a file without opening it.
+    // O_PATH refers to a file without opening it.
     let found = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | no_follow)
@@ -29,13 +29,14 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     match File::open(format!("/proc/self/fd/{}", found.as_raw_fd())) {
-        // Without /proc, or with that of another pid namespace.
+        // There is no /proc, or it belongs to another pid namespace.
         Err(error) if error.kind() == io::ErrorKind::NotFound => open_same(path, &found, no_follow),
         opened => opened,
     }
 }
 
-/// Opens a path that led to a regular file just now. Another file may be there since: one that waits or has a terminal does no harm.
+/// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent that opening
+/// another file blocks or changes the controlling terminal.
 fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn without_proc_the_same_file_is_opened() {
+    fn without_proc_only_the_expected_file_is_opened() {
         let directory = tempfile::tempdir().unwrap();
         let (file, other) = (directory.path().join("file"), directory.path().join("other"));
         std::fs::write(&file, "text").unwrap();

@@ -1,6 +1,6 @@
-//! What Spawnscope asks of the processor and the kernel directly: raw system calls, signals, processes, the user that owns files. `held`
-//! starts a command and holds it. `ptrace` traces processes, and `perf_events` has the kernel report on them. `launch_timing` has
-//! the tools for timing launches, and `calibrate` uses them to measure the constants of this machine.
+//! Direct use of the processor and the kernel: raw system calls, signals, processes, the user that owns files. `held` starts a command and
+//! holds it. `ptrace` traces processes, and `perf_events` records what they do by perf events. `launch_timing` has the tools for timing
+//! launches, and `calibrate` uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;
 pub mod arch;

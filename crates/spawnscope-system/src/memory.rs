@@ -1,12 +1,12 @@
-//! Reads the memory of another process (process_vm_readv). Needs the right to trace it.
+//! Reads the memory of another process by process_vm_readv(2), which requires the permission to trace that process.
 
 use spawnscope_data::event::Pid;
 
-/// Up to `length` bytes from `address`; fewer where the memory ends, and none if it cannot be read.
+/// Reads up to `length` bytes from `address`. Returns fewer bytes if the memory ends earlier, and none if it cannot be read.
 #[must_use]
 pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::<u8>::with_capacity(length);
-    // SAFETY: `bytes` has room for `length` bytes, of which the call writes as many as it returns.
+    // SAFETY: `bytes` has room for `length` bytes, and the call has written as many bytes as it returns.
     unsafe {
         let read = read_to(process, address, bytes.as_mut_ptr(), length);
         bytes.set_len(read);
@@ -14,13 +14,15 @@ pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Fills `bytes` from `address`, and returns how many were read, as `read`. Does not allocate.
+/// Like `read`, but reads into `bytes` without allocating. Returns how many bytes were read.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn read_into(process: Pid, address: u64, bytes: &mut [u8]) -> usize {
     // SAFETY: `bytes` has room for its length.
     unsafe { read_to(process, address, bytes.as_mut_ptr(), bytes.len()) }
 }
 
+/// Reads up to `length` bytes from `address` to `to`, and returns how many were read.
+///
 /// # Safety
 /// There must be room for `length` bytes at `to`.
 unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usize {
@@ -37,11 +39,11 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
     usize::try_from(read).unwrap_or(0)
 }
 
-/// The string at `address` up to its NUL, if it has one within `most` bytes.
+/// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes` bytes.
 #[must_use]
-pub fn string(process: Pid, address: u64, most: usize) -> Option<Vec<u8>> {
-    // Most strings are short, and a short read touches one page or two.
-    for length in [256.min(most), most] {
+pub fn string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {
+    // Most strings are short, and a short read touches only one or two pages.
+    for length in [256.min(max_bytes), max_bytes] {
         let mut bytes = read(process, address, length);
         if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
             bytes.truncate(end);

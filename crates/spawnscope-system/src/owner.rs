@@ -1,10 +1,10 @@
-//! Owner of the files that spawnscope makes. Under sudo, spawnscope is root, but it writes to directories of the user who called sudo,
-//! who can put links and other files there at any moment. Spawnscope therefore makes these files as that user: a thread takes on
-//! the user's file system ids, and with them loses root's right to bypass file permissions. That thread cannot open a file that the
-//! user may not open, so a link cannot lead it to a file that the user could not have written.
+//! The owner of the files that spawnscope creates. Under sudo, spawnscope is root, but it writes to directories of the user who called sudo,
+//! and that user can put links and other files into them at any moment. Spawnscope therefore creates these files as that user: a thread takes
+//! on the user's file system ids, and thereby loses root's right to bypass file permissions. It cannot open a file that the user may not
+//! open, so a link cannot lead it to a file that the user could not have written.
 //!
-//! Only the calling thread changes, and the threads it starts meanwhile. The raw system calls act on one thread, while the libc
-//! functions of the same purpose change all threads (credentials(7), setfsuid(2)).
+//! Only the calling thread changes its ids, and the threads that it starts meanwhile inherit them. Raw system calls are used, because they act
+//! on one thread, while libc's setgroups and similar functions change all threads (credentials(7), setfsuid(2)).
 
 use std::io;
 use std::marker::PhantomData;
@@ -19,20 +19,20 @@ pub struct Owner {
     pub uid: Uid,
     /// The group id.
     pub gid: Gid,
-    /// Supplementary groups.
+    /// The supplementary groups.
     pub groups: Vec<Gid>,
 }
 
-/// While this value lives, its thread opens, makes, renames and removes files as another user.
+/// While this value lives, its thread opens, creates, renames and removes files as another user.
 #[derive(Debug)]
 #[must_use = "the thread changes back when this is dropped"]
 pub struct OwnerGuard {
     before: Owner,
-    // Not `Send`: dropped on another thread, it would change that thread's ids.
-    _of_thread: PhantomData<*const ()>,
+    // Not `Send`, because dropping it on another thread would change that thread's ids.
+    _not_send: PhantomData<*const ()>,
 }
 
-/// Acts as the owner, if there is one. Otherwise files are made with the process's own ids.
+/// Acts as the owner, if there is one. Otherwise files are created with the process's own ids.
 ///
 /// # Errors
 /// As for `Owner::act`.
@@ -42,7 +42,7 @@ pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<OwnerGuard>> {
 
 /// Root's capabilities to bypass file permissions. The kernel drops them when the file system user id changes from 0, unless the
 /// process's securebits disable that.
-const BYPASSES_PERMISSIONS: CapabilitySet = CapabilitySet::CHOWN
+const PERMISSION_BYPASSES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER);
@@ -51,14 +51,14 @@ impl Owner {
     /// Takes on this user's file system ids, in this thread.
     ///
     /// # Errors
-    /// If the kernel refuses, or leaves the thread capabilities that the user does not have. The thread is then unchanged.
+    /// If the kernel refuses, or if the thread keeps capabilities that the user does not have. The thread is then unchanged.
     pub fn act(&self) -> io::Result<OwnerGuard> {
         let guard = OwnerGuard {
-            before: Owner::of_thread()?,
-            _of_thread: PhantomData,
+            before: Owner::of_this_thread()?,
+            _not_send: PhantomData,
         };
         self.take_on()?;
-        if capabilities(None)?.effective.intersects(BYPASSES_PERMISSIONS) {
+        if capabilities(None)?.effective.intersects(PERMISSION_BYPASSES) {
             return Err(io::Error::other(
                 "the thread keeps root's rights to files because of its securebits",
             ));
@@ -66,7 +66,7 @@ impl Owner {
         Ok(guard)
     }
 
-    fn of_thread() -> io::Result<Owner> {
+    fn of_this_thread() -> io::Result<Owner> {
         Ok(Owner {
             uid: file_uid(),
             gid: file_gid(),
@@ -74,8 +74,9 @@ impl Owner {
         })
     }
 
-    /// Sets the groups first, while the thread still has root's user id.
+    /// Gives this thread the user's ids.
     fn take_on(&self) -> io::Result<()> {
+        // The groups come first, while the thread still has root's user id.
         let groups: Vec<_> = self.groups.iter().map(|group| rustix_gid(*group)).collect();
         set_thread_groups(&groups)?;
         // These two calls do not report failure.
@@ -96,9 +97,10 @@ impl Drop for OwnerGuard {
     }
 }
 
-/// The user as which this thread opens files. Setting an invalid id changes nothing and returns the current id.
+/// Returns the user as which this thread opens files.
 #[must_use]
 pub fn file_uid() -> Uid {
+    // Setting an invalid id changes nothing and returns the current id.
     setfsuid(Uid::from_raw(u32::MAX))
 }
 

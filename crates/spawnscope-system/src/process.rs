@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use spawnscope_data::event::Pid;
 
-/// A handle to a process, which stays valid if the pid is reused. It is readable when the process has ended.
+/// Opens a handle to a process. It refers to this process even if the pid is reused, and is readable when the process has ended.
 ///
 /// # Errors
 /// If there is no such process, or the id is that of a thread.
@@ -19,7 +19,8 @@ pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// Sends a signal to the calling process when the thread that created it ends (PR_SET_PDEATHSIG). Children do not inherit this.
+/// Makes the kernel send `signal` to the calling process when the thread that created it ends (PR_SET_PDEATHSIG). Children do not inherit this
+/// setting.
 pub fn die_with_parent(signal: c_int) {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
@@ -47,7 +48,7 @@ pub fn reap_ended(child: Pid) -> Option<i32> {
     (reaped == child.0).then_some(status)
 }
 
-/// The wait status of a child that has ended. It can still be reaped.
+/// Returns the wait status of a child that has ended, without reaping it.
 #[must_use]
 pub fn status_of_ended(child: Pid) -> Option<i32> {
     const CORE_DUMPED: i32 = 0x80;
@@ -56,7 +57,7 @@ pub fn status_of_ended(child: Pid) -> Option<i32> {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` is valid for writes.
     let result = unsafe { libc::waitid(libc::P_PID, child.0.cast_unsigned(), &raw mut info, options) };
-    // SAFETY: waitid sets these for a child; they are zero if there was none.
+    // SAFETY: waitid sets these two values if a child has ended; otherwise they are zero.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     if result != 0 || pid != child.0 {
         return None;
@@ -69,7 +70,7 @@ pub fn status_of_ended(child: Pid) -> Option<i32> {
     }
 }
 
-/// Waits until a descriptor is readable; `false` after `limit`.
+/// Waits until a descriptor is readable, for at most `limit`. Returns whether it is readable.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait_until(
         &mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)],
@@ -77,7 +78,7 @@ pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     )
 }
 
-/// Waits for any of these events; `false` if none came before `until`.
+/// Waits for any of these events, at most until `until`. Returns whether there is one.
 pub fn wait_until(watched: &mut [PollFd<'_>], until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,5 +1,5 @@
-//! Reads other processes' state from /proc. Values that cannot be read, because the process is gone or belongs to another user, are `None`
-//! or empty.
+//! Reads the state of processes from /proc. If a value cannot be read, because the process is gone or belongs to another user, the result is
+//! `None` or empty.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
@@ -12,18 +12,18 @@ const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// The type of the auxiliary vector entry that points to the executed file's name.
 const AT_EXECFN: usize = libc::AT_EXECFN as usize;
 
-/// State and relations of a process.
+/// A part of the status of a process: its state, parent and tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The state letter of its first thread.
+    /// The state letter of the first thread.
     state: u8,
     parent: Pid,
-    /// The process that traces it.
+    /// The process that traces the first thread.
     pub tracer: Option<Pid>,
 }
 
 impl Status {
-    /// The status of a process; `None` if it does not exist.
+    /// Reads the status of a process; `None` if the process does not exist.
     #[must_use]
     pub fn of(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
@@ -41,26 +41,26 @@ impl Status {
         })
     }
 
-    /// Whether it is stopped, by a signal or by a tracer.
+    /// Whether the process is stopped, by a signal or by a tracer.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether it is stopped by a tracer.
+    /// Whether the process is stopped by a tracer.
     #[must_use]
     pub fn is_stopped_by_tracer(&self) -> bool {
         self.state == b't' && self.tracer.is_some()
     }
 
-    /// Whether it is in interruptible sleep.
+    /// Whether the process is in interruptible sleep.
     #[must_use]
     pub fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
 }
 
-/// The id of a thread in the innermost pid namespace that it is in: the id that the thread itself sees.
+/// Returns the id of a thread in its own pid namespace, as the thread itself sees it.
 #[must_use]
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
     let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
@@ -69,7 +69,7 @@ pub fn innermost_id(thread: Pid) -> Option<Pid> {
     ids.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
 }
 
-/// The arguments of its program.
+/// Returns the arguments of a process's program.
 #[must_use]
 pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{}/cmdline", pid.0)).unwrap_or_default();
@@ -80,7 +80,7 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
-/// The file that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
+/// Returns the file name that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
 #[must_use]
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
@@ -97,13 +97,13 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Its working directory.
+/// Returns the working directory of a process.
 #[must_use]
 pub fn working_directory(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "cwd")
 }
 
-/// The file of its program, without symbolic links.
+/// Returns the path of a process's executable, with symbolic links resolved.
 #[must_use]
 pub fn executable(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "exe")
@@ -114,28 +114,28 @@ fn link(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(target.into_os_string().into_vec())
 }
 
-/// Whether its executable is set-user-ID or set-group-ID, and would give it privilege if it were not traced.
+/// Whether a process's executable is set-user-ID or set-group-ID, so that it would give the process privilege if that were not traced.
 #[must_use]
 pub fn is_set_id(pid: Pid) -> bool {
     let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
-    let by_group = libc::S_ISGID | libc::S_IXGRP;
-    mode & libc::S_ISUID != 0 || mode & by_group == by_group
+    let group_bits = libc::S_ISGID | libc::S_IXGRP;
+    mode & libc::S_ISUID != 0 || mode & group_bits == group_bits
 }
 
-/// All processes.
+/// Returns the ids of all processes.
 pub fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid))
 }
 
-/// The name of a process: that of its first thread.
+/// Returns the name (comm) of a process's first thread.
 #[must_use]
 pub fn name(pid: Pid) -> Option<Vec<u8>> {
     let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
     Some(name.trim_ascii_end().to_vec())
 }
 
-/// A process and all its descendants.
+/// Returns a process and all its descendants.
 #[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
     let parents: Vec<(Pid, Pid)> = processes()
@@ -144,13 +144,14 @@ pub fn tree(root: Pid) -> Vec<Pid> {
     let mut tree = vec![root];
     let mut next = 0;
     while let Some(parent) = tree.get(next).copied() {
-        tree.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| *child));
+        let children = parents.iter().filter(|(_, its_parent)| *its_parent == parent);
+        tree.extend(children.map(|(child, _)| *child));
         next += 1;
     }
     tree
 }
 
-/// Whether it has perf events open.
+/// Whether a process has perf events open.
 #[must_use]
 pub fn has_perf_events(pid: Pid) -> bool {
     let files = fs::read_dir(format!("/proc/{}/fd", pid.0))
@@ -161,16 +162,16 @@ pub fn has_perf_events(pid: Pid) -> bool {
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
 
-/// Whether the first thread of a process waits in a call that waits for files. `None` without permission to read that.
+/// Whether the first thread of a process is in a system call that waits for files, such as poll. `None` without permission to read this.
 #[must_use]
 pub fn waits_for_files(pid: Pid) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
-    // `running`, or the number of the call and its arguments.
+    // The file contains `running`, or the number of the call and its arguments.
     let number = text.split(' ').next().and_then(|number| number.parse::<i64>().ok());
     Some(number.is_some_and(|number| FILE_WAITS.contains(&number)))
 }
 
-/// System calls that wait for files.
+/// Numbers of the system calls that wait for files.
 #[cfg(target_arch = "x86_64")]
 const FILE_WAITS: [i64; 6] = [
     libc::SYS_poll,
@@ -183,7 +184,7 @@ const FILE_WAITS: [i64; 6] = [
 #[cfg(not(target_arch = "x86_64"))]
 const FILE_WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
 
-/// Yama's ptrace_scope, if Yama is active.
+/// Returns Yama's ptrace_scope, if Yama is active.
 #[must_use]
 pub fn yama_scope() -> Option<u8> {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
@@ -194,12 +195,12 @@ pub fn yama_scope() -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn own() -> Pid {
+    fn this_process() -> Pid {
         Pid(i32::try_from(std::process::id()).unwrap())
     }
 
     #[test]
-    fn a_process_in_poll_waits_for_files_and_one_that_sleeps_does_not() {
+    fn a_process_in_poll_waits_for_files_but_a_process_in_sleep_does_not() {
         let start = |script: &str| {
             let mut command = std::process::Command::new("python3");
             command.args(["-c", script]).spawn().unwrap()
@@ -212,20 +213,20 @@ mod tests {
             let pid = Pid(i32::try_from(child.id()).unwrap());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(15);
             let is_asleep = || Status::of(pid).is_some_and(|status| status.is_asleep());
-            let is_there = || is_asleep() && waits_for_files(pid) == Some(*expected);
-            let mut seen = 0;
-            while seen < 5 && std::time::Instant::now() < until {
-                seen = if is_there() { seen + 1 } else { 0 };
+            let is_as_expected = || is_asleep() && waits_for_files(pid) == Some(*expected);
+            let mut consecutive = 0;
+            while consecutive < 5 && std::time::Instant::now() < until {
+                consecutive = if is_as_expected() { consecutive + 1 } else { 0 };
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             child.kill().unwrap();
             child.wait().unwrap();
-            assert_eq!(seen, 5, "{expected}");
+            assert_eq!(consecutive, 5, "{expected}");
         }
     }
 
     #[test]
-    fn a_status_is_read_whatever_the_process_calls_itself() {
+    fn a_status_is_read_whatever_the_name_of_the_process() {
         let text = b"Name:\tState:\\nPPid:\t7\xff\nUmask:\t0022\nState:\tt (tracing stop)\nPPid:\t41\nTracerPid:\t40\n";
         let status = Status::parse(text).unwrap();
         assert_eq!(
@@ -239,19 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_seen_as_it_is() {
+    fn the_state_of_this_process_is_read() {
         use std::os::unix::ffi::OsStrExt;
         let given: Vec<Vec<u8>> = std::env::args_os()
             .map(|argument| argument.as_bytes().to_vec())
             .collect();
-        assert_eq!(arguments(own()), given);
-        let program = program(own()).unwrap();
+        assert_eq!(arguments(this_process()), given);
+        let program = program(this_process()).unwrap();
         let name = std::env::current_exe().unwrap();
         assert!(program.ends_with(name.file_name().unwrap().as_bytes()));
-        assert!(!is_set_id(own()));
-        assert!(!Status::of(own()).unwrap().is_stopped());
-        assert!(!has_perf_events(own()));
-        assert!(innermost_id(own()).is_some());
+        assert!(!is_set_id(this_process()));
+        assert!(!Status::of(this_process()).unwrap().is_stopped());
+        assert!(!has_perf_events(this_process()));
+        assert!(innermost_id(this_process()).is_some());
     }
 
     #[test]
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_a_process_that_is_gone() {
+    fn a_process_that_is_gone_has_no_values() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = Pid(i32::try_from(child.id()).unwrap());
         child.wait().unwrap();

@@ -1,7 +1,7 @@
-//! Spawnscope's own signals while a command runs, and SIGCHLD. None of them ends spawnscope by its default action: the command would lose its
-//! recorder. Signals from the terminal go to the whole foreground group, so the command already has them. Signals sent by a process
-//! are forwarded, because the command must not miss a `kill` of spawnscope. If a process signals the whole group, as `timeout`
-//! does, the command receives the signal twice.
+//! The signals that spawnscope receives while a command runs, and SIGCHLD. Spawnscope blocks and reads them, because their default action
+//! would end spawnscope, and the command would lose its recorder. The terminal sends signals to the whole foreground process group, so the
+//! command receives them too. Signals that a process sends to spawnscope, as `kill` does, are forwarded to the command. If a process signals
+//! the whole group, as `timeout` does, the command receives the signal twice.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Signals that are not caught (signal(7)): those that by default stop, continue or are ignored; those that a fault in spawnscope
-/// itself raises, where blocking would turn the fault into a loop or a kill; and those that cannot be caught.
+/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or nothing; those that a fault in spawnscope
+/// itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
 const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGKILL,
     libc::SIGSTOP,
@@ -31,8 +31,8 @@ const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGABRT,
 ];
 
-/// Signals that the kernel sends for a key, or when the terminal closes.
-const OF_TERMINAL: [libc::c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP];
+/// Signals that the kernel sends for a key at the terminal, or when the terminal closes.
+const TERMINAL_SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP];
 
 /// Spawnscope's signals, blocked and readable.
 pub struct Signals {
@@ -45,19 +45,19 @@ pub struct Signals {
 pub struct Arrived {
     /// The signal number. Real-time signals have no names.
     pub signal: libc::c_int,
-    /// Whether the kernel sent it (a key at the terminal, a resource limit of spawnscope's own) rather than a process.
+    /// Whether the kernel sent the signal, because of a key at the terminal or a resource limit of spawnscope, and not a process.
     pub from_kernel: bool,
 }
 
 impl Arrived {
-    /// Whether the signal requests that spawnscope end. False if the kernel reports one of spawnscope's own limits (SIGXFSZ,
-    /// SIGXCPU, a timer).
+    /// Whether the signal asks spawnscope to end. False if the kernel reports that spawnscope has reached a limit (SIGXFSZ, SIGXCPU) or that a
+    /// timer of spawnscope has expired.
     #[must_use]
     pub fn should_end(self) -> bool {
-        !self.from_kernel || OF_TERMINAL.contains(&self.signal)
+        !self.from_kernel || TERMINAL_SIGNALS.contains(&self.signal)
     }
 
-    /// Forwards the signal to `pid`, unless the kernel has sent it there already.
+    /// Forwards the signal to `pid`, unless the kernel sent it: it has then sent signals of the terminal to `pid` as well.
     pub fn hand_on(self, pid: i32) {
         if !self.from_kernel {
             // SAFETY: a plain system call. If the process has just ended, the call fails without effect.
@@ -93,13 +93,13 @@ impl Signals {
         &self.inherited_mask
     }
 
-    /// Readable when a signal has arrived.
+    /// Returns a descriptor that is readable when a signal has arrived.
     #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.caught.as_fd()
     }
 
-    /// The next signal that has arrived.
+    /// Returns the next signal that has arrived, without waiting.
     #[must_use]
     pub fn next(&self) -> Option<Arrived> {
         let info = self.caught.read_signal().ok().flatten()?;
@@ -110,13 +110,13 @@ impl Signals {
     }
 }
 
-/// Ends and stops of children and tracees, readable from a descriptor (SIGCHLD).
+/// Reports by a readable descriptor that children or tracees have ended or stopped (SIGCHLD).
 pub struct ChildChanges(SignalFd);
 
 impl ChildChanges {
-    /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started: a thread that does not block it could receive
-    /// and discard it. Also resets its disposition, because ignoring it, as our parent may have done, would discard wait statuses. A
-    /// command that was already forked keeps the inherited setting.
+    /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started, because a thread that does not block the signal could
+    /// receive and discard it. Also resets its disposition: if our parent made us ignore SIGCHLD, wait statuses would be lost. A command that
+    /// was already forked keeps the inherited disposition.
     ///
     /// # Errors
     /// If the kernel refuses a signalfd.
@@ -130,32 +130,33 @@ impl ChildChanges {
         Ok(ChildChanges(SignalFd::with_flags(&mask, flags)?))
     }
 
-    /// Readable when there are changes.
+    /// Returns a descriptor that is readable when there are changes.
     #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Makes it unreadable until the next change. One SIGCHLD may cover several changes, so the caller must read all of them afterwards.
+    /// Makes the descriptor unreadable until the next change. One SIGCHLD may stand for several changes, so the caller must handle all of them
+    /// afterwards.
     pub fn clear(&self) {
         while let Ok(Some(_)) = self.0.read_signal() {}
     }
 }
 
-/// Interrupts the blocking system calls of a thread, which then fail with EINTR, by a signal that is ignored by default (SIGURG).
+/// Interrupts the blocking system calls of a thread, which then fail with EINTR. Uses SIGURG, which is ignored by default.
 #[derive(Debug)]
 pub struct ThreadWaker {
     thread: libc::pid_t,
 }
 
 impl ThreadWaker {
-    /// A waker for the calling thread.
+    /// Creates a waker for the calling thread.
     ///
     /// # Errors
-    /// If the kernel refuses the signal's handler.
+    /// If the kernel refuses the signal handler.
     pub fn of_this_thread() -> io::Result<ThreadWaker> {
         extern "C" fn ignore(_: libc::c_int) {}
-        // Without SA_RESTART: the call must not continue.
+        // SA_RESTART is not set, because the interrupted call must not be restarted.
         let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing.
         unsafe { sigaction(Signal::SIGURG, &action) }?;
@@ -165,15 +166,15 @@ impl ThreadWaker {
         Ok(ThreadWaker { thread })
     }
 
-    /// Interrupts the call that the thread is in. Without effect if it is between two calls, so the caller must repeat it until the thread
-    /// has reacted.
+    /// Interrupts the system call that the thread is in. Has no effect if the thread is between two calls, so the caller must repeat this until
+    /// the thread has reacted.
     pub fn wake(&self) {
-        // SAFETY: a plain system call. If the thread has ended, it fails, or reaches another thread of this process, which ignores it.
+        // SAFETY: a plain system call. If the thread has ended, the call fails, or signals another thread of this process, where it has no effect.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, libc::SIGURG) };
     }
 }
 
-/// Whether spawnscope was started with the signal ignored, as by `nohup` or as a shell's background job. It then stays ignored.
+/// Whether the signal was already ignored when spawnscope was started, as under `nohup` or in a shell's background job.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.

@@ -1,4 +1,4 @@
-//! Places in programs: the frames of a call chain, from the innermost outwards.
+//! Call chains and their frames.
 
 /// The language of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub enum Language {
     Python,
     /// A Perl program.
     Perl,
-    /// A makefile of GNU make. The function of a frame is the target.
+    /// A makefile of GNU make. The function of its frames is the target.
     Make,
     /// A program of Node.js.
     Node,
@@ -56,28 +56,28 @@ impl Language {
     }
 }
 
-/// One place in a program. An unknown part is `None` and never guessed.
+/// One frame of a call chain. A field whose value is unknown is `None`; no value is guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The language.
     pub language: Language,
-    /// The function, in a makefile the target; also `None` at the top level of a script.
+    /// The function; in a makefile, the target. Also `None` at the top level of a script.
     pub function: Option<Vec<u8>>,
     /// The source file.
     pub file: Option<Vec<u8>>,
     /// The line in `file`, counted from 1.
     pub line: Option<u32>,
-    /// The ELF file that holds the machine code; of a makefile, the template that it was generated from.
+    /// For machine code, the ELF file that contains it; for a makefile, the template that it was generated from.
     pub module: Option<Vec<u8>>,
-    /// The virtual address in that file, or the file offset if the file could not be read; without `module`, the address in the
-    /// process's memory. In all frames but the innermost it is the return address.
+    /// The virtual address in `module`, or the file offset if that file could not be read; without `module`, the address in the
+    /// process's memory. In all frames but the innermost, this is the return address.
     pub address: Option<u64>,
     /// Whether the compiler inlined the function into the next frame outwards.
     pub is_inlined: bool,
 }
 
 impl Frame {
-    /// A frame of which only the language is known.
+    /// Returns a frame of which only the language is known.
     #[must_use]
     pub fn unknown(language: Language) -> Frame {
         Frame {
@@ -95,8 +95,8 @@ impl Frame {
 /// A call chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chain {
-    /// From the innermost outwards.
+    /// The frames, the innermost first.
     pub frames: Vec<Frame>,
-    /// Whether there are further frames outwards that could not be read.
+    /// Whether there are further outer frames, which could not be read.
     pub is_truncated: bool,
 }

@@ -1,4 +1,4 @@
-//! Facts about the machine: constants that were measured before a recording, and what the collector cannot see here.
+//! Facts about the machine: constants that are measured before a recording, and what the collector cannot see on this machine.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
 /// A constant of the machine, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
-    /// From entering `fork` in a small process to the child's first instruction.
+    /// The time from entering `fork` in a small process to the child's first instruction.
     ForkCreate,
-    /// A whole `fork`, `_exit` and `wait` in a small process.
+    /// The time of a whole `fork`, `_exit` and `wait` in a small process.
     ForkExit,
-    /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the caches go cold.
+    /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the CPU caches go cold.
     ColdForkExit,
     /// Like `ForkCreate`, with CLONE_VM and CLONE_VFORK.
     VforkCreate,
@@ -22,23 +22,23 @@ pub enum Constant {
     VforkExit,
     /// The increase of `ForkCreate` per MiB that the parent has touched, in 4 KiB pages.
     PageCopy,
-    /// The increase of the rest of `ForkExit` per such MiB: freeing the copied page tables.
+    /// The increase of `ForkExit` minus `ForkCreate` per MiB that the parent has touched: freeing the copied page tables.
     PageFree,
-    /// One copy-on-write fault in the parent while the child is alive.
+    /// The time of one copy-on-write fault in the parent while the child is alive.
     CowFault,
-    /// The same fault after the child has ended or called exec: no page is copied.
+    /// The time of one such fault after the child has ended or called exec: no page is copied.
     ReuseFault,
-    /// One CPUID instruction. Under a hypervisor, the hypervisor emulates it.
+    /// The time of one CPUID instruction. In a virtual machine, the hypervisor emulates it.
     Cpuid,
-    /// All CPUID instructions of a program's start, as many as the machine's C library executes on its processor.
+    /// The time of all CPUID instructions that the C library of this machine executes on this processor when a program starts.
     Identify,
-    /// One open of a file that does not exist, in a directory that the kernel has cached.
+    /// The time of one open of a file that does not exist, in a directory that the kernel has cached.
     FailedOpen,
-    /// The increase of a system call's duration during a recording.
+    /// How much longer a system call takes during a recording.
     RecordedCall,
-    /// The increase of a launch without exec during a recording, from creation to reaping, with its switches.
+    /// How much longer a launch without exec takes during a recording, from creation to reaping, context switches included.
     RecordedLaunch,
-    /// What an exec adds to that.
+    /// How much longer one exec takes during a recording.
     RecordedExec,
 }
 
@@ -86,7 +86,7 @@ impl Constant {
 }
 
 crate::table! {
-    /// A machine constant as measured before the recording.
+    /// A machine constant, as measured before the recording.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Calibration in calibration {
         since 2 {
@@ -116,13 +116,13 @@ crate::table! {
 }
 
 impl Missing {
-    /// `what`, if the collector sees neither when threads get and leave a CPU nor what wakes them.
+    /// The value of `what` if the collector sees neither when threads get and leave a CPU nor what wakes them.
     pub const SCHEDULER: &str = "the scheduler's decisions";
 
-    /// `what`, if the collector does not see how long a new process waits for its first CPU, although it sees when that process starts.
+    /// The value of `what` if the collector sees when a new process starts, but not how long it waits for its first CPU.
     pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
-    /// `what`, if the collector sees when threads get and leave a CPU, but not what wakes them.
+    /// The value of `what` if the collector sees when threads get and leave a CPU, but not what wakes them.
     pub const WAKERS: &str = "what wakes threads";
 }
 

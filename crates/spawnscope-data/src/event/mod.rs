@@ -1,5 +1,5 @@
-//! The vocabulary shared by all stages: what a collector reports about launches, as plain data. No I/O and no policy. Facts that
-//! are stored as they are reported (`table!`) are rows as well. Timestamps are CLOCK_MONOTONIC.
+//! What a collector reports about launches, as plain data, without I/O or policy. Types declared with `table!` are stored as they are
+//! reported. Timestamps are CLOCK_MONOTONIC.
 
 mod callers;
 mod machine;
@@ -16,7 +16,7 @@ pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The span from `earlier` to `self`; zero if `earlier` is later, which can happen across two CPUs.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later, which can happen if two CPUs took the times.
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -76,7 +76,7 @@ impl Mechanism {
 /// The parent's memory when it created a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentMemory {
-    /// Resident set in bytes; may lag by a few dozen pages per CPU (the kernel's per-CPU counters).
+    /// Resident set in bytes; may be out of date by a few dozen pages per CPU (the kernel's per-CPU counters).
     pub rss_bytes: u64,
     /// Page tables in bytes. `fork` copies them.
     pub page_table_bytes: u64,
@@ -98,9 +98,9 @@ pub struct Event {
 /// What happened to a process or thread. Byte strings are exactly as in the kernel: any byte but NUL may occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A process that existed before the recording is now followed (`-p`, `-a`). This is not a launch.
+    /// A process that existed before the recording is followed from now on (`-p`, `-a`). It is not a launch.
     Adopted { pid: Pid, name: Vec<u8> },
-    /// The recorder released the root command, which it had held since creation. The command's setup begins at `at`.
+    /// The recorder released the command, which it had held since creation. The command's setup begins at `at`.
     Released { pid: Pid },
     /// A process was created; `at` is the end of its `create` phase.
     Launched(Launched),
@@ -114,8 +114,8 @@ pub enum EventKind {
     Loaded(Loaded),
     /// A thread began to exit.
     Exited(Exited),
-    /// A thread left the CPU for the last time. `zombie` is set by the thread whose exit made the whole process reapable. `cpu` is
-    /// the thread's total CPU time, if that was seen.
+    /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the whole process reapable.
+    /// `auto_reaped`: the kernel reaped the process then. `cpu` is the thread's total CPU time, if that was seen.
     Gone {
         zombie: Option<Nanos>,
         auto_reaped: bool,
@@ -128,28 +128,29 @@ pub enum EventKind {
     /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
     /// is recorded as leaving it there, as if preempted.
     LastSeen(Slice),
-    /// The path of a file that a thread began to wait for, or the address of a socket's peer. The slice of that wait follows when the wait is over.
+    /// The path of a file that a thread began to wait for, or the address of the peer of such a socket. The wait's slice follows when the wait
+    /// is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
-    /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait.
+    /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait's slice.
     PeerFound {
         device: u32,
         inode: u64,
         pid: Pid,
         name: Vec<u8>,
     },
-    /// The call site in the parent that requested the event's launch: a script chain if the first frame's language is a script
-    /// language, otherwise a chain in the parent's machine code. May arrive before or after `Launched`, at most once for each of
-    /// the two.
+    /// The call chain in the parent that requested the event's launch: a script chain if the first frame's language is a script
+    /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before
+    /// or after `Launched`.
     Called(Arc<Chain>),
-    /// What a thread did at `at`, or the wait it began then. Emitted when the thread is done with it.
+    /// What a thread did at `at`, or the wait that it began then. A wait is reported when it is over.
     Sampled(Sampled),
 }
 
-/// A sample of a thread, which represents a span of its time.
+/// A sample of a thread. It represents a span of the thread's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampled {
-    /// The span it represents. On a CPU: the time between two samples. For a wait: its off-CPU time, plus that of shorter waits
-    /// since the thread's last sample of a wait.
+    /// The span that the sample represents. On a CPU: the time between two samples. For a wait: its off-CPU time, plus that of
+    /// shorter waits since the thread's last sample of a wait.
     pub span: Nanos,
     /// Whether the thread was waiting rather than on a CPU.
     pub is_waiting: bool,
@@ -164,23 +165,23 @@ pub struct Launched {
     pub parent: LaunchId,
     /// The thread that requested it.
     pub parent_task: TaskId,
-    /// The new process in the recorder's pid namespace; 0 if it is not visible there.
+    /// The new process's id in the recorder's pid namespace; 0 if it is not visible there.
     pub pid: Pid,
-    /// The process whose child it is, if that process is followed. With CLONE_PARENT this is not `parent`.
+    /// The process that can reap the new process, if that process is followed. With CLONE_PARENT, this is not `parent`.
     pub reaper: Option<LaunchId>,
-    /// The new process in its reaper's pid namespace: the pid that wait calls return.
+    /// The new process's id in its reaper's pid namespace, as wait calls return it.
     pub pid_for_reaper: Pid,
-    /// The call that created it, if that was seen.
+    /// The call that created the process, if that was seen.
     pub mechanism: Option<Mechanism>,
-    /// When the parent entered that call, which is the start of `create`; `None` if that was not seen.
+    /// When the parent entered that call: the start of the `create` phase. `None` if that was not seen.
     pub entered: Option<Nanos>,
     /// When the parent began the system calls that prepare the launch (signals, pipes), if there were any.
     pub prepared: Option<Nanos>,
-    /// When the parent had finished the system calls that follow its last reaping of a child.
+    /// When the parent, after it last reaped a child, had finished the system calls that clean up after that child.
     pub parent_tidied: Option<Nanos>,
     /// Minor page faults of the parent's thread since it last launched or reaped a child.
     pub parent_faults: Option<u32>,
-    /// The parent's memory at that time.
+    /// The parent's memory when it created the process.
     pub parent_memory: Option<ParentMemory>,
 }
 
@@ -203,9 +204,9 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, if it could be read.
     pub cwd: Option<Vec<u8>>,
-    /// The variables of its environment that may be recorded, see `variables`; empty also where the environment was not looked at.
+    /// The variables of the environment that may be recorded, see `variables`. Also empty if the environment was not read.
     pub variables: Vec<u8>,
-    /// The descriptors closed before this exec; `None` for all but the first exec of a launch, and if this was not seen.
+    /// How descriptors were closed before this exec. `None` for all but the first exec of a launch, and if the calls were not seen.
     pub closing: Option<Closing>,
 }
 
@@ -214,7 +215,7 @@ pub struct Executed {
 pub struct Closing {
     /// Calls of `close` and `close_range`.
     pub calls: u32,
-    /// Time inside these calls, and between two of them with no other system call in between.
+    /// The time inside these calls, plus the time between two consecutive ones if no other system call is between them.
     pub span: Nanos,
 }
 
@@ -232,13 +233,13 @@ pub struct Loaded {
 /// What is known about an image's dynamic loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loader {
-    /// The image has no interpreter: there is no `load` phase.
+    /// The image is static: there is no `load` phase.
     None,
     /// The loader finished at `at`, when the thread's CPU time was `cpu`.
     Done {
         at: Nanos,
         cpu: Nanos,
-        /// `None` if its system calls were not seen.
+        /// `None` if the loader's system calls were not seen.
         search: Option<LibrarySearch>,
     },
     /// There is a loader, but its end was not seen.
@@ -261,7 +262,7 @@ pub struct LibrarySearch {
 pub struct Exited {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
-    /// When this thread called `exit_group`, if it did: the exit of the whole process begins there.
+    /// When this thread called `exit_group`, if it did: the exit of the whole process begins with that call.
     pub exit_group_entered: Option<Nanos>,
     /// Whether this was the last thread of its process.
     pub last_thread: bool,
@@ -269,16 +270,17 @@ pub struct Exited {
     pub wait_status: Option<i32>,
     /// CPU time of the thread when its exit began, if that was seen.
     pub cpu: Option<Nanos>,
-    /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
+    /// CPU time of the thread when the last program it executed first used a file that the program's arguments name, or first read
+    /// standard input.
     pub work_cpu: Option<Nanos>,
     /// Minor page faults of the thread since it last launched or reaped a child; `None` if it never did.
     pub faults: Option<u32>,
-    /// Resident set of its process, if that was still known.
+    /// Resident set of the process in bytes; `None` if it was already freed.
     pub rss_bytes: Option<u64>,
 }
 
-/// A stretch on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has ended if `left`
-/// says so (then `at` equals `off`).
+/// A stretch of a thread on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has
+/// ended (`LeftCpu::Ended`; then `at` equals `off`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// When the thread got the CPU; `None` if it had never run, or if that was not seen.
@@ -287,30 +289,30 @@ pub struct Slice {
     pub off: Nanos,
     /// Why it left.
     pub left: LeftCpu,
-    /// The system call it was in when it left.
+    /// The system call that the thread was in when it left the CPU.
     pub syscall: Option<Syscall>,
-    /// System calls that it entered while on the CPU, if they were counted.
+    /// The number of system calls that the thread entered while on the CPU, if they were counted.
     pub calls: Option<u32>,
-    /// What it waited for, if it was blocked and the object is known.
+    /// What the thread waited for, if it was blocked and the object is known.
     pub object: Option<Object>,
-    /// When and by what it was woken, if it was blocked and the wake-up was seen.
+    /// When and by what the thread was woken, if it was blocked and the wake-up was seen.
     pub wake: Option<Wake>,
 }
 
 /// Why a thread was off-CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeftCpu {
-    /// It had just been created and had never run.
+    /// The thread had just been created and had never run.
     Created,
-    /// It was runnable, but another thread got the CPU.
+    /// The thread was runnable, but another thread got the CPU.
     Preempted,
-    /// It slept interruptibly: signals could wake it.
+    /// The thread slept interruptibly: signals could wake it.
     Interruptible,
-    /// It slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
+    /// The thread slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
     Uninterruptible,
-    /// It was stopped by a signal or a tracer.
+    /// The thread was stopped by a signal or a tracer.
     Stopped,
-    /// It ended.
+    /// The thread ended.
     Ended,
 }
 
@@ -329,9 +331,9 @@ impl LeftCpu {
 /// A system call and its first argument (a file descriptor, pid or address).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
-    /// Its number on the architecture of the recording.
+    /// The call's number on the architecture of the recording.
     pub number: u32,
-    /// Its first argument.
+    /// The call's first argument.
     pub argument: u64,
 }
 
@@ -342,7 +344,7 @@ pub struct Object {
     pub kind: ObjectKind,
     /// The device of its file system, encoded as in the kernel: major << 20 | minor.
     pub device: u32,
-    /// Its inode there; 0 where all objects of a kind share one inode.
+    /// The inode in that file system; 0 if all objects of this kind share one inode.
     pub inode: u64,
 }
 
@@ -377,7 +379,7 @@ pub enum ObjectKind {
     Pidfd,
     /// Any other anonymous inode.
     Anonymous,
-    /// A permission scanner's (fanotify) answer to opening or executing a file.
+    /// A permission scanner's answer (fanotify), which a thread waits for when it opens or executes a file.
     Permission,
 }
 
@@ -424,14 +426,14 @@ impl ObjectKind {
     }
 }
 
-/// The wake-up that ends a blocked stretch. From here on the thread is runnable.
+/// The wake-up that ends a wait. From then on, the thread is runnable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// When the wake-up happened.
     pub at: Nanos,
     /// The waker.
     pub by: Waker,
-    /// Whether it is certain that the waker was not an interrupt that hit the running thread.
+    /// Whether it is certain that `by` is the waker. Otherwise it may be an interrupt that hit that thread while it ran.
     pub is_certain: bool,
 }
 
@@ -442,7 +444,7 @@ pub enum Waker {
     Task(TaskId),
     /// A thread that is not followed.
     Other { pid: Pid, name: Vec<u8> },
-    /// An interrupt (timer, disk, network). The thread that was running then is unrelated.
+    /// An interrupt (timer, disk, network). The thread that it interrupted is unrelated.
     Interrupt,
 }
 

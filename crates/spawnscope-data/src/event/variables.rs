@@ -1,26 +1,26 @@
-//! The variables of a program's environment that say to which part of a build or of a test suite it belongs. They are the only part of an environment
-//! that a recording may have: collectors pass what they read through `allowed` and drop it.
+//! The environment variables that say to which part of a build or of a test suite a program belongs. They are the only part of an environment
+//! that a recording may contain: collectors pass each environment that they read to `allowed` and keep only the result.
 
-/// Names of these variables. Each has the name of a package, a program or a test as its value.
+/// The names of the variables that may be recorded. The value of each is the name of a package, a script or a test.
 pub const ALLOWED: [&[u8]; 4] = [
-    // cargo, for rustc, build scripts, and the programs and tests that it runs
+    // cargo sets it for rustc, for build scripts, and for the programs and tests that it runs.
     b"CARGO_PKG_NAME",
-    // pytest: the test that runs, and its phase
+    // pytest stores the running test and its phase here.
     b"PYTEST_CURRENT_TEST",
-    // npm, for the scripts of a package
+    // npm sets these for the scripts of a package.
     b"npm_package_name",
     b"npm_lifecycle_event",
 ];
 
-/// Longest value that is kept, in bytes.
+/// Length in bytes of the longest value that is kept.
 const MAX_VALUE: usize = 512;
 
-/// Returns the allowed variables of an environment, as NAME=VALUE with a NUL behind each. Strings without a NUL are cut off, so they are left out.
+/// Returns the allowed variables of an environment, as NAME=VALUE, each NUL-terminated. A last string without a NUL is incomplete and is omitted.
 #[must_use]
 pub fn allowed(environment: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
-    let whole = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
-    for variable in environment[..whole].split(|byte| *byte == 0) {
+    let end = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+    for variable in environment[..end].split(|byte| *byte == 0) {
         let Some(equals) = variable.iter().position(|byte| *byte == b'=') else {
             continue;
         };
@@ -33,12 +33,13 @@ pub fn allowed(environment: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Like `allowed`, for an environment of which only the beginning and the end are known: the first string of `end` may be part of one.
+/// Like `allowed`, for an environment of which only the beginning and the end are known. The first string of `end` is ignored, because
+/// its beginning may be missing.
 #[must_use]
 pub fn allowed_of_ends(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     let mut kept = allowed(beginning);
-    let first_end = end.iter().position(|byte| *byte == 0);
-    kept.extend(first_end.map(|nul| allowed(&end[nul + 1..])).unwrap_or_default());
+    let first_nul = end.iter().position(|byte| *byte == 0);
+    kept.extend(first_nul.map(|nul| allowed(&end[nul + 1..])).unwrap_or_default());
     kept
 }
 
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listed_variables_are_kept_and_only_whole() {
+    fn only_complete_allowed_variables_are_kept() {
         let environment = b"CARGO_PKG_NAME=serde\0CARGO_REGISTRY_TOKEN=cio1\0xCARGO_PKG_NAME=no\0CARGO_PKG_NAME\0\
             npm_package_name=\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0npm_package_name=cut";
         assert_eq!(
@@ -61,12 +62,12 @@ mod tests {
 
     #[test]
     fn a_long_value_is_dropped() {
-        let of = |length: usize| allowed(format!("CARGO_PKG_NAME={}\0", "x".repeat(length)).as_bytes()).len();
-        assert_eq!((of(512), of(513)), (512 + 16, 0));
+        let kept_bytes = |length: usize| allowed(format!("CARGO_PKG_NAME={}\0", "x".repeat(length)).as_bytes()).len();
+        assert_eq!((kept_bytes(512), kept_bytes(513)), (512 + 16, 0));
     }
 
     #[test]
-    fn a_string_torn_between_two_ends_is_not_read_as_a_variable() {
+    fn an_incomplete_string_at_the_start_of_the_end_is_not_a_variable() {
         let end = b"CARGO_PKG_NAME=tail of another\0npm_package_name=web\0";
         assert_eq!(
             allowed_of_ends(b"CARGO_PKG_NAME=a\0SECRET=", end),

@@ -1,5 +1,5 @@
-//! Labels of a recording: what it is about, as keys with values, such as a commit. Both sides of the file have the same limits, because labels
-//! come from command lines, from environment variables, and from files that anyone may have written.
+//! Labels of a recording: keys with values that say what the run is about, such as its commit. Recorder and reader check the same limits,
+//! because labels come from command lines, from environment variables, and from files that anyone may have written.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ table! {
     }
 }
 
-/// Why a label is not one.
+/// Why a label is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadLabel {
-    /// The key is empty or has other characters than a key may have.
+    /// The key is empty, does not begin with a letter, or contains a character that is not allowed.
     Key,
     /// The key is too long.
     LongKey,
@@ -32,19 +32,19 @@ pub enum BadLabel {
 impl Label {
     /// Maximum number of labels of a recording.
     pub const MAX_COUNT: usize = 64;
-    /// Maximum bytes of a key.
+    /// Maximum length of a key, in bytes.
     pub const MAX_KEY: usize = 64;
-    /// Maximum bytes of a value: a line, not a document. Reports print it, and fleets of recordings repeat it.
+    /// Maximum length of a value, in bytes. Values are short because reports print them, and datasets repeat them in every row.
     pub const MAX_VALUE: usize = 1024;
 
-    /// Checks a key and its value. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters, digits, `_`, `-`
-    /// and `.`, and begin with a letter.
+    /// Returns a label if its key and value are valid. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters,
+    /// digits, `_`, `-` and `.`, and begin with a letter.
     ///
     /// # Errors
-    /// When one of them breaks a limit.
+    /// If the key or the value is invalid.
     pub fn new(key: &str, value: &str) -> Result<Label, BadLabel> {
-        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !key.bytes().all(is_part) {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !key.bytes().all(is_allowed) {
             return Err(BadLabel::Key);
         }
         if key.len() > Label::MAX_KEY {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_values_have_limits() {
+    fn keys_and_values_are_checked() {
         let label = |key: &str, value: &str| Label::new(key, value).map(|label| (label.key, label.value));
         assert_eq!(label("commit", "f1b0168"), Ok(("commit".into(), "f1b0168".into())));
         assert!(label("a.b-c_9", "").is_ok() && label("x", "a = b\u{e4}").is_ok());

@@ -12,15 +12,15 @@ pub struct TextId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Refers to a call chain of a recording by its position from 1, so that an `Option` of it is not larger. Each launch has two.
+/// Refers to a call chain of a recording. It stores the index plus one, so that an `Option<StackId>` is not larger: each launch has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(NonZeroU32);
 
 impl StackId {
-    /// Returns the chain at an index, which counts from 0.
+    /// Returns a reference to the chain at an index, which counts from 0.
     #[must_use]
-    pub fn at(place: u32) -> StackId {
-        StackId(NonZeroU32::MIN.saturating_add(place))
+    pub fn at(index: u32) -> StackId {
+        StackId(NonZeroU32::MIN.saturating_add(index))
     }
 
     /// Returns the index, which counts from 0.
@@ -30,8 +30,8 @@ impl StackId {
     }
 }
 
-/// Refers to one of a recording's objects and includes its kind, which is needed for every slice. A recording may have millions of these
-/// references, so both share one number.
+/// Refers to one of a recording's objects by its index, and includes the object's kind, which is needed for every slice. A recording may have
+/// millions of these references, so index and kind share one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef(NonZeroU32);
 
@@ -42,11 +42,11 @@ impl ObjectRef {
 
     /// Returns the reference to the object at an index, or `None` if there are too many objects.
     #[must_use]
-    pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
-        let place = u32::try_from(place)
+    pub fn new(kind: ObjectKind, index: usize) -> Option<ObjectRef> {
+        let index = u32::try_from(index)
             .ok()
-            .filter(|place| (*place as usize) < Self::MAX_COUNT)?;
-        NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
+            .filter(|index| (*index as usize) < Self::MAX_COUNT)?;
+        NonZeroU32::new(index << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
     }
 
     /// Returns the kind of the object.
@@ -63,7 +63,7 @@ impl ObjectRef {
     }
 }
 
-/// The strings of a recording, in one allocation.
+/// The strings of a recording, concatenated in one allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     bytes: Vec<u8>,
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_holds_place_and_kind() {
+    fn a_reference_contains_index_and_kind() {
         for kind in ObjectKind::ALL {
-            for place in [0, 1, ObjectRef::MAX_COUNT - 1] {
-                let object = ObjectRef::new(kind, place).unwrap();
-                assert_eq!((object.kind(), object.place()), (kind, place));
+            for index in [0, 1, ObjectRef::MAX_COUNT - 1] {
+                let object = ObjectRef::new(kind, index).unwrap();
+                assert_eq!((object.kind(), object.place()), (kind, index));
             }
         }
         assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MAX_COUNT), None);

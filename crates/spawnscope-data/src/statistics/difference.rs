@@ -1,11 +1,12 @@
-//! The 95 % interval of the difference between two means, each of a few runs. A bootstrap alone is too narrow for few runs, because a
-//! resample never contains a value that was not measured, and Welch's t alone assumes normal values. The interval is the wider of both.
+//! The 95 % confidence interval of the difference between two means, each of a few runs. A bootstrap interval is too narrow for few runs,
+//! because a resample never contains a value that was not measured. Welch's t assumes normally distributed values. The result covers both
+//! intervals.
 
 /// Number of resamples. With 1,000, the ends of an interval vary by a few percent of its width.
 const RESAMPLES: usize = 1_000;
-/// Part of the resamples below the lower end, and above the upper end.
+/// Fraction of the resamples below the lower end of the interval, and above its upper end.
 const TAIL: f64 = 0.025;
-/// The same runs always give the same interval.
+/// A fixed seed, so that the same runs always give the same interval.
 const SEED: u64 = 0x5eed_5eed;
 
 /// 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
@@ -13,10 +14,10 @@ const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The quantile for more degrees of freedom.
+/// The same quantile for more degrees of freedom, from the normal distribution.
 const NORMAL: f64 = 1.96;
 
-/// An estimate with its 95 % interval.
+/// An estimate with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The estimate.
@@ -34,23 +35,24 @@ impl Interval {
         self.low <= 0.0 && self.high >= 0.0
     }
 
-    /// Half the width.
+    /// Returns half the width of the interval.
     #[must_use]
     pub fn margin(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
 
-/// Resamples of the runs of two sides. All measurements of the same runs share them: a run is drawn as a whole.
+/// Resamples of the runs of two sides. They are used for all measurements of these runs, because a run is drawn as a whole.
 #[derive(Clone, Debug)]
 pub struct Resamples {
+    /// The number of runs of each side.
     sizes: [usize; 2],
-    /// The drawn runs, `RESAMPLES` times as many as a side has.
+    /// The indexes of the drawn runs, `RESAMPLES` times as many as each side has runs.
     drawn: [Vec<u32>; 2],
 }
 
 impl Resamples {
-    /// Draws from sides with these numbers of runs.
+    /// Draws the resamples for two sides with these numbers of runs.
     #[must_use]
     pub fn draw(before: usize, after: usize) -> Resamples {
         let mut random = fastrand::Rng::with_seed(SEED);
@@ -64,8 +66,8 @@ impl Resamples {
         }
     }
 
-    /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or another number of values
-    /// than runs.
+    /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or if a value is missing for
+    /// a run.
     #[must_use]
     pub fn difference(&self, before: &[f64], after: &[f64]) -> Option<Interval> {
         let is_complete = [before.len(), after.len()] == self.sizes && self.sizes.iter().all(|runs| *runs >= 2);
@@ -89,7 +91,7 @@ impl Resamples {
     }
 }
 
-/// The 95 % interval of the mean of one side, by Student's t. `None` for fewer than two values.
+/// Returns the mean of one side with its 95 % confidence interval, by Student's t. `None` for fewer than two values.
 #[must_use]
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let value = mean(values);
@@ -102,7 +104,7 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// The mean; zero for no values.
+/// Returns the mean; zero if there are no values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / (values.len().max(1)) as f64
@@ -118,7 +120,7 @@ fn variance(values: &[f64]) -> f64 {
     squares / (values.len() - 1) as f64
 }
 
-/// Half of Welch's interval, with the degrees of freedom of Welch and Satterthwaite.
+/// Returns half the width of Welch's interval, with the degrees of freedom of Welch and Satterthwaite.
 fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
     let part = |values: &[f64]| variance(values) / values.len() as f64;
     let (earlier, later) = (part(before), part(after));
@@ -131,10 +133,10 @@ fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
     student(degrees) * error.sqrt()
 }
 
-/// The quantile for degrees of freedom, rounded down, which is the cautious side.
+/// Returns the 97.5 % quantile of Student's t. `degrees` is rounded down, so that the interval becomes wider rather than narrower.
 fn student(degrees: f64) -> f64 {
-    let place = (degrees.floor() as usize).max(1) - 1;
-    STUDENT.get(place).copied().unwrap_or(NORMAL)
+    let index = (degrees.floor() as usize).max(1) - 1;
+    STUDENT.get(index).copied().unwrap_or(NORMAL)
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_equal_sides_differ_by_nothing() {
+    fn the_difference_of_equal_sides_is_zero() {
         let values = [10.0, 11.0, 12.0, 13.0];
         let interval = Resamples::draw(4, 4).difference(&values, &values).unwrap();
         assert_eq!(interval.value, 0.0);
@@ -157,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_noise_differ_exactly() {
+    fn without_noise_the_interval_has_no_width() {
         let interval = Resamples::draw(3, 2).difference(&[5.0; 3], &[7.0; 2]).unwrap();
         assert_eq!((interval.low, interval.value, interval.high), (2.0, 2.0, 2.0));
     }
 
-    /// Draws both sides from one distribution 400 times: at most about 5 % of the intervals may exclude zero.
+    /// Draws both sides from the same distribution 400 times. About 5 % of the intervals may exclude zero; 32 of 400 are tolerated.
     #[test]
     fn equal_sides_of_few_runs_seldom_look_different() {
         let mut random = fastrand::Rng::with_seed(7);

@@ -1,10 +1,10 @@
-//! Robust statistics: medians, ranks, slopes, and intervals of a difference. They do not depend on what the numbers mean.
+//! Robust statistics: medians, ranks, slopes, and confidence intervals of a difference.
 
 mod difference;
 
 pub use difference::{Interval, Resamples, mean, mean_interval};
 
-/// The median; `None` if there are no values.
+/// Returns the median; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
     if values.is_empty() {
@@ -14,7 +14,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The value below which `share` of the values lie, interpolated between neighbours. Zero if there are no values.
+/// Returns the value below which the fraction `share` of the values lies, interpolated between neighbours. Zero if there are no values.
 pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     let position = share * values.len().saturating_sub(1) as f64;
     let low = position.floor() as usize;
@@ -29,20 +29,20 @@ pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     }
 }
 
-/// Rank correlation from -1 to 1: the share of pairs in the same order minus that in opposite order.
+/// Returns Kendall's rank correlation, from -1 to 1: the fraction of pairs in the same order minus the fraction in opposite order.
 pub fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
     let agreement = pairs(x, y).map(|(dx, dy)| (dx * dy).partial_cmp(&0.0).map_or(0.0, |order| order as i8 as f64));
     let (count, sum) = agreement.fold((0.0, 0.0), |(count, sum), sign| (count + 1.0, sum + sign));
     if count == 0.0 { 0.0 } else { sum / count }
 }
 
-/// Kendall's tau of the values against their order: 1 if each value is larger than all before it.
+/// Returns Kendall's tau of the values against their positions: 1 if each value is larger than all values before it.
 pub fn trend(values: &[f64]) -> f64 {
     let positions: Vec<f64> = (0..values.len()).map(|position| position as f64).collect();
     kendall_tau(&positions, values)
 }
 
-/// The trend in standard deviations of the trend of randomly ordered values: the Mann-Kendall test.
+/// Returns the trend, divided by the standard deviation that it has for randomly ordered values (the Mann-Kendall test).
 pub fn trend_deviations(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let variance = 2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0));
@@ -53,12 +53,12 @@ pub fn trend_deviations(values: &[f64]) -> f64 {
     }
 }
 
-/// The median slope over all pairs of points, which a few outliers do not move.
+/// Returns the median slope of all pairs of points, which a few outliers do not change. `None` if all `x` are equal.
 pub fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
     median(pairs(x, y).filter(|(dx, _)| *dx != 0.0).map(|(dx, dy)| dy / dx))
 }
 
-/// The differences between the points of each pair.
+/// Returns the difference in x and in y of each pair of points.
 fn pairs<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + 'a {
     (0..x.len())
         .flat_map(move |first| (first + 1..x.len()).map(move |second| (x[second] - x[first], y[second] - y[first])))
@@ -69,14 +69,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_neighbours() {
+    fn quantiles_are_interpolated_between_neighbours() {
         assert_eq!(median([3.0, 1.0, 2.0, 4.0]), Some(2.5));
         assert_eq!(quantile(vec![10.0, 20.0, 30.0], 0.75), 25.0);
         assert_eq!(median([]), None);
     }
 
     #[test]
-    fn a_trend_is_the_share_of_pairs_in_order() {
+    fn a_trend_compares_the_order_of_pairs() {
         assert_eq!(trend(&[1.0, 2.0, 3.0]), 1.0);
         assert_eq!(trend(&[3.0, 2.0, 1.0]), -1.0);
         assert_eq!(trend(&[1.0, 1.0, 1.0]), 0.0);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_does_not_move_a_slope() {
+    fn one_outlier_does_not_change_a_slope() {
         assert_eq!(
             theil_sen_slope(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 2.0, 4.0, 900.0, 8.0]),
             Some(2.0)

@@ -1,4 +1,4 @@
-//! The rows that events produce, by subject.
+//! Tests of the rows that events produce, one module for each subject.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn assembler() -> Assembler {
     Assembler::new(ORIGIN, Redaction::Mask)
 }
 
-/// Returns the launch rows that events produce, each in its last state.
+/// Returns the launch rows after all events.
 fn launches(events: &[Event]) -> BTreeMap<LaunchId, LaunchRow> {
     let mut assembler = assembler();
     events.iter().for_each(|event| assembler.apply(event));

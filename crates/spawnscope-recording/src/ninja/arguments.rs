@@ -1,20 +1,20 @@
-//! What the command line of ninja says of where it works.
+//! Parses the command lines of ninja and of the shells that it launches.
 
 use spawnscope_data::event::Executed;
 
 use super::Run;
 
-/// The options of ninja and samurai that have a value.
-const WITH_VALUE: &[u8] = b"Cdfjkltw";
+/// The letters of the options of ninja and samurai that have a value.
+const OPTIONS_WITH_VALUE: &[u8] = b"Cdfjkltw";
 
-/// Whether a program is ninja.
+/// Whether a program is ninja, by its name.
 pub(super) fn is_ninja(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next();
     matches!(name, Some(b"ninja" | b"ninja-build" | b"samu"))
 }
 
-/// Returns the command that an exec is for, if it is one of ninja: `/bin/sh -c COMMAND`, recorded whole.
-pub(super) fn command(executed: &Executed) -> Option<&[u8]> {
+/// Returns COMMAND if an exec has ninja's form `/bin/sh -c COMMAND` and its arguments are not truncated.
+pub(super) fn shell_command(executed: &Executed) -> Option<&[u8]> {
     let is_whole = executed.argv_bytes == executed.argv.len() as u64;
     let arguments = executed.argv.strip_suffix(b"\0")?;
     let mut arguments = arguments.splitn(3, |byte| *byte == 0).skip(1);
@@ -23,17 +23,17 @@ pub(super) fn command(executed: &Executed) -> Option<&[u8]> {
     (is_whole && is_command).then_some(command)
 }
 
-/// Returns where a ninja works, without commands. `None` if that is unknown.
-pub(super) fn run(executed: &Executed) -> Option<Run> {
-    // A directory that begins with `...` is outside of the process's root.
+/// Returns a run of ninja, without commands. `None` if the directory that it works in is unknown.
+pub(super) fn parse_run(executed: &Executed) -> Option<Run> {
+    // A directory that begins with `...` is not a complete path.
     let cwd = executed.cwd.as_deref().filter(|cwd| cwd.starts_with(b"/"));
     let mut directory = cwd.map(<[u8]>::to_vec);
     let mut file = b"build.ninja".to_vec();
     for (option, value) in options(&executed.argv) {
         match option {
-            // Only the last one counts.
+            // Of several `-C`, only the last one counts.
             b'C' if value.starts_with(b"/") => directory = Some(value.to_vec()),
-            b'C' => directory = cwd.map(|cwd| below(cwd, value)),
+            b'C' => directory = cwd.map(|cwd| join(cwd, value)),
             b'f' => file = value.to_vec(),
             _ => {}
         }
@@ -45,8 +45,8 @@ pub(super) fn run(executed: &Executed) -> Option<Run> {
     })
 }
 
-/// Returns a path that is relative to a directory, unless it is absolute.
-pub(super) fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
+/// Returns the path relative to a directory, or the path itself if it is absolute.
+pub(super) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") {
         path.to_vec()
     } else {
@@ -65,7 +65,7 @@ fn options(argv: &[u8]) -> Vec<(u8, &[u8])> {
         let Some(letters) = argument.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-")) else {
             continue;
         };
-        let Some(at) = letters.iter().position(|letter| WITH_VALUE.contains(letter)) else {
+        let Some(at) = letters.iter().position(|letter| OPTIONS_WITH_VALUE.contains(letter)) else {
             continue;
         };
         let value = match &letters[at + 1..] {
@@ -83,10 +83,10 @@ mod tests {
     use crate::sample;
     use spawnscope_data::event::{EventKind, LaunchId};
 
-    /// An exec of a path, with arguments that are separated by `|`.
+    /// Returns an exec of a path, with arguments that are separated by `|`.
     fn exec(path: &str, arguments: &str) -> Executed {
         let EventKind::Executed(mut executed) = sample::executed(100, LaunchId(2), "x").kind else {
-            unreachable!("it is an exec")
+            unreachable!("the event is an exec")
         };
         executed.path = path.as_bytes().to_vec();
         executed.cwd = Some(b"/src".to_vec());
@@ -97,10 +97,11 @@ mod tests {
 
     #[test]
     fn a_command_of_ninja_is_the_third_argument_of_a_shell() {
-        let of =
-            |path, arguments| command(&exec(path, arguments)).map(|text| String::from_utf8_lossy(text).into_owned());
-        assert_eq!(of("/bin/sh", "/bin/sh|-c|cc -c a.c"), Some("cc -c a.c".into()));
-        assert_eq!(of("/bin/sh", "/bin/sh|-c|"), Some(String::new()));
+        let parsed = |path, arguments| {
+            shell_command(&exec(path, arguments)).map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        assert_eq!(parsed("/bin/sh", "/bin/sh|-c|cc -c a.c"), Some("cc -c a.c".into()));
+        assert_eq!(parsed("/bin/sh", "/bin/sh|-c|"), Some(String::new()));
         for (path, arguments) in [
             ("/bin/sh", "/bin/sh|-c|cc|name"),
             ("/bin/sh", "/bin/sh|-e|cc"),
@@ -108,38 +109,38 @@ mod tests {
             ("/bin/sh", ""),
             ("/usr/bin/bash", "bash|-c|cc"),
         ] {
-            assert_eq!(of(path, arguments), None, "{path} {arguments}");
+            assert_eq!(parsed(path, arguments), None, "{path} {arguments}");
         }
-        let mut cut = exec("/bin/sh", "/bin/sh|-c|cc -c a.c");
-        cut.argv_bytes += 1;
-        assert_eq!(command(&cut), None, "its end is unknown");
+        let mut truncated = exec("/bin/sh", "/bin/sh|-c|cc -c a.c");
+        truncated.argv_bytes += 1;
+        assert_eq!(shell_command(&truncated), None, "the end of the command is unknown");
     }
 
     #[test]
-    fn options_say_where_ninja_works() {
-        let of = |arguments| {
-            let run = run(&exec("/usr/bin/ninja", arguments)).expect("a directory");
+    fn options_determine_the_directory_and_the_build_file() {
+        let parsed = |arguments| {
+            let run = parse_run(&exec("/usr/bin/ninja", arguments)).expect("a directory");
             let text = |bytes| String::from_utf8(bytes).unwrap();
             (text(run.directory), text(run.file))
         };
         let usual = || "build.ninja".to_owned();
-        assert_eq!(of("ninja"), ("/src".into(), usual()));
-        assert_eq!(of("ninja|-C|out|all"), ("/src/out".into(), usual()));
-        assert_eq!(of("ninja|-Cout|-f|x.ninja"), ("/src/out".into(), "x.ninja".into()));
-        assert_eq!(of("ninja|-vC|/srv/x"), ("/srv/x".into(), usual()));
-        assert_eq!(of("ninja|-j|-C|a|-C|b"), ("/src/b".into(), usual()));
-        assert_eq!(of("ninja|--quiet|all|--|-C|out"), ("/src".into(), usual()));
-        assert_eq!(of("ninja|-C"), ("/src/".into(), usual()));
+        assert_eq!(parsed("ninja"), ("/src".into(), usual()));
+        assert_eq!(parsed("ninja|-C|out|all"), ("/src/out".into(), usual()));
+        assert_eq!(parsed("ninja|-Cout|-f|x.ninja"), ("/src/out".into(), "x.ninja".into()));
+        assert_eq!(parsed("ninja|-vC|/srv/x"), ("/srv/x".into(), usual()));
+        assert_eq!(parsed("ninja|-j|-C|a|-C|b"), ("/src/b".into(), usual()));
+        assert_eq!(parsed("ninja|--quiet|all|--|-C|out"), ("/src".into(), usual()));
+        assert_eq!(parsed("ninja|-C"), ("/src/".into(), usual()));
     }
 
     #[test]
-    fn where_ninja_works_may_be_unknown() {
+    fn a_relative_directory_is_unknown_if_the_working_directory_is() {
         for cwd in [None, Some(b".../src".to_vec())] {
             let mut executed = exec("/usr/bin/ninja", "ninja|-C|out");
             executed.cwd = cwd;
-            assert_eq!(run(&executed), None);
+            assert_eq!(parse_run(&executed), None);
             executed.argv = b"ninja\0-C/srv\0".to_vec();
-            assert!(run(&executed).is_some());
+            assert!(parse_run(&executed).is_some());
         }
     }
 

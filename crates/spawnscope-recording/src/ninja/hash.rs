@@ -5,25 +5,25 @@ use rapidhash::v1::rapidhash_v1;
 /// The seed that ninja gives to MurmurHash64A.
 const SEED: u64 = 0xdeca_fbad_deca_fbad;
 
-/// All hashes of one command. Which of them counts is known once the log is read.
+/// The hashes of one command by all algorithms. Which algorithm a log uses is known only when the log is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashes {
     murmur: u64,
     rapid: u64,
 }
 
-/// How a version of the log hashes commands.
+/// The algorithm by which a version of the log hashes commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
-    /// MurmurHash64A: versions 5 (ninja 1.2 to 1.11, and samurai) and 6 (1.12).
+    /// MurmurHash64A, in log versions 5 (ninja 1.2 to 1.11, and samurai) and 6 (1.12).
     Murmur,
-    /// rapidhash in its first version: version 7 (ninja 1.13).
+    /// rapidhash in its first version, in log version 7 (ninja 1.13).
     Rapid,
 }
 
 impl Algorithm {
-    /// Returns that of a version of the log.
-    pub(super) fn of_version(version: u32) -> Option<Algorithm> {
+    /// Returns the algorithm of a version of the log.
+    pub(super) fn for_version(version: u32) -> Option<Algorithm> {
         match version {
             5 | 6 => Some(Algorithm::Murmur),
             7 => Some(Algorithm::Rapid),
@@ -34,15 +34,15 @@ impl Algorithm {
 
 impl Hashes {
     /// Hashes a command.
-    pub(super) fn of(command: &[u8]) -> Hashes {
+    pub(super) fn new(command: &[u8]) -> Hashes {
         Hashes {
             murmur: murmur_64a(command),
             rapid: rapidhash_v1(command),
         }
     }
 
-    /// Returns the hash of an algorithm.
-    pub(super) fn by(self, algorithm: Algorithm) -> u64 {
+    /// Returns the hash by an algorithm.
+    pub(super) fn get(self, algorithm: Algorithm) -> u64 {
         match algorithm {
             Algorithm::Murmur => self.murmur,
             Algorithm::Rapid => self.rapid,
@@ -50,7 +50,7 @@ impl Hashes {
     }
 }
 
-/// MurmurHash2 in 64 bits, by Austin Appleby. The crates that have it are not maintained.
+/// Computes MurmurHash64A (MurmurHash2 with 64 bits, by Austin Appleby). The crates that implement it are not maintained.
 fn murmur_64a(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     let mix = |word: u64| word ^ (word >> 47);
@@ -72,8 +72,8 @@ fn murmur_64a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// From logs that ninja 1.11.1 (version 5) and 1.13.0 (version 7) wrote: the length of a command and its hashes.
-    const OF_NINJA: [(usize, u64, u64); 18] = [
+    /// The length of a command and its two hashes, from logs that ninja 1.11.1 (version 5) and 1.13.0 (version 7) wrote.
+    const NINJA_HASHES: [(usize, u64, u64); 18] = [
         (1, 0x2e49_d247_7c67_37f0, 0xa2da_2232_1247_804b),
         (2, 0x98fe_9d46_8fef_ab13, 0x4a48_0f4c_6395_d231),
         (3, 0xf2d1_360f_1675_bfb3, 0xbae9_8016_6742_c4ce),
@@ -95,11 +95,11 @@ mod tests {
     ];
 
     #[test]
-    fn hashes_are_those_of_ninja() {
+    fn hashes_equal_those_of_ninja() {
         let text = format!(": {}", "abcdefghijklmnopqrstuvwxyz0123456789".repeat(4));
-        for (length, murmur, rapid) in OF_NINJA {
+        for (length, murmur, rapid) in NINJA_HASHES {
             assert_eq!(
-                Hashes::of(&text.as_bytes()[..length]),
+                Hashes::new(&text.as_bytes()[..length]),
                 Hashes { murmur, rapid },
                 "{length} bytes"
             );
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn each_version_has_its_algorithm() {
-        let of = |version| Algorithm::of_version(version);
-        assert_eq!([of(5), of(6)], [Some(Algorithm::Murmur); 2]);
-        assert_eq!(of(7), Some(Algorithm::Rapid));
+        let algorithms = |versions: [u32; 3]| versions.map(Algorithm::for_version);
+        let (murmur, rapid) = (Some(Algorithm::Murmur), Some(Algorithm::Rapid));
+        assert_eq!(algorithms([5, 6, 7]), [murmur, murmur, rapid]);
         assert_eq!(
-            [of(0), of(4), of(8)],
+            algorithms([0, 4, 8]),
             [None; 3],
-            "version 4 had the commands themselves"
+            "version 4 contained the commands themselves"
         );
     }
 }

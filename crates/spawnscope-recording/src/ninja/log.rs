@@ -1,5 +1,5 @@
-//! Finds commands in ninja's log, by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, the hash in hexadecimal; lines of an
-//! output that come later replace earlier ones. Anybody may have written the log, so memory is bounded.
+//! Finds commands in ninja's log by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, with the hash in hexadecimal. If an
+//! output has several lines, the last one is valid. Any user may have written the log, so memory is bounded.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -7,55 +7,55 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use super::hash::Algorithm;
 use super::{Command, Edge};
 
-/// Bytes that are read of a log: its end, since ninja appends. That of a build of Chromium is 10 MB.
+/// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log of a build of Chromium is 10 MB.
 const MAX_BYTES: u64 = 64 << 20;
-/// Longer lines are skipped. A path has at most 4096 bytes.
+/// Maximum length of a line, in bytes; longer lines are skipped. A path has at most 4096 bytes.
 const MAX_LINE: u64 = 8192;
 /// Maximum number of outputs that are kept while the log is read.
 const MAX_OUTPUTS: usize = 1 << 20;
-/// Outputs of an edge that are kept.
+/// Maximum number of outputs of an edge that are kept.
 const MAX_OUTPUTS_OF_EDGE: usize = 64;
 
-/// When an edge started and ended.
+/// When an edge started and ended, in milliseconds since the start of the build.
 type Times = [i64; 2];
 
-/// What a line says of an output.
+/// What a line says about an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     hash: u64,
-    /// All outputs of an edge have the same times.
+    /// The times of the edge, which are the same for all of its outputs.
     times: Times,
 }
 
-/// Returns the edge of each command that the log contains. A command of two edges, or of two launches, gets none, because they cannot be kept
-/// apart.
+/// Returns the edge of each command that the log contains. A command of two edges or of two launches gets no edge, because it is unknown which
+/// launch belongs to which edge.
 pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;
     log.rewind()?;
     let mut lines = BufReader::new(log);
     let mut line = Vec::new();
     read_line(&mut lines, &mut line)?;
-    let Some(algorithm) = version(&line).and_then(Algorithm::of_version) else {
+    let Some(algorithm) = version(&line).and_then(Algorithm::for_version) else {
         return Ok(Vec::new());
     };
     if bytes > MAX_BYTES {
         lines.seek(SeekFrom::Start(bytes - MAX_BYTES))?;
-        // The rest of a line.
+        // Skips the rest of a line whose beginning is not read.
         read_line(&mut lines, &mut line)?;
     }
     let wanted = wanted(commands, algorithm);
-    // The file may grow while it is read.
+    // `take` is needed, because the file may grow while it is read.
     let entries = entries(&mut lines.take(MAX_BYTES), &wanted)?;
     Ok(edges_of(entries, &wanted))
 }
 
-/// Looks in a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is found, with the number of its command.
+/// Searches a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is found, with the index of its command.
 #[cfg(fuzzing)]
 pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>>)> {
     let numbered = commands.iter().enumerate();
     let numbered = numbered.map(|(number, command)| Command {
         launch: spawnscope_data::event::LaunchId(number as u64),
-        hashes: super::Hashes::of(command),
+        hashes: super::Hashes::new(command),
     });
     let commands: Vec<Command> = numbered.collect();
     let found = edges(io::Cursor::new(log), &commands).unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>
 fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
     let mut wanted = HashMap::new();
     for command in commands {
-        let only = wanted.entry(command.hashes.by(algorithm));
+        let only = wanted.entry(command.hashes.get(algorithm));
         only.and_modify(|only| *only = None).or_insert(Some(command));
     }
     wanted
@@ -111,7 +111,7 @@ fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Comm
     edges
 }
 
-/// Reads a line, without its newline. A line that is too long or has no newline becomes empty. Returns whether there was one.
+/// Reads a line, without its newline. A line that is too long or has no newline becomes empty. Returns whether there was a line.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if lines.take(MAX_LINE).read_until(b'\n', line)? == 0 {
@@ -148,17 +148,17 @@ mod tests {
     use super::*;
     use spawnscope_data::event::LaunchId;
 
-    /// Launches from 1 on, of these commands.
+    /// Returns launches of these commands, with ids from 1 on.
     fn commands(texts: &[&str]) -> Vec<Command> {
         let command = |(text, number): (&&str, u64)| Command {
             launch: LaunchId(number),
-            hashes: Hashes::of(text.as_bytes()),
+            hashes: Hashes::new(text.as_bytes()),
         };
         texts.iter().zip(1..).map(command).collect()
     }
 
     fn line(times: &str, output: &str, command: &str) -> String {
-        let hash = Hashes::of(command.as_bytes()).by(Algorithm::Murmur);
+        let hash = Hashes::new(command.as_bytes()).get(Algorithm::Murmur);
         format!("{}\t1700\t{output}\t{hash:x}\n", times.replace(' ', "\t"))
     }
 
@@ -182,15 +182,15 @@ mod tests {
         .concat();
         let texts = ["generate b", "cc a.c", "cc d.c"];
         assert_eq!(found(&log, &texts), [(1, "b.c b.h".into()), (2, "a.o".into())]);
-        let of_version_6 = log.replace("v5", "v6");
-        assert_eq!(found(&of_version_6, &texts).len(), 2);
+        let version_6 = log.replace("v5", "v6");
+        assert_eq!(found(&version_6, &texts).len(), 2);
         for version in ["v4", "v7", "v8", "v", "v5x", "v-5"] {
             assert_eq!(found(&log.replace("v5", version), &texts), [], "{version}");
         }
     }
 
     #[test]
-    fn a_log_of_version_7_has_other_hashes() {
+    fn the_hashes_of_a_log_of_version_7_are_found() {
         let log = "# ninja log v7\n0\t5\t1700\to48\t455d961c4c6d883c\n";
         let command = ": abcdefghijklmnopqrstuvwxyz0123456789abcdefghij";
         assert_eq!(found(log, &[command]), [(1, "o48".into())]);
@@ -202,11 +202,15 @@ mod tests {
         assert_eq!(found(&two_edges, &["true"]), []);
         let one_edge = [VERSION_5.to_owned(), line("0 5", "a", "true")].concat();
         assert_eq!(found(&one_edge, &["true"]), [(1, "a".into())]);
-        assert_eq!(found(&one_edge, &["true", "true"]), [], "the other one may have failed");
+        assert_eq!(
+            found(&one_edge, &["true", "true"]),
+            [],
+            "the edge may belong to either launch"
+        );
     }
 
     #[test]
-    fn the_last_line_of_an_output_counts() {
+    fn the_last_line_of_an_output_is_used() {
         let log = [
             VERSION_5.to_owned(),
             line("0 5", "a", "old"),
@@ -239,7 +243,11 @@ mod tests {
         log += &good;
         assert_eq!(found(&log, &["true"]), [(1, "a".into())]);
         log += &line("9 9", "a", "other")[..20];
-        assert_eq!(found(&log, &["true"]), [(1, "a".into())], "a line without its end");
+        assert_eq!(
+            found(&log, &["true"]),
+            [(1, "a".into())],
+            "an incomplete line is skipped"
+        );
     }
 
     #[test]
@@ -253,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_outputs_the_first_are_kept() {
+    fn only_the_first_of_many_outputs_are_kept() {
         let lines = (0..100).map(|number| line("0 5", &format!("o{number:03}"), "true"));
         let log = std::iter::once(VERSION_5.to_owned()).chain(lines).collect::<String>();
         let edges = edges(Cursor::new(log), &commands(&["true"])).unwrap();
@@ -297,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_huge_log_the_end_is_read() {
+    fn only_the_end_of_a_huge_log_is_read() {
         let head = [VERSION_5.to_owned(), line("0 5", "first", "one")].concat();
         let mut log = Huge {
             head: head.into_bytes(),

@@ -1,5 +1,5 @@
-//! Opens ninja's logs. A path is that of a recorded process: its owner may have put anything there, and root may be reading it. So only regular
-//! files are read, the last component is not followed if it is a link, and a file system that does not answer is not waited for.
+//! Opens ninja's logs. Their paths come from recorded processes, whose users may have put any file there, while the recorder may be root.
+//! Therefore only regular files are read, the last component must not be a link, and there is a time limit for file systems that do not answer.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,21 +10,21 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::arguments::below;
+use super::arguments::join;
 use super::{Edge, Run, log};
 use spawnscope_system::files::{Links, open_regular};
 
-/// How long a recording waits for logs, in total. One of 20,000 edges takes some milliseconds.
+/// How long a recording waits for all logs together. Reading the log of 20,000 edges takes some milliseconds.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it waits for one of them.
+/// How long a recording waits for one log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much of a build file is searched for the directory of the log.
-const MAX_OF_BUILD_FILE: u64 = 256 << 10;
+/// How many bytes of a build file are searched for the directory of the log.
+const MAX_BUILD_FILE_BYTES: u64 = 256 << 10;
 
-/// Reads logs.
+/// Reads the logs of a recording's runs of ninja.
 #[derive(Debug)]
 pub(crate) struct Logs {
-    /// How long to wait for more of them.
+    /// The remaining time to wait for logs.
     timeout: Duration,
 }
 
@@ -42,40 +42,41 @@ impl Logs {
 
     fn read(&mut self, run: Run) -> Vec<Edge> {
         let begin = Instant::now();
-        let most = self.timeout.min(LOG_TIMEOUT);
-        if most.is_zero() {
+        let timeout = self.timeout.min(LOG_TIMEOUT);
+        if timeout.is_zero() {
             return Vec::new();
         }
         let (sender, receiver) = mpsc::channel();
-        // It inherits the ids of this thread, so under sudo it reads what the user may read. If it hangs, it is left alone.
+        // The new thread inherits the file system ids of this thread, so under sudo it can read only what the user may read. If it hangs, it is
+        // not waited for any longer.
         let reader = thread::Builder::new()
             .name("ninja's log".into())
             .spawn(move || drop(sender.send(edges(&run))));
-        let edges = reader.map(|_| receiver.recv_timeout(most));
+        let edges = reader.map(|_| receiver.recv_timeout(timeout));
         self.timeout = self.timeout.saturating_sub(begin.elapsed());
-        // Without a log, or with one that cannot be read, the edges are unknown.
+        // If there is no log, or if it cannot be read, the edges are unknown.
         edges.ok().and_then(Result::ok).and_then(Result::ok).unwrap_or_default()
     }
 }
 
 fn edges(run: &Run) -> io::Result<Vec<Edge>> {
     let directory = match build_directory(run) {
-        Some(directory) => below(&run.directory, &directory),
+        Some(directory) => join(&run.directory, &directory),
         None => run.directory.clone(),
     };
-    log::edges(open(&below(&directory, b".ninja_log"))?, &run.commands)
+    log::edges(open(&join(&directory, b".ninja_log"))?, &run.commands)
 }
 
-/// Returns the value of `builddir` in a build file, which is where ninja puts its log. It usually is in the first lines.
+/// Returns the value of `builddir` in a build file: the directory where ninja puts its log. It usually is in the first lines of the file.
 fn build_directory(run: &Run) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    let file = open(&below(&run.directory, &run.file)).ok()?;
-    file.take(MAX_OF_BUILD_FILE).read_to_end(&mut text).ok()?;
+    let file = open(&join(&run.directory, &run.file)).ok()?;
+    file.take(MAX_BUILD_FILE_BYTES).read_to_end(&mut text).ok()?;
     let value = |line: &[u8]| {
         let value = line.strip_prefix(b"builddir")?.trim_ascii_start().strip_prefix(b"=")?;
         Some(value.trim_ascii().to_vec())
     };
-    // The last one counts. One with a variable is unknown.
+    // Of several values, the last one counts. A value that contains a variable is unknown.
     let last = text.split(|byte| *byte == b'\n').filter_map(value).next_back();
     last.filter(|value| !value.is_empty() && !value.contains(&b'$'))
 }
@@ -97,7 +98,7 @@ mod tests {
     fn run(directory: &Path) -> Run {
         let command = Command {
             launch: LaunchId(7),
-            hashes: Hashes::of(b"true"),
+            hashes: Hashes::new(b"true"),
         };
         Run {
             directory: directory.as_os_str().as_bytes().to_vec(),
@@ -107,7 +108,7 @@ mod tests {
     }
 
     fn log() -> String {
-        let hash = Hashes::of(b"true").by(Algorithm::Murmur);
+        let hash = Hashes::new(b"true").get(Algorithm::Murmur);
         format!("# ninja log v5\n0\t5\t1\tout\t{hash:x}\n")
     }
 
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_where_ninja_works_or_where_the_build_file_says() {
+    fn the_log_is_in_the_working_directory_or_in_builddir() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         assert_eq!(found(directory.path()), 0, "there is none");
@@ -155,7 +156,7 @@ mod tests {
         fs::write(directory.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();
         assert_eq!(logs.edges(vec![run(directory.path()), run(directory.path())]).len(), 2);
-        assert!(logs.timeout < TOTAL_TIMEOUT, "the time counts");
+        assert!(logs.timeout < TOTAL_TIMEOUT, "the time spent is subtracted");
         logs.timeout = Duration::ZERO;
         assert!(logs.edges(vec![run(directory.path())]).is_empty());
     }

@@ -1,5 +1,5 @@
-//! Finds the ninja edge that a launch belongs to. ninja starts an edge as `/bin/sh -c COMMAND`, and its log has a hash of each COMMAND beside
-//! the outputs. `runs` notes the commands from events, `log` finds their hashes in a log, and `logs` opens the log, which anybody may have written.
+//! Finds the ninja edge that a launch belongs to. ninja runs an edge as `/bin/sh -c COMMAND`, and its log contains the outputs of each edge with
+//! the hash of COMMAND. `runs` collects the commands from events, `logs` opens the logs, and `log` finds the hashes in a log.
 
 mod arguments;
 mod hash;
@@ -15,14 +15,14 @@ pub use log::fuzz_ninja_log;
 pub(super) use logs::Logs;
 pub(super) use runs::Runs;
 
-/// A ninja that runs, or ran.
+/// One run of ninja.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The directory that it works in.
+    /// The directory that ninja works in.
     directory: Vec<u8>,
-    /// Its build file, relative to that directory.
+    /// The build file, relative to that directory.
     file: Vec<u8>,
-    /// What it launched.
+    /// The commands that ninja launched.
     commands: Vec<Command>,
 }
 
@@ -33,10 +33,10 @@ struct Command {
     hashes: Hashes,
 }
 
-/// The edge that a launch was made for.
+/// The edge that a launch belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub(super) launch: LaunchId,
-    /// Its outputs, sorted, at least one.
+    /// The outputs of the edge, sorted. There is at least one.
     pub(super) outputs: Vec<Vec<u8>>,
 }

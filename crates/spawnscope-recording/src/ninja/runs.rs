@@ -1,4 +1,4 @@
-//! Notes which ninjas run, and the commands that they launch. Memory is bounded. This code reads no file.
+//! Collects the runs of ninja and the commands that they launch from events. Memory is bounded. This code reads no file.
 
 use std::collections::HashMap;
 use std::mem;
@@ -8,37 +8,37 @@ use spawnscope_data::event::{Executed, LaunchId};
 use super::hash::Hashes;
 use super::{Command, Run, arguments};
 
-/// Commands of all runs that are not read yet, at most: 24 MB.
+/// Maximum number of commands of all runs whose logs are not read yet. They take 24 MB.
 const MAX_COMMANDS: usize = 1 << 20;
-/// Ninjas that run at the same time, at most.
+/// Maximum number of simultaneous runs.
 const MAX_RUNS: usize = 4096;
 
-/// The ninjas of a recording.
+/// The runs of ninja in a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    going: HashMap<LaunchId, Run>,
-    /// Those whose log is to be read.
+    running: HashMap<LaunchId, Run>,
+    /// Ended runs whose log is to be read.
     ended: Vec<Run>,
-    /// The number of commands of all these.
+    /// The number of commands of all these runs.
     commands: usize,
 }
 
 impl Runs {
     /// Notes an exec.
     pub(crate) fn executed(&mut self, launch: LaunchId, parent: Option<LaunchId>, executed: &Executed) {
-        // If it was a ninja, it is none any more, or begins anew.
+        // If this process was a ninja, that run has ended.
         self.end(launch);
         if arguments::is_ninja(&executed.path) {
-            let run = arguments::run(executed).filter(|_| self.going.len() < MAX_RUNS);
-            self.going.extend(run.map(|run| (launch, run)));
+            let run = arguments::parse_run(executed).filter(|_| self.running.len() < MAX_RUNS);
+            self.running.extend(run.map(|run| (launch, run)));
             return;
         }
-        let run = parent.and_then(|parent| self.going.get_mut(&parent));
+        let run = parent.and_then(|parent| self.running.get_mut(&parent));
         let Some(run) = run.filter(|_| self.commands < MAX_COMMANDS) else {
             return;
         };
-        if let Some(command) = arguments::command(executed) {
-            let hashes = Hashes::of(command);
+        if let Some(command) = arguments::shell_command(executed) {
+            let hashes = Hashes::new(command);
             run.commands.push(Command { launch, hashes });
             self.commands += 1;
         }
@@ -57,15 +57,15 @@ impl Runs {
         ended
     }
 
-    /// Ends all runs, since the recording ends.
+    /// Ends all runs, because the recording ends.
     pub(crate) fn end_all(&mut self) {
-        let going: Vec<LaunchId> = self.going.keys().copied().collect();
-        going.into_iter().for_each(|launch| self.end(launch));
+        let launches: Vec<LaunchId> = self.running.keys().copied().collect();
+        launches.into_iter().for_each(|launch| self.end(launch));
     }
 
     fn end(&mut self, launch: LaunchId) {
-        let run = self.going.remove(&launch);
-        // Most of them only print their version, or have nothing to do.
+        let run = self.running.remove(&launch);
+        // Runs without commands, which only print a version or have nothing to do, need no log.
         self.ended.extend(run.filter(|run| !run.commands.is_empty()));
     }
 }
@@ -80,7 +80,7 @@ mod tests {
 
     fn executes(runs: &mut Runs, launch: LaunchId, parent: LaunchId, path: &str, arguments: &str) {
         let EventKind::Executed(mut executed) = sample::executed(100, launch, arguments).kind else {
-            unreachable!("it is an exec")
+            unreachable!("the event is an exec")
         };
         executed.path = path.as_bytes().to_vec();
         runs.executed(launch, Some(parent), &executed);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commands_of_a_ninja_are_known_when_it_has_ended() {
+    fn the_commands_of_a_ninja_are_returned_when_it_has_ended() {
         let mut runs = Runs::default();
         executes(&mut runs, NINJA, LaunchId(1), "/usr/bin/ninja", "ninja -C out");
         executes(&mut runs, LaunchId(3), NINJA, "/bin/sh", "sh -c make-it");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_the_recording_all_have_ended() {
+    fn all_runs_end_with_the_recording() {
         let mut runs = Runs::default();
         executes(&mut runs, NINJA, LaunchId(1), "/usr/bin/ninja", "ninja");
         executes(&mut runs, LaunchId(3), NINJA, "/bin/sh", "sh -c make-it");
@@ -130,9 +130,9 @@ mod tests {
         for number in 0..MAX_RUNS as u64 + 10 {
             executes(&mut runs, LaunchId(2 + number), LaunchId(1), "/usr/bin/ninja", "ninja");
         }
-        assert_eq!(runs.going.len(), MAX_RUNS);
+        assert_eq!(runs.running.len(), MAX_RUNS);
         runs.commands = MAX_COMMANDS;
         executes(&mut runs, LaunchId(9_999), NINJA, "/bin/sh", "sh -c make-it");
-        assert!(runs.going[&NINJA].commands.is_empty());
+        assert!(runs.running[&NINJA].commands.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A recording as of one instant, because a recorder may be writing to it. Reads whole tables and compares each with its checksum.
+//! Reads whole tables within one transaction, because a recorder may be writing to the recording, and compares each with its checksum.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use spawnscope_data::event::{Nanos, ObjectKind, syscalls};
 
 use super::super::checksum::{RowHasher, TableSum};
-use super::super::contradictions::{self, Stretches, Tasks};
+use super::super::contradictions::{self, SpanChecker, Tasks};
 use super::super::error::RecordError;
 use super::super::fields::{BadValue, Fields, Ids, Index, ObjectIndex};
 use super::super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
@@ -24,9 +24,9 @@ use spawnscope_data::table::{Row, Table};
 /// The maximum number of columns of any table.
 const MAX_COLUMNS: usize = 32;
 
-/// The version since which a call that watches a socket has it as its object only if the call did not time out.
-const OBJECTS_ENDED_WAITS: i32 = 12;
-/// poll, select, pselect6, ppoll, as x86-64 numbers.
+/// The first format version in which a call that polls a socket has that socket as its object only if the call did not time out.
+const POLLED_SOCKETS_END_WAITS: i32 = 12;
+/// The x86-64 numbers of poll, select, pselect6 and ppoll.
 const POLLS: [u16; 4] = [7, 23, 270, 271];
 
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
@@ -35,12 +35,12 @@ const TOO_LONG: &str = "the lives of its processes add up to more than 292 years
 pub(super) struct Snapshot<'f> {
     file: &'f RecordingFile,
     transaction: Transaction<'f>,
-    /// Empty before version 8, and if another program wrote the recording.
+    /// The checksums of the tables in the file. Empty before version 8, and if another program has written to the recording.
     sums: HashMap<String, TableSum>,
 }
 
 impl<'f> Snapshot<'f> {
-    pub(super) fn of(file: &'f RecordingFile) -> Result<Snapshot<'f>, RecordError> {
+    pub(super) fn begin(file: &'f RecordingFile) -> Result<Snapshot<'f>, RecordError> {
         let transaction = file.opened.connection.unchecked_transaction();
         let mut snapshot = Snapshot {
             file,
@@ -48,9 +48,9 @@ impl<'f> Snapshot<'f> {
             sums: HashMap::new(),
         };
         let sums: Vec<ChecksumRow> = snapshot.rows(&Index::default())?;
-        let of_version = TABLES.iter().filter(|table| table.since() <= file.opened.version);
-        // The table of sums has none of itself.
-        let is_complete = sums.len() + 1 == of_version.count();
+        let known_tables = TABLES.iter().filter(|table| table.since() <= file.opened.version);
+        // The table `checksum` has no checksum of itself.
+        let is_complete = sums.len() + 1 == known_tables.count();
         let by_name = |ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum });
         snapshot.sums = sums.into_iter().map(by_name).collect();
         if is_complete || snapshot.sums.is_empty() {
@@ -80,7 +80,7 @@ impl<'f> Snapshot<'f> {
         if !contradictions::can_be_summed(&recording) {
             return Err(self.corrupt(TOO_LONG));
         }
-        recording.info.contradictions = contradictions::between(&recording, &self.threads()?);
+        recording.info.contradictions = contradictions::find(&recording, &self.threads()?);
         Ok(recording)
     }
 
@@ -92,47 +92,47 @@ impl<'f> Snapshot<'f> {
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
-        let mut stretches = self.stretches(info.last)?;
-        let numbers = syscalls::Numbers::of(&info.arch);
+        let mut checker = self.span_checker(info.last)?;
+        let numbers = syscalls::Numbers::for_machine(&info.arch);
         let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
             row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
-            if version < OBJECTS_ENDED_WAITS && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
+            if version < POLLED_SOCKETS_END_WAITS && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
                 row.object = row.object.filter(|object| object.kind() != ObjectKind::Socket);
             }
-            stretches.check_slice(&row);
+            checker.check_slice(&row);
             take(row);
         })?;
-        stretches.finish().ok_or_else(|| self.corrupt(TOO_LONG))
+        checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
 
     pub(super) fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         let (_, mut index) = self.texts()?;
         self.stacks(&mut index)?;
-        let mut stretches = self.stretches(self.info()?.last)?;
+        let mut checker = self.span_checker(self.info()?.last)?;
         self.each(&index, |row| {
-            stretches.check_sample(&row);
+            checker.check_sample(&row);
             take(row);
         })?;
-        stretches.finish().ok_or_else(|| self.corrupt(TOO_LONG))
+        checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
 
     /// Returns the checker for slices and samples.
-    fn stretches(&self, end: Nanos) -> Result<Stretches, RecordError> {
+    fn span_checker(&self, end: Nanos) -> Result<SpanChecker, RecordError> {
         let tasks = Tasks::new(self.ids::<LaunchRow>()?, self.ids::<ThreadRow>()?);
-        Ok(Stretches::new(tasks, end))
+        Ok(SpanChecker::new(tasks, end))
     }
 
-    /// Reads the labels, which are few and short, and adds what the table recording has of the machine.
+    /// Reads the labels, which are few and short, and adds labels for the machine from the table `recording`.
     fn labels(&self, recording: &RecordingRow) -> Result<Vec<Label>, RecordError> {
         let mut labels: Vec<Label> = Vec::new();
-        self.each_unread::<Label>(&Index::default(), |fields| {
+        self.each_undecoded::<Label>(&Index::default(), |fields| {
             let label: Label = fields.row()?;
             if labels.len() == Label::MAX_COUNT {
                 return Err(fields.bad(format!("more than {} labels", Label::MAX_COUNT)));
             }
             labels.push(
-                Label::new(&label.key, &label.value).map_err(|why| fields.bad(format!("what no label has: {why}")))?,
+                Label::new(&label.key, &label.value).map_err(|why| fields.bad(format!("an invalid label: {why}")))?,
             );
             Ok(())
         })?;
@@ -153,22 +153,22 @@ impl<'f> Snapshot<'f> {
         Ok(labels)
     }
 
-    /// Returns the sums of all tables, sorted by name.
-    pub(super) fn contents(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
-        let of_version = TABLES.iter().filter(|table| table.since() <= self.file.opened.version);
-        let mut contents = Vec::new();
-        for table in of_version.filter(|table| table.name != tables::of::<ChecksumRow>().name) {
+    /// Returns the name, the number of rows and the checksum of each table, sorted by name.
+    pub(super) fn table_sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
+        let known_tables = TABLES.iter().filter(|table| table.since() <= self.file.opened.version);
+        let mut sums = Vec::new();
+        for table in known_tables.filter(|table| table.name != tables::table_of::<ChecksumRow>().name) {
             let sum = match self.sums.get(table.name) {
                 Some(sum) => *sum,
                 None => self.sum(table)?,
             };
-            contents.push((table.name.to_owned(), sum.rows, sum.sum));
+            sums.push((table.name.to_owned(), sum.rows, sum.sum));
         }
-        contents.sort_unstable();
-        Ok(contents)
+        sums.sort_unstable();
+        Ok(sums)
     }
 
-    /// Computes the sum of a table.
+    /// Computes the checksum of a table.
     fn sum(&self, table: &Table) -> Result<TableSum, RecordError> {
         let failed = |source| RecordError::unreadable(&self.file.path, source);
         let version = self.file.opened.version;
@@ -219,10 +219,10 @@ impl<'f> Snapshot<'f> {
         let mut ids = Vec::new();
         let mut bytes = 0;
         let max_bytes = self.file.opened.bytes;
-        self.each_unread::<TextRow>(&Index::default(), |fields| {
+        self.each_undecoded::<TextRow>(&Index::default(), |fields| {
             ids.push(fields.take()?);
             let text = fields.bytes()?;
-            // Several texts may share a page, so a small file could fill any memory.
+            // In a hostile file, several texts may share pages, so that a small file could exhaust memory.
             bytes += text.len() as u64;
             if bytes > max_bytes {
                 return Err(fields.bad("more bytes than the file has".to_owned()));
@@ -237,7 +237,7 @@ impl<'f> Snapshot<'f> {
         Ok((texts, texts_index))
     }
 
-    /// Reads the objects and indexes them. `index` already knows their texts.
+    /// Reads the objects and indexes them. `index` must already contain the texts.
     fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
         let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
         self.each(index, |(id, row): (i64, ObjectRow)| {
@@ -258,7 +258,7 @@ impl<'f> Snapshot<'f> {
         index.frames = Ids::new(ids);
         index.stacks = Ids::new(self.ids::<StackRow>()?);
         let mut stacks = Vec::new();
-        self.each_unread::<StackRow>(index, |fields| {
+        self.each_undecoded::<StackRow>(index, |fields| {
             let (id, row): (StackId, StackRow) = fields.row()?;
             stacks.push(row);
             check_caller(id, row.caller)
@@ -266,7 +266,7 @@ impl<'f> Snapshot<'f> {
         Ok((frames, stacks))
     }
 
-    /// Reads only the rowids of a table. The reader of its rows checks the other columns and the checksum.
+    /// Reads only the rowids of a table. The other columns and the checksum are checked when the rows are read.
     fn ids<R: Row<Sqlite>>(&self) -> Result<Vec<i64>, RecordError> {
         let table = R::TABLE;
         if table.since() > self.file.opened.version {
@@ -283,7 +283,7 @@ impl<'f> Snapshot<'f> {
         Ok(ids)
     }
 
-    /// Pages that refer to each other in a cycle would never end.
+    /// Checks that a rowid is larger than the one before, because reading pages that refer to each other in a cycle would never end.
     fn check_order(&self, table: &Table, before: Option<i64>, id: i64) -> Result<i64, RecordError> {
         match before {
             Some(before) if id <= before => {
@@ -301,11 +301,11 @@ impl<'f> Snapshot<'f> {
 
     /// Calls `take` with each row of a table.
     fn each<R: Row<Sqlite>>(&self, index: &Index, mut take: impl FnMut(R)) -> Result<(), RecordError> {
-        self.each_unread::<R>(index, |fields| fields.row().map(&mut take))
+        self.each_undecoded::<R>(index, |fields| fields.row().map(&mut take))
     }
 
-    /// Calls `take` with the values of each row of a table, and finally compares the table with its checksum.
-    fn each_unread<R: Row<Sqlite>>(
+    /// Calls `take` with the undecoded values of each row of a table, and finally compares the table with its checksum.
+    fn each_undecoded<R: Row<Sqlite>>(
         &self,
         index: &Index,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
@@ -331,15 +331,15 @@ impl<'f> Snapshot<'f> {
                 *value = row.get_ref(column + 1).map_err(failed)?;
             }
             if let Some(hasher) = &mut hasher {
-                // Columns added in later versions come last.
+                // The columns of later versions, which come last, are not part of the checksum.
                 sum.add(hasher.hash(rowid, &values[..known]));
             }
             take(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;
         }
         match self.sums.get(table.name) {
             Some(recorded) if *recorded != sum => Err(self.corrupt(&format!(
-                "the rows of table {} do not match their checksum; where another program changed them on purpose, \
-                 `DELETE FROM checksum` says so",
+                "the rows of table {} do not match their checksum; if another program changed them on purpose, it must also run \
+                 `DELETE FROM checksum`",
                 table.name
             ))),
             _ => Ok(()),
@@ -364,7 +364,7 @@ impl<'f> Snapshot<'f> {
     }
 }
 
-/// Checks that a chain's caller is stored before it. This excludes cycles.
+/// Checks that the caller of a chain is stored before the chain, which excludes cycles.
 fn check_caller(id: StackId, caller: Option<StackId>) -> Result<(), BadValue> {
     match caller {
         Some(caller) if caller >= id => Err(BadValue {
@@ -376,7 +376,7 @@ fn check_caller(id: StackId, caller: Option<StackId>) -> Result<(), BadValue> {
     }
 }
 
-/// Splits an argv whose arguments end with NUL.
+/// Splits an argv whose arguments are NUL-terminated.
 fn arguments(argv: &[u8]) -> Vec<Vec<u8>> {
     match argv.strip_suffix(b"\0") {
         Some(argv) => argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),

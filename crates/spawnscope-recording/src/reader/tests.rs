@@ -1,4 +1,4 @@
-//! Reading valid recordings, and reporting every way in which a file can be invalid.
+//! Tests that valid recordings are read, and that every way in which a file can be invalid is reported.
 
 mod flipped;
 mod hostile;
@@ -15,7 +15,7 @@ use crate::{Recorder, Redaction, WriterOptions, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use versions::downgrade;
 
-/// A recorder that received some launches.
+/// Starts a recorder, and sends it some launches.
 fn recorder_of(launches: u64, path: &Path) -> Recorder {
     let recorder = Recorder::create(path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
@@ -29,7 +29,7 @@ fn recorder_of(launches: u64, path: &Path) -> Recorder {
     recorder
 }
 
-/// A recording of some launches in its own directory.
+/// Creates a recording of some launches in a new directory.
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("spawnscope.db");
@@ -37,7 +37,7 @@ fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Changes a recording as a program does on purpose: without checksums.
+/// Changes a recording on purpose, as a program does that deletes the checksums.
 fn change(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
     connection
@@ -55,7 +55,7 @@ fn read_all(path: &Path) -> Result<Recording, RecordError> {
     Ok(recording)
 }
 
-/// Returns the result of reading a recording that `sql` changed.
+/// Returns the result of reading a recording that `sql` has changed.
 fn read_after(sql: &str) -> Result<Recording, RecordError> {
     let (_directory, path) = recording(3);
     change(&path, sql);
@@ -63,7 +63,7 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_missing() {
+fn a_file_that_does_not_exist_is_reported_as_missing() {
     let error = RecordingFile::open(Path::new("/nonexistent/spawnscope.db"))
         .err()
         .unwrap();
@@ -82,7 +82,7 @@ fn a_file_that_is_not_a_recording_is_reported_as_such() {
         fs::write(&path, content).unwrap();
         let error = RecordingFile::open(&path).err().unwrap();
         assert!(matches!(error, RecordError::NotARecording { .. }), "{error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), content, "and is left unchanged");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "the file is unchanged");
     }
     assert!(
         matches!(
@@ -103,7 +103,7 @@ fn a_file_that_is_not_a_recording_is_reported_as_such() {
 }
 
 #[test]
-fn a_newer_version_is_named_with_what_is_known() {
+fn the_error_for_a_newer_version_names_both_versions() {
     let error = read_after("PRAGMA user_version = 13").unwrap_err();
     assert!(matches!(
         error,
@@ -117,7 +117,7 @@ fn a_newer_version_is_named_with_what_is_known() {
 }
 
 #[test]
-fn version_1_is_read_and_what_came_later_is_unknown() {
+fn version_1_is_read_and_the_columns_of_later_versions_are_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("old.db");
     Connection::open(&path)
@@ -143,10 +143,10 @@ fn version_1_is_read_and_what_came_later_is_unknown() {
 }
 
 #[test]
-fn a_file_that_was_cut_short_is_damaged() {
+fn a_truncated_file_is_damaged() {
     let (_directory, path) = recording(1_000);
-    let whole = fs::metadata(&path).unwrap().len();
-    for kept in [whole / 2, whole - 4_096, 5_000] {
+    let bytes = fs::metadata(&path).unwrap().len();
+    for kept in [bytes / 2, bytes - 4_096, 5_000] {
         OpenOptions::new()
             .write(true)
             .open(&path)
@@ -158,7 +158,7 @@ fn a_file_that_was_cut_short_is_damaged() {
         assert!(error.to_string().contains("spawnscope.db is damaged"), "{error}");
     }
     OpenOptions::new().write(true).open(&path).unwrap().set_len(50).unwrap();
-    assert!(RecordingFile::open(&path).is_err(), "not even a whole header");
+    assert!(RecordingFile::open(&path).is_err(), "the header is incomplete");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_page_that_was_overwritten_is_damage() {
 }
 
 #[test]
-fn a_lock_is_waited_for_and_then_named() {
+fn opening_waits_for_a_lock_and_then_reports_it() {
     let (_directory, path) = recording(3);
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -189,8 +189,8 @@ fn a_lock_is_waited_for_and_then_named() {
 }
 
 #[test]
-fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
-    for (sql, place) in [
+fn the_error_for_an_invalid_value_names_its_table_and_column() {
+    for (sql, expected) in [
         ("UPDATE launch SET origin = 9", "column origin of table launch holds 9"),
         (
             "UPDATE launch SET mechanism = 5",
@@ -273,7 +273,7 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
     ] {
         let error = read_after(sql).unwrap_err();
         assert!(matches!(error, RecordError::BadValue { .. }), "{sql}: {error}");
-        assert!(error.to_string().contains(place), "{sql}: {error}");
+        assert!(error.to_string().contains(expected), "{sql}: {error}");
     }
 }
 
@@ -314,7 +314,7 @@ fn checksums_of_an_earlier_version_are_compared() {
 }
 
 #[test]
-fn labels_are_read_with_those_of_the_machine_and_without_secrets() {
+fn labels_are_read_without_secrets_and_with_labels_for_the_machine() {
     let (_directory, path) = recording(1);
     let read = || -> Vec<(String, String)> {
         let labels = read_all(&path).unwrap().info.labels;
@@ -325,13 +325,13 @@ fn labels_are_read_with_those_of_the_machine_and_without_secrets() {
     assert_eq!(read()[..3], machine);
     assert_eq!(read()[3..], [pair("url", "https://ci:***@example.org/7")]);
     change(&path, "INSERT INTO label VALUES ('host', 'given')");
-    assert_eq!(read()[1], pair("host", "given"), "a label of the user is stronger");
+    assert_eq!(read()[1], pair("host", "given"), "a label of the user takes precedence");
     downgrade(&path, 9);
     assert_eq!(read(), machine, "older recordings have no table of labels");
 }
 
 #[test]
-fn a_table_that_is_not_there_is_damage() {
+fn a_missing_table_column_or_row_is_damage() {
     for sql in [
         "DROP TABLE exec",
         "ALTER TABLE launch RENAME COLUMN exit_ns TO exit",
@@ -403,7 +403,7 @@ fn wakers_threads_and_losses_are_read() {
 }
 
 #[test]
-fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
+fn system_calls_of_another_architecture_are_translated_to_x86_64() {
     let (_directory, path) = recording(1);
     change(
         &path,

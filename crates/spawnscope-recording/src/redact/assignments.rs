@@ -1,16 +1,16 @@
-//! Finds names with values inside one argument, in any language: `--password=X`, `a=1&token=X`, `{"secret": "X"}`, `Password=X;`,
-//! `auth=("u", "X")`, HTTP headers, and SQL clauses that set passwords. `names` decides which names are secret.
+//! Finds names with secret values inside one argument, in the syntax of any language: `--password=X`, `a=1&token=X`, `{"secret": "X"}`,
+//! `Password=X;`, `auth=("u", "X")`, HTTP headers, and SQL clauses that set passwords. `names` decides which names are secret.
 
 use std::ops::Range;
 
 use super::names::{self, Name};
-use super::spots::Spots;
+use super::secret_ranges::SecretRanges;
 use super::values::{self, closing, secret_part};
 
-/// Only the end of a longer name is examined.
+/// The number of bytes at the end of a name that are examined.
 const MAX_NAME: usize = 64;
-/// Names that are secret as parameters of URLs.
-const OF_QUERIES: [&str; 12] = [
+/// Names of URL parameters whose values are secret.
+const QUERY_NAMES: [&str; 12] = [
     "sig",
     "signature",
     "x-amz-signature",
@@ -24,7 +24,7 @@ const OF_QUERIES: [&str; 12] = [
     "phpsessid",
     "code",
 ];
-/// Words in a header's value that name the kind of credentials that follow.
+/// Words at the start of a header's value that say what kind of credentials follows.
 const SCHEMES: [&str; 13] = [
     "bearer",
     "basic",
@@ -42,30 +42,31 @@ const SCHEMES: [&str; 13] = [
 ];
 
 /// Finds the secrets in a text.
-pub(super) fn find(text: &[u8], spots: &mut Spots) {
+pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
     let signs = text
         .iter()
         .enumerate()
         .filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
     for (at, byte) in signs {
-        // A secret is not searched again.
-        if spots.iter().next_back().is_some_and(|last| last.contains(&at)) {
+        // Does not search within a secret that was already found.
+        if ranges.iter().next_back().is_some_and(|last| last.contains(&at)) {
             continue;
         }
         match byte {
-            b'=' => find_set(text, at, spots),
-            b':' => find_told(text, at, spots),
-            b'>' => find_element(text, at, spots),
-            b'(' => find_call(text, at, spots),
-            b'\'' | b'"' => find_clause(text, at, spots),
+            b'=' => find_assignment(text, at, ranges),
+            b':' => find_colon_pair(text, at, ranges),
+            b'>' => find_element(text, at, ranges),
+            b'(' => find_call(text, at, ranges),
+            b'\'' | b'"' => find_clause(text, at, ranges),
             _ => {}
         }
     }
 }
 
-/// Handles an argument that is one assignment as a whole. Its value may contain anything, including spaces and quotes. Text before further
-/// equals signs is also checked as a name: `--from-literal=password=X`. With `is_property`, `-D` does not define C macros.
-pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> bool {
+/// Finds the secret in an argument that is a single assignment. Its value may contain anything, including spaces and quotes. Text before further
+/// equals signs is also checked as a name: `--from-literal=password=X`. If `is_property`, `-D` does not define C macros. Returns whether there
+/// is a secret.
+pub(super) fn find_whole(word: &[u8], is_property: bool, ranges: &mut SecretRanges) -> bool {
     const MAX_LEVELS: usize = 4;
     let is_foreign = |byte: &u8| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte);
     let mut start = 0;
@@ -80,15 +81,15 @@ pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> b
         let name = name_before(word, skip_closers(word, equals).0);
         if let Some(judged) = judge(&word[name], is_property) {
             let value = equals + 1..end_of_form_field(word, equals + 1);
-            return add(judged, value, word, spots);
+            return add(judged, value, word, ranges);
         }
         start = equals + 1;
     }
-    find_colon_option(word, spots)
+    find_colon_option(word, ranges)
 }
 
-/// Finds `--password:X` and `/password:X`, options of .NET and Windows, and `secretKey:X`.
-fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
+/// Finds `--password:X` and `/password:X`, which are options of .NET and Windows programs, and `secretKey:X`.
+fn find_colon_option(word: &[u8], ranges: &mut SecretRanges) -> bool {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return false;
     };
@@ -99,12 +100,12 @@ fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
     let value = &word[colon + 1..];
     let is_pair = !name.is_empty() && is_word(name) && !name.starts_with(b"-") && is_generated(value);
     match names::judge(name).filter(|judged| is_option || is_pair && *judged != Name::Key) {
-        Some(judged) => add(judged, colon + 1..word.len(), word, spots),
+        Some(judged) => add(judged, colon + 1..word.len(), word, ranges),
         None => false,
     }
 }
 
-/// Whether a value has letters and digits like a generated one, unlike a word or a version: `npm run token:reset`, `auth-token:1.2`.
+/// Whether a value looks generated because it contains letters and digits. Words and versions do not: `npm run token:reset`, `auth-token:1.2`.
 fn is_generated(value: &[u8]) -> bool {
     const MIN_LENGTH: usize = 6;
     let is_one_word = value
@@ -120,17 +121,17 @@ fn judge(name: &[u8], is_property: bool) -> Option<Name> {
     }
     names::judge(name).or_else(|| match name {
         b"sonar.login" | b"-Dsonar.login" => Some(Name::Secret),
-        // `-PsigningKey`, `-eTOKEN`. `-Rpass` is an exception: clang uses it to report on its passes.
+        // A letter may precede the name: `-PsigningKey`, `-eTOKEN`. But clang's `-Rpass` reports on its passes.
         [b'-', letter, rest @ ..] if letter.is_ascii_alphabetic() && rest != b"pass" => names::judge(rest),
         _ => None,
     })
 }
 
-fn add(name: Name, value: Range<usize>, text: &[u8], spots: &mut Spots) -> bool {
+fn add(name: Name, value: Range<usize>, text: &[u8], ranges: &mut SecretRanges) -> bool {
     let Some(part) = secret_part(name, &text[value.clone()]) else {
         return false;
     };
-    spots.add(value.start + part.start..value.start + part.end);
+    ranges.add(value.start + part.start..value.start + part.end);
     true
 }
 
@@ -151,12 +152,12 @@ fn is_name_byte(byte: &u8) -> bool {
 
 /// Returns the name that ends at `end`.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
-    let least = end.saturating_sub(MAX_NAME);
-    let before = text[least..end].iter().rposition(|byte| !is_name_byte(byte));
-    before.map_or(least, |before| least + before + 1)..end
+    let start = end.saturating_sub(MAX_NAME);
+    let before = text[start..end].iter().rposition(|byte| !is_name_byte(byte));
+    before.map_or(start, |before| start + before + 1)..end
 }
 
-/// Moves back over characters that close a name, as in `"name"` and `form[name]`. Also returns whether there was a quote.
+/// Returns the end of a name before characters that close it, as in `"name"` and `form[name]`, and whether a quote is among them.
 fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
     let mut at = end;
     let mut is_quoted = false;
@@ -172,8 +173,8 @@ fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
     (at, is_quoted)
 }
 
-/// Returns the name before a sign, with spaces and quotes between them.
-fn subject(text: &[u8], sign: usize) -> (Range<usize>, bool) {
+/// Returns the name before a sign, and whether the name is quoted. Spaces and quotes between them are skipped.
+fn name_before_sign(text: &[u8], sign: usize) -> (Range<usize>, bool) {
     let signs = text[..sign]
         .iter()
         .rev()
@@ -191,31 +192,34 @@ fn subject(text: &[u8], sign: usize) -> (Range<usize>, bool) {
 }
 
 /// Finds `name=value`, `name = "value"`, `name => "value"`.
-fn find_set(text: &[u8], at: usize, spots: &mut Spots) {
-    let behind = &text[at + 1..];
-    if behind.first() == Some(&b'=') {
+fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
+    let after = &text[at + 1..];
+    if after.first() == Some(&b'=') {
         return;
     }
-    let (name, _) = subject(text, at);
+    let (name, _) = name_before_sign(text, at);
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
-    let of_object = || judge_object(text, name.clone());
-    let of_query = || judge_query(&text[name.clone()], preceding);
-    let Some(judged) = judge(&text[name.clone()], false).or_else(of_query).or_else(of_object) else {
+    let as_object = || judge_object(text, name.clone());
+    let as_parameter = || judge_parameter(&text[name.clone()], preceding);
+    let Some(judged) = judge(&text[name.clone()], false)
+        .or_else(as_parameter)
+        .or_else(as_object)
+    else {
         return;
     };
-    let arrow = usize::from(behind.first() == Some(&b'>'));
-    let spaces = behind[arrow..].iter().take_while(|byte| **byte == b' ').count();
+    let arrow = usize::from(after.first() == Some(&b'>'));
+    let spaces = after[arrow..].iter().take_while(|byte| **byte == b' ').count();
     let start = at + 1 + arrow + spaces;
     let is_apart = spaces + arrow > 0 || name.end < at && text[at - 1] == b' ';
     if let Some(value) = quoted(text, start) {
-        add(judged, value, text, spots);
+        add(judged, value, text, ranges);
     } else if !is_apart {
         let end = end_of_bare(text, start, preceding);
-        add(judged, start..end, text, spots);
+        add(judged, start..end, text, ranges);
     }
 }
 
-/// QEMU: `-object secret,id=a,data=X`.
+/// Judges the name `data` in QEMU's option `-object secret,id=a,data=X`.
 fn judge_object(text: &[u8], name: Range<usize>) -> Option<Name> {
     let word = text[..name.start]
         .rsplit(u8::is_ascii_whitespace)
@@ -224,59 +228,60 @@ fn judge_object(text: &[u8], name: Range<usize>) -> Option<Name> {
     (&text[name] == b"data" && word.starts_with(b"secret,")).then_some(Name::Secret)
 }
 
-fn judge_query(name: &[u8], preceding: Option<u8>) -> Option<Name> {
-    let is_of_query = || {
-        OF_QUERIES
+/// Judges the name of a URL parameter.
+fn judge_parameter(name: &[u8], preceding: Option<u8>) -> Option<Name> {
+    let is_secret = || {
+        QUERY_NAMES
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     };
     match preceding {
         Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(Name::Key),
-        Some(b'?' | b'&') if is_of_query() => Some(Name::Secret),
+        Some(b'?' | b'&') if is_secret() => Some(Name::Secret),
         _ => None,
     }
 }
 
 /// Finds `"name": "value"`, `name: "value"`, a header, and `password: value` at the end of a line.
-fn find_told(text: &[u8], at: usize, spots: &mut Spots) {
-    let behind = &text[at + 1..];
-    if matches!(behind.first(), Some(b'=' | b':') | None) || behind.starts_with(b"//") {
+fn find_colon_pair(text: &[u8], at: usize, ranges: &mut SecretRanges) {
+    let after = &text[at + 1..];
+    if matches!(after.first(), Some(b'=' | b':') | None) || after.starts_with(b"//") {
         return;
     }
-    let (name, is_quoted) = subject(text, at);
-    if name.is_empty() || find_header(text, name.clone(), at, spots) {
+    let (name, is_quoted) = name_before_sign(text, at);
+    if name.is_empty() || find_header(text, name.clone(), at, ranges) {
         return;
     }
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
     let Some(judged) = names::judge(&text[name]) else {
         return;
     };
-    let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
+    let spaces = after.iter().take_while(|byte| **byte == b' ').count();
     let start = at + 1 + spaces;
     let next = text.get(start).copied();
     if !is_quoted && matches!(next, Some(b'"' | b'\'')) && next == preceding {
-        // The end of a string, such as a prompt: "Password: ".
+        // The colon is at the end of a string, such as the prompt "Password: ".
         return;
     }
     if let Some(value) = quoted(text, start) {
-        add(judged, value, text, spots);
+        add(judged, value, text, ranges);
     } else if is_quoted {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b",}]\"'".contains(byte);
-        add(judged, start..end_at(text, start, ends), text, spots);
+        add(judged, start..end_at(text, start, ends), text, ranges);
     } else if spaces > 0 {
         let value = start..end_at(text, start, |byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''));
-        // In prose, another word follows: `password: unchanged`.
+        // A value of letters only, or of several words, is prose: `password: unchanged`.
         let word = text[value.clone()].trim_ascii_end();
         let is_word = !word.iter().any(u8::is_ascii_whitespace) && !word.iter().all(u8::is_ascii_alphabetic);
         let judged = if judged == Name::Password { judged } else { Name::Key };
         if is_word {
-            add(judged, value, text, spots);
+            add(judged, value, text, ranges);
         }
     }
 }
 
-/// Finds a header with a well-known name anywhere.
-fn find_header(text: &[u8], name: Range<usize>, colon: usize, spots: &mut Spots) -> bool {
+/// Finds the secret in a header with a well-known name, anywhere in a text. Returns whether there is such a header.
+fn find_header(text: &[u8], name: Range<usize>, colon: usize, ranges: &mut SecretRanges) -> bool {
     let attached = usize::from(text[name.clone()].starts_with(b"-H")) * 2;
     let start = name.start + attached;
     let is_known = is_known_header(&text[start..name.end]) && name.end == colon;
@@ -285,17 +290,17 @@ fn find_header(text: &[u8], name: Range<usize>, colon: usize, spots: &mut Spots)
     if !is_known || !begins {
         return false;
     }
-    // Without quotes and spaces, the next word is another argument: `http host X-Api-Token:X name=me`.
+    // If there are no quotes and no space after the colon, the next word is another argument: `http host X-Api-Token:X name=me`.
     let is_word = attached == 0
         && preceding.is_some_and(|byte| byte.is_ascii_whitespace())
         && !text[colon + 1..].first().is_some_and(u8::is_ascii_whitespace);
     let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'"' | b'\'') || is_word && byte.is_ascii_whitespace();
     let end = end_at(text, colon, ends);
-    add_header_value(text, colon + 1..end, spots);
+    add_header_value(text, colon + 1..end, ranges);
     true
 }
 
-/// Headers whose names distinguish them from prose and YAML.
+/// Whether this is the name of a header that does not occur in prose or YAML.
 fn is_known_header(name: &[u8]) -> bool {
     const NAMES: [&str; 10] = [
         "authorization",
@@ -309,21 +314,22 @@ fn is_known_header(name: &[u8]) -> bool {
         "apikey",
         "ocp-apim-subscription-key",
     ];
-    let is_own = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
-    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) || (is_own && names::is_secret_header(name))
+    let is_extension = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        || (is_extension && names::is_secret_header(name))
 }
 
 /// Finds the secret in an argument that is a header: `name: value` or `name:value`.
-pub(super) fn find_in_header(word: &[u8], spots: &mut Spots) {
+pub(super) fn find_in_header(word: &[u8], ranges: &mut SecretRanges) {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return;
     };
     if names::is_secret_header(word[..colon].trim_ascii()) {
-        add_header_value(word, colon + 1..word.len(), spots);
+        add_header_value(word, colon + 1..word.len(), ranges);
     }
 }
 
-fn add_header_value(text: &[u8], value: Range<usize>, spots: &mut Spots) {
+fn add_header_value(text: &[u8], value: Range<usize>, ranges: &mut SecretRanges) {
     let skip = |from: usize| from + text[from..value.end].iter().take_while(|byte| **byte == b' ').count();
     let mut start = skip(value.start);
     let word = end_at(&text[..value.end], start, u8::is_ascii_whitespace);
@@ -332,33 +338,33 @@ fn add_header_value(text: &[u8], value: Range<usize>, spots: &mut Spots) {
         start = skip(word);
     }
     if !values::is_plain(&text[start..value.end]) {
-        spots.add(start..value.end);
+        ranges.add(start..value.end);
     }
 }
 
 /// Finds `<password>X</password>`.
-fn find_element(text: &[u8], at: usize, spots: &mut Spots) {
+fn find_element(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let name = name_before(text, at);
     let opens = name.start.checked_sub(1).is_some_and(|before| text[before] == b'<');
     if let Some(judged) = names::judge(&text[name]).filter(|_| opens) {
         let end = end_at(text, at + 1, |byte| *byte == b'<');
-        add(judged, at + 1..end, text, spots);
+        add(judged, at + 1..end, text, ranges);
     }
 }
 
 /// Finds `db.auth("user", "X")`.
-fn find_call(text: &[u8], at: usize, spots: &mut Spots) {
+fn find_call(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let is_call = [".auth", "_auth", "BasicAuth", "ConvertTo-SecureString"]
         .iter()
         .any(|name| text[..at].ends_with(name.as_bytes()));
     if is_call && matches!(text.get(at + 1), Some(b'"' | b'\'')) {
         let end = end_at(text, at, |byte| *byte == b')');
-        spots.add(at + 1..end);
+        ranges.add(at + 1..end);
     }
 }
 
-/// Finds `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'`, `PASSWORD('X')`. SQL is the only one of these languages without a sign before the value.
-fn find_clause(text: &[u8], at: usize, spots: &mut Spots) {
+/// Finds the SQL clauses `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'` and `PASSWORD('X')`, which have no sign before the value.
+fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let before = &text[..at];
     let call = before.strip_suffix(b"(");
     let before = call.unwrap_or(before).trim_ascii_end();
@@ -366,10 +372,10 @@ fn find_clause(text: &[u8], at: usize, spots: &mut Spots) {
         let start = before.len().checked_sub(word.len());
         start.is_some_and(|start| before[start..].eq_ignore_ascii_case(word.as_bytes()))
     };
-    let is_of_password = is_before("password") && before.len() < at && (call.is_some() || is_sql(text));
-    let is_clause = is_of_password || is_before(" by") && contains(text, b"identified");
+    let sets_password = is_before("password") && before.len() < at && (call.is_some() || is_sql(text));
+    let is_clause = sets_password || is_before(" by") && contains(text, b"identified");
     if let Some(value) = quoted(text, at).filter(|_| is_clause) {
-        add(Name::Password, value, text, spots);
+        add(Name::Password, value, text, ranges);
     }
 }
 
@@ -379,7 +385,7 @@ fn is_sql(text: &[u8]) -> bool {
         .any(|word| contains(text, word))
 }
 
-/// Whether a word occurs, regardless of case.
+/// Whether a text contains a word, regardless of case.
 fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
@@ -408,7 +414,7 @@ fn end_at(text: &[u8], start: usize, ends: impl Fn(&u8) -> bool) -> usize {
         .map_or(text.len(), |length| start + length)
 }
 
-/// Returns where an unquoted value ends, which depends on the kind of list around it.
+/// Returns where an unquoted value ends. This depends on the byte before its name, which shows how the values are separated.
 fn end_of_bare(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
     let substituted = match &text[start..] {
         [b'$', b'(', ..] => closing(text, start + 1, b'(', b')'),

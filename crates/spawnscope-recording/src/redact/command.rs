@@ -1,21 +1,21 @@
-//! Finds the secrets in the arguments of one command: by the table of programs, by secret names, and within each argument. A command that
-//! another one runs (`sudo`, `docker exec`, `env`) is searched as well.
+//! Finds the secrets in the arguments of one command: by the table of programs, by secret names, and within each argument. If the command runs
+//! another command (`sudo`, `docker exec`, `env`), that one is searched as well.
 
 use std::collections::VecDeque;
 
 use super::names::{self, Name};
-use super::options::{self, Matched, have_come, is_given, is_verb};
-use super::spots::Spots;
+use super::options::{self, Matched, is_given, is_verb, occur_in_order};
+use super::secret_ranges::SecretRanges;
 use super::table::{self, Positional, Program, Template};
 use super::template::secret_of;
 use super::values::secret_part;
 use super::word::Word;
 use super::{assignments, shapes, text, urls};
 
-/// The role of an argument, given by the arguments before it.
+/// The role of an argument, which the arguments before it determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The table describes it.
+    /// The table of programs has this template for the argument.
     Template(Template),
     /// The value of an option with a secret name.
     Named(Name),
@@ -29,39 +29,39 @@ enum Role {
     Script,
 }
 
-/// Finds the secrets of a command. Returns which part of its input is secret, if it reads a secret.
-pub(super) fn find(words: &[Word<'_>], depth: u8, spots: &mut Spots) -> Option<Template> {
+/// Finds the secrets of a command. Returns which part of its standard input is secret, if it reads a secret.
+pub(super) fn find(words: &[Word<'_>], depth: u8, ranges: &mut SecretRanges) -> Option<Template> {
     let is_assignment = |word: &&Word| is_assignment(&word.text);
     let count = words.iter().take_while(is_assignment).count();
-    find_behind(words, count, depth, spots)
+    find_after_assignments(words, count, depth, ranges)
 }
 
-/// Finds the secrets of a command that another one runs. A single argument is a script: `ssh host 'PASS=X make'`.
-fn find_carried(words: &[Word<'_>], depth: u8, spots: &mut Spots) -> Option<Template> {
+/// Finds the secrets of a command that another one runs. If it consists of a single word, that word may be a script: `ssh host 'PASS=X make'`.
+fn find_carried(words: &[Word<'_>], depth: u8, ranges: &mut SecretRanges) -> Option<Template> {
     match words {
-        [_] => find_behind(words, 0, depth, spots),
-        _ => find(words, depth, spots),
+        [_] => find_after_assignments(words, 0, depth, ranges),
+        _ => find(words, depth, ranges),
     }
 }
 
-/// Finds the secrets of a command after some assignments.
-fn find_behind(words: &[Word<'_>], count: usize, depth: u8, spots: &mut Spots) -> Option<Template> {
+/// Finds the secrets of a command whose first `count` words are assignments.
+fn find_after_assignments(words: &[Word<'_>], count: usize, depth: u8, ranges: &mut SecretRanges) -> Option<Template> {
     for word in &words[..count] {
-        inspect(word, None, None, depth, spots);
+        inspect(word, None, None, depth, ranges);
     }
     let (name, _) = words[count..].split_first()?;
-    inspect(name, None, Some(Role::Script), depth, spots);
+    inspect(name, None, Some(Role::Script), depth, ranges);
     let walk = Walk {
         words: &words[count..],
         program: table::find(name_of(&name.text)),
         depth,
-        spots,
-        awaited: VecDeque::new(),
+        ranges,
+        next_roles: VecDeque::new(),
         positionals: Vec::new(),
         given: Vec::new(),
-        has_ended: false,
+        options_ended: false,
     };
-    walk.go()
+    walk.run()
 }
 
 /// Returns the name of a program, or of its container image: `curlimages/curl:8.1`.
@@ -77,44 +77,45 @@ fn is_assignment(text: &[u8]) -> bool {
     name.len() < text.len() && name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(is_name)
 }
 
+/// A walk through the arguments of a command, from left to right.
 struct Walk<'w, 's> {
     words: &'w [Word<'w>],
     program: Option<&'static Program>,
     depth: u8,
-    spots: &'s mut Spots,
+    ranges: &'s mut SecretRanges,
     /// The roles of the next arguments.
-    awaited: VecDeque<Role>,
-    /// Positions of the arguments that are not options.
+    next_roles: VecDeque<Role>,
+    /// The indexes of the arguments that are not options.
     positionals: Vec<usize>,
     /// The options so far.
     given: Vec<&'w [u8]>,
-    /// Whether `--` occurred.
-    has_ended: bool,
+    /// Whether `--` has ended the options.
+    options_ended: bool,
 }
 
 impl<'w> Walk<'w, '_> {
-    fn go(mut self) -> Option<Template> {
+    fn run(mut self) -> Option<Template> {
         for at in 1..self.words.len() {
             if let Some(start) = self.step(at) {
                 self.find_positionals();
-                let within = find_carried(&self.words[start..], self.depth, self.spots);
-                return within.or_else(|| self.reads());
+                let within = find_carried(&self.words[start..], self.depth, self.ranges);
+                return within.or_else(|| self.input_template());
             }
         }
         self.find_positionals();
-        self.reads()
+        self.input_template()
     }
 
-    /// Handles one argument. Returns where the command that this one runs begins, if it begins here or next.
+    /// Handles one argument. If the command that this one runs begins with this or the next argument, returns the index of that argument.
     fn step(&mut self, at: usize) -> Option<usize> {
         let words = self.words;
         let argument = &*words[at].text;
         if argument.starts_with(b"+") && self.given.last().is_some_and(|option| option.starts_with(b"+")) {
-            // `+login anonymous +quit`: each `+` starts a command of its own.
-            self.awaited.clear();
+            // In `+login anonymous +quit`, each `+` starts a new command.
+            self.next_roles.clear();
         }
-        if let Some(role) = self.awaited.pop_front()
-            && self.take(at, role)
+        if let Some(role) = self.next_roles.pop_front()
+            && self.apply_role(at, role)
         {
             return None;
         }
@@ -122,28 +123,28 @@ impl<'w> Walk<'w, '_> {
             return Some(at + 1).filter(|next| *next < words.len());
         }
         if argument == b"--" {
-            self.has_ended = true;
+            self.options_ended = true;
         } else if argument == b"-" {
             self.given.push(argument);
         } else if self.is_option(argument) {
-            self.option(at);
+            self.handle_option(at);
         } else {
-            return self.positional(at);
+            return self.handle_positional(at);
         }
         None
     }
 
-    /// Handles an argument in its role. Returns false if it turns out to be an option.
-    fn take(&mut self, at: usize, role: Role) -> bool {
+    /// Handles an argument according to its role. Returns false if the argument is an option instead.
+    fn apply_role(&mut self, at: usize, role: Role) -> bool {
         let word = &self.words[at];
         match role {
             Role::Template(template) => {
                 let secret = secret_of(template, &word.text);
                 if let Some(part) = &secret {
-                    self.spots.add(word.outer(part.clone()));
+                    self.ranges.add(word.outer(part.clone()));
                 }
                 if secret != Some(0..word.text.len()) {
-                    inspect(word, self.program, Some(role), self.depth, self.spots);
+                    inspect(word, self.program, Some(role), self.depth, self.ranges);
                 }
             }
             Role::Named(name) => {
@@ -151,55 +152,59 @@ impl<'w> Walk<'w, '_> {
                     return false;
                 }
                 match secret_part(name, &word.text) {
-                    Some(part) => self.spots.add(word.outer(part)),
-                    None => inspect(word, self.program, Some(role), self.depth, self.spots),
+                    Some(part) => self.ranges.add(word.outer(part)),
+                    None => inspect(word, self.program, Some(role), self.depth, self.ranges),
                 }
             }
             Role::Header | Role::Other | Role::Prose | Role::Script => {
-                inspect(word, self.program, Some(role), self.depth, self.spots);
+                inspect(word, self.program, Some(role), self.depth, self.ranges);
             }
         }
         true
     }
 
     fn is_option(&self, argument: &[u8]) -> bool {
-        let begins_so = |option: &table::SecretOption| argument.starts_with(option.flag.as_bytes());
+        let begins_with = |option: &table::SecretOption| argument.starts_with(option.flag.as_bytes());
         let is_known = |known: &Program| {
-            known.options.iter().any(begins_so) || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
+            known.options.iter().any(begins_with)
+                || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
         };
         let is_other = || matches!(argument[0], b'/' | b'+') && self.program.is_some_and(is_known);
-        !self.has_ended && argument.len() > 1 && (argument[0] == b'-' || is_other())
+        !self.options_ended && argument.len() > 1 && (argument[0] == b'-' || is_other())
     }
 
+    /// Returns the arguments so far that are not options.
     fn verbs(&self) -> Vec<&'w [u8]> {
         self.positionals.iter().map(|at| &*self.words[*at].text).collect()
     }
 
-    fn option(&mut self, at: usize) {
+    fn handle_option(&mut self, at: usize) {
         let word = &self.words[at];
         let argument: &'w [u8] = &word.text;
         self.given.push(argument);
-        let of_table = self.program.filter(|program| !program.options.is_empty());
-        match of_table.and_then(|program| options::find(program, argument, &self.verbs())) {
-            Some(Matched::Next(templates)) => self.awaited.extend(templates.iter().map(|one| Role::Template(*one))),
+        let known = self.program.filter(|program| !program.options.is_empty());
+        match known.and_then(|program| options::find(program, argument, &self.verbs())) {
+            Some(Matched::Next(templates)) => self.next_roles.extend(templates.iter().map(|one| Role::Template(*one))),
             Some(Matched::Rest(start, template)) => {
                 let part = secret_of(template, &argument[start..]);
                 part.into_iter()
-                    .for_each(|part| self.spots.add(word.outer(start + part.start..start + part.end)));
-                let mut own = Spots::default();
-                find_parts(&argument[start..], &mut own);
-                own.iter()
-                    .for_each(|part| self.spots.add(word.outer(start + part.start..start + part.end)));
+                    .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
+                let mut within = SecretRanges::default();
+                find_parts(&argument[start..], &mut within);
+                within
+                    .iter()
+                    .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
             }
             None => {
-                let pair = self.is_login(at).then_some(Role::Template(Template::Whole));
-                self.awaited.extend(pair.or_else(|| self.role_of_next(argument)));
-                inspect(word, self.program, None, self.depth, self.spots);
+                let password = self.is_login(at).then_some(Role::Template(Template::Whole));
+                self.next_roles.extend(password.or_else(|| self.role_of_next(argument)));
+                inspect(word, self.program, None, self.depth, self.ranges);
             }
         }
     }
 
-    /// Whether an unknown program gets a user and a password: `-u me -p X`. Ports, paths and mappings do not count.
+    /// Whether this option of an unknown program has a password as its value, because a user is given, too: `-u me -p X`. Ports, paths and mappings
+    /// are not passwords.
     fn is_login(&self, at: usize) -> bool {
         const USERS: [&[u8]; 7] = [
             b"-u",
@@ -214,24 +219,24 @@ impl<'w> Walk<'w, '_> {
         let is_user = |at: Option<usize>| word(at).is_some_and(|flag| USERS.contains(&flag));
         let is_flag = matches!(word(Some(at)), Some(b"-p" | b"-P"));
         let value = word(Some(at + 1)).unwrap_or_default();
-        // Levels, queues and the like are words; a port is a number.
-        let is_word = value.iter().all(u8::is_ascii_digit) || value.iter().all(u8::is_ascii_alphabetic);
-        let is_other = is_word || value.starts_with(b"-") || value.iter().any(|byte| b":/,=".contains(byte));
+        // Values such as levels and queues are words, and a port is a number.
+        let is_uniform = value.iter().all(u8::is_ascii_digit) || value.iter().all(u8::is_ascii_alphabetic);
+        let is_other = is_uniform || value.starts_with(b"-") || value.iter().any(|byte| b":/,=".contains(byte));
         let is_named =
             is_user(at.checked_sub(2)) && !word(at.checked_sub(1)).is_some_and(|user| user.starts_with(b"-"));
         self.program.is_none() && is_flag && !is_other && (is_named || is_user(Some(at + 2)))
     }
 
-    /// Returns the role of the argument after this option.
+    /// Returns the role of the argument after an option.
     fn role_of_next(&self, argument: &[u8]) -> Option<Role> {
         let is_in = |flags: &[&str]| flags.iter().any(|flag| flag.as_bytes() == argument);
         if let Some(program) = self.program {
-            let is_condition = program
+            let is_flag_of_positional = program
                 .positionals
                 .iter()
                 .filter_map(|item| item.flag)
                 .any(|flag| is_in(&[flag]));
-            if is_condition || is_in(&program.bare) {
+            if is_flag_of_positional || is_in(&program.bare) {
                 return None;
             }
             if is_in(&program.prose) {
@@ -261,51 +266,52 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    fn positional(&mut self, at: usize) -> Option<usize> {
+    /// Handles an argument that is not an option. Returns its index if it begins the command that this one runs.
+    fn handle_positional(&mut self, at: usize) -> Option<usize> {
         let words = self.words;
         let word = &words[at];
-        let runs_this = self.program.is_some_and(|program| !program.carries.is_empty());
+        let runs_command = self.program.is_some_and(|program| !program.carries.is_empty());
         let is_text = at + 1 == words.len() && word.text.iter().any(u8::is_ascii_whitespace);
-        if runs_this && is_assignment(&word.text) && !is_text {
-            // Part of the environment of the command.
-            inspect(word, self.program, None, self.depth, self.spots);
+        if runs_command && is_assignment(&word.text) && !is_text {
+            // The assignment is for the environment of the command that this one runs.
+            inspect(word, self.program, None, self.depth, self.ranges);
             return None;
         }
         self.positionals.push(at);
         if self.is_carried(&word.text) {
             return Some(at);
         }
-        inspect(word, self.program, None, self.depth, self.spots);
+        inspect(word, self.program, None, self.depth, self.ranges);
         None
     }
 
-    /// Whether the command begins after this argument: `find -exec`, `kubectl exec pod --`.
+    /// Whether the command that this one runs begins after this argument: `find -exec`, `kubectl exec pod --`.
     fn begins_command(&self, argument: &[u8]) -> bool {
         let Some(program) = self.program.filter(|program| !program.carries.is_empty()) else {
             return false;
         };
         let verbs = self.verbs();
-        let fitting = program
+        let matching = program
             .carries
             .iter()
-            .filter(|carries| have_come(&carries.verbs, &verbs));
-        fitting
-            .flat_map(|carries| &carries.behind)
+            .filter(|carries| occur_in_order(&carries.verbs, &verbs));
+        matching
+            .flat_map(|carries| &carries.separators)
             .any(|word| word.as_bytes() == argument)
     }
 
-    /// Whether the command begins with this argument, the last positional one so far.
+    /// Whether the command that this one runs begins with this argument, the last positional one so far.
     fn is_carried(&self, argument: &[u8]) -> bool {
         let Some(program) = self.program else {
-            // What an unknown program does is unknown, but if it names a known program, it probably runs it.
+            // If an argument of an unknown program is the name of a known program, the unknown program probably runs it.
             return table::find(argument).is_some_and(|named| !named.is_plain && !named.is_word);
         };
         if program.carries.is_empty() {
             return false;
         }
         let verbs = self.verbs();
-        let in_place = program.carries.iter().filter(|carries| carries.behind.is_empty());
-        in_place.into_iter().any(|carries| {
+        let by_position = program.carries.iter().filter(|carries| carries.separators.is_empty());
+        by_position.into_iter().any(|carries| {
             let end = verbs.len().checked_sub(carries.skipped + 1);
             end.is_some_and(|end| match carries.verbs.len() {
                 0 => end == 0,
@@ -316,11 +322,11 @@ impl<'w> Walk<'w, '_> {
 
     /// Finds secrets by position, once all arguments are known.
     fn find_positionals(&mut self) {
-        let of_program = self.program.map_or(&[][..], |program| &program.positionals);
+        let known = self.program.map_or(&[][..], |program| &program.positionals);
         let is_plain = self.program.is_some_and(|program| program.is_plain);
-        let has_setting = || self.positionals.iter().any(|at| self.words[*at].text.ends_with(b"set"));
-        let setting = (!is_plain && has_setting()).then(|| &*table::SETTING);
-        for item in of_program.iter().chain(setting) {
+        let has_set = || self.positionals.iter().any(|at| self.words[*at].text.ends_with(b"set"));
+        let set_command = (!is_plain && has_set()).then(|| &*table::SET_COMMAND);
+        for item in known.iter().chain(set_command) {
             if item.flag.is_none_or(|flag| is_given(flag, &self.given)) {
                 self.find_positional(item);
             }
@@ -331,7 +337,7 @@ impl<'w> Walk<'w, '_> {
         let verbs = self.verbs();
         if item.is_last {
             let start = verbs.len().saturating_sub(item.slots.len());
-            self.fill(item, start);
+            self.apply_slots(item, start);
             return;
         }
         let length = item.verbs.len();
@@ -341,11 +347,11 @@ impl<'w> Walk<'w, '_> {
                 .filter(|end| ends_with_verbs(&item.verbs, &verbs[..*end]))
                 .collect(),
         };
-        starts.into_iter().for_each(|start| self.fill(item, start));
+        starts.into_iter().for_each(|start| self.apply_slots(item, start));
     }
 
-    /// Applies the slots of an item from one positional argument on.
-    fn fill(&mut self, item: &Positional, start: usize) {
+    /// Applies the slots of an item to the positional arguments from `start` on.
+    fn apply_slots(&mut self, item: &Positional, start: usize) {
         let mut name = None;
         for (at, index) in self.positionals.iter().skip(start).enumerate() {
             let slot = item
@@ -366,18 +372,18 @@ impl<'w> Walk<'w, '_> {
                 (Some(template), _) => secret_of(*template, &word.text),
             };
             if let Some(part) = part {
-                self.spots.add(word.outer(part));
+                self.ranges.add(word.outer(part));
             }
         }
     }
 
-    /// Returns which part of the program's input is secret, if it reads a secret.
-    fn reads(&self) -> Option<Template> {
+    /// Returns which part of the program's standard input is secret, if it reads a secret.
+    fn input_template(&self) -> Option<Template> {
         let verbs = self.verbs();
-        let fits = |reads: &&table::Reads| {
-            have_come(&reads.verbs, &verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
+        let matches = |reads: &&table::Reads| {
+            occur_in_order(&reads.verbs, &verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
         };
-        self.program?.reads.iter().find(fits).map(|reads| reads.template)
+        self.program?.reads.iter().find(matches).map(|reads| reads.template)
     }
 }
 
@@ -392,24 +398,30 @@ fn ends_with_verbs(wanted: &[Vec<&'static str>], verbs: &[&[u8]]) -> bool {
 }
 
 /// Finds secrets within one argument.
-fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role>, depth: u8, spots: &mut Spots) {
-    // The value of an option in the table is not a secret itself, but may contain one.
+fn inspect(
+    word: &Word<'_>,
+    program: Option<&'static Program>,
+    role: Option<Role>,
+    depth: u8,
+    ranges: &mut SecretRanges,
+) {
+    // The value of an option that the table lists as not secret may still contain a secret.
     let start = program.map_or(0, |program| options::value_start(program, &word.text));
     let text = &word.text[start..];
     let has_spaces = text.iter().any(u8::is_ascii_whitespace);
-    let mut own = Spots::default();
+    let mut own = SecretRanges::default();
     let is_text = matches!(role, Some(Role::Script | Role::Prose)) && has_spaces;
     let has_properties = program.is_some_and(|program| program.has_properties);
     let is_whole = !is_text && assignments::find_whole(text, has_properties, &mut own);
     let may_be_header = role == Some(Role::Header) || program.is_some_and(|program| program.has_headers);
     let header = if may_be_header { Some(0) } else { attached_header(text) };
     if let Some(header) = header {
-        let mut within = Spots::default();
+        let mut within = SecretRanges::default();
         assignments::find_in_header(&text[header..], &mut within);
         own.add_shifted(&within, header);
     }
     if !is_whole {
-        // Unquoted text was searched together with the text around it.
+        // An unquoted word of a script was already searched together with the whole script.
         if depth == 0 || word.is_quoted() {
             find_parts(text, &mut own);
         }
@@ -421,10 +433,10 @@ fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role
         }
     }
     own.iter()
-        .for_each(|part| spots.add(word.outer(start + part.start..start + part.end)));
+        .for_each(|part| ranges.add(word.outer(start + part.start..start + part.end)));
 }
 
-/// Returns where the header begins in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.
+/// Returns the offset of the header in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.
 fn attached_header(argument: &[u8]) -> Option<usize> {
     const OPTIONS: [&[u8]; 4] = [b"-H", b"--header=", b"--headers=", b"-header="];
     OPTIONS
@@ -433,8 +445,8 @@ fn attached_header(argument: &[u8]) -> Option<usize> {
         .map(|option| option.len())
 }
 
-/// Finds secrets in addresses and assignments.
-fn find_parts(text: &[u8], spots: &mut Spots) {
-    urls::find(text, spots);
-    assignments::find(text, spots);
+/// Finds the secrets in URLs and assignments within a text.
+fn find_parts(text: &[u8], ranges: &mut SecretRanges) {
+    urls::find(text, ranges);
+    assignments::find(text, ranges);
 }

@@ -1,17 +1,17 @@
-//! Masks likely secrets before they are stored. This code is pure. Argument boundaries are kept, and a mask does not reveal the length of
-//! the secret. If a program or a name indicates a secret, doubtful values are masked. If ordinary commands look the same (`-DEND_TOKEN=5`,
-//! `--passes=3`, `-p 22`), they are kept.
+//! Masks likely secrets before they are stored. This code does no I/O. Argument boundaries are kept, and a mask does not reveal the length of
+//! the secret. If a program or a name indicates a secret, doubtful values are masked, too. Values that look the same in ordinary commands
+//! (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
 //!
-//! `programs.txt` is the table of programs, which `table` reads. `command` processes a command line, and `text` the commands in a text,
-//! which `shell` splits. `names` and `values` judge names and values. `assignments`, `shapes` and `urls` search within one argument.
+//! `programs.txt` is the table of programs, which `table` parses. `command` processes a command line, and `text` processes the commands in a
+//! text, which `shell` splits. `names` and `values` judge names and values. `assignments`, `shapes` and `urls` search within one argument.
 
 mod assignments;
 mod command;
 mod names;
 mod options;
+mod secret_ranges;
 mod shapes;
 mod shell;
-mod spots;
 mod table;
 mod template;
 mod text;
@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use self::spots::Spots;
+use self::secret_ranges::SecretRanges;
 use self::word::Word;
 
 /// Whether secrets are masked.
@@ -38,10 +38,10 @@ pub enum Redaction {
 }
 
 impl Redaction {
-    /// Masks an argv (each argument ends with NUL; the last may be cut).
+    /// Masks an argv, whose arguments are NUL-terminated. The last argument may be truncated.
     #[must_use]
     pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
-        // This runs for each launch, and few have a secret.
+        // This function runs for each launch, so the few that may contain a secret are selected quickly.
         if self == Redaction::Keep || !SUSPICIOUS.is_match(argv) {
             return Cow::Borrowed(argv);
         }
@@ -54,18 +54,18 @@ impl Redaction {
         if self == Redaction::Keep || !SUSPICIOUS.is_match(path) {
             return Cow::Borrowed(path);
         }
-        let mut spots = Spots::default();
-        shapes::find(path, false, &mut spots);
-        urls::find_in_path(path, &mut spots);
-        // A whole command line was executed as if it were a file.
+        let mut ranges = SecretRanges::default();
+        shapes::find(path, false, &mut ranges);
+        urls::find_in_path(path, &mut ranges);
+        // A path with spaces may be a whole command line that was executed by mistake.
         if path.iter().any(u8::is_ascii_whitespace) {
-            assignments::find(path, &mut spots);
-            text::find(path, 1).iter().for_each(|range| spots.add(range.clone()));
+            assignments::find(path, &mut ranges);
+            text::find(path, 1).iter().for_each(|range| ranges.add(range.clone()));
         }
-        masked(path, spots)
+        masked(path, ranges)
     }
 
-    /// Masks a value that has a name, as in an option: `--token=x`, `--mirror=https://user:password@host`.
+    /// Masks the value of a name, as if they were an option: `--token=x`, `--mirror=https://user:password@host`.
     #[must_use]
     pub fn apply_to_value(self, name: &str, value: &str) -> String {
         let option = format!("--{name}=");
@@ -73,11 +73,11 @@ impl Redaction {
         let masked = String::from_utf8_lossy(&self.apply(argv.as_bytes())).into_owned();
         let masked = masked.strip_suffix('\0').unwrap_or(&masked);
         let value = masked.split_once('\0').and_then(|(_, word)| word.strip_prefix(&option));
-        // If the mask covers the option's name too, the rest of the value may be secret as well.
+        // If the mask also covers a part of the name, the whole value is masked.
         value.unwrap_or("***").to_owned()
     }
 
-    /// Masks a text such as a message that may quote arguments.
+    /// Masks a text that may quote arguments, such as an error message.
     #[must_use]
     pub fn apply_to_text(self, text: &str) -> Cow<'_, str> {
         match self.apply_to_path(text.as_bytes()) {
@@ -87,29 +87,29 @@ impl Redaction {
     }
 }
 
-fn masked(bytes: &[u8], spots: Spots) -> Cow<'_, [u8]> {
-    if spots.is_empty() {
+fn masked(bytes: &[u8], ranges: SecretRanges) -> Cow<'_, [u8]> {
+    if ranges.is_empty() {
         Cow::Borrowed(bytes)
     } else {
-        Cow::Owned(spots.mask(bytes))
+        Cow::Owned(ranges.mask(bytes))
     }
 }
 
-fn find_in_argv(argv: &[u8]) -> Spots {
-    let mut spots = Spots::default();
-    // None of these forms contains NUL, and one search is faster than one per argument.
-    shapes::find(argv, !argv.ends_with(b"\0"), &mut spots);
+fn find_in_argv(argv: &[u8]) -> SecretRanges {
+    let mut ranges = SecretRanges::default();
+    // Tokens do not contain NUL, and one search through the whole argv is faster than one for each argument.
+    shapes::find(argv, !argv.ends_with(b"\0"), &mut ranges);
     let mut start = 0;
     let mut words = Vec::new();
     for argument in argv.split_inclusive(|byte| *byte == 0) {
         words.push(Word::plain(argument.strip_suffix(b"\0").unwrap_or(argument), start));
         start += argument.len();
     }
-    command::find(&words, 0, &mut spots);
-    spots
+    command::find(&words, 0, &mut ranges);
+    ranges
 }
 
-/// Matches every argv with something to mask, and few others: secret words, token prefixes, programs in the table.
+/// Matches every argv that contains a secret, and few others: those with secret words, prefixes of tokens, or programs in the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
         |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";

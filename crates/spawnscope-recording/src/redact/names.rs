@@ -1,8 +1,9 @@
 //! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, but not `KEYMAP`, `--max-tokens` or `--token-file`. A name
-//! is split into words at `_`, `-`, `.` and changes of case, and its words decide. `values` judges values.
+//! is split into words at `_`, `-`, `.` and changes of case, and the words decide. `values` judges values.
 
 use super::vocabulary::{
-    CARRIES_NONE, ENDINGS, KEYS_OF, NO_PASS, NO_TOKEN, NOT_KEYS_OF, PASSWORDS, PIN_OF, SWITCHES, WORDS, is_among,
+    DESCRIBING_WORDS, ENDINGS, NO_PASS_WORDS, NO_TOKEN_WORDS, OTHER_KEY_WORDS, PASSWORDS, PIN_WORDS, SECRET_KEY_WORDS,
+    SWITCHES, WORDS, is_among,
 };
 
 /// What a name says about its value.
@@ -14,23 +15,25 @@ pub(super) enum Name {
     Secret,
     /// Credentials: a token or `user:X`.
     Login,
-    /// A key of some kind. Its value decides whether it is a secret.
+    /// A key that may be secret or not, which depends on the value.
     Key,
 }
 
-/// Only the end of a longer name is judged.
+/// The number of bytes at the end of a name that are judged.
 const MAX_LENGTH: usize = 64;
+/// The number of words at the end of a name that are judged.
 const MAX_WORDS: usize = 16;
 
 /// The words of a name in lower case.
 struct Words {
     text: [u8; MAX_LENGTH],
+    /// The start and the end of each word in `text`.
     ends: [(u8, u8); MAX_WORDS],
     count: usize,
 }
 
 impl Words {
-    fn of(name: &[u8]) -> Words {
+    fn split(name: &[u8]) -> Words {
         let name = &name[name.len().saturating_sub(MAX_LENGTH)..];
         let mut words = Words {
             text: [0; MAX_LENGTH],
@@ -61,12 +64,12 @@ impl Words {
             self.ends.rotate_left(1);
             self.count -= 1;
         }
-        // Both are at most `MAX_LENGTH`.
+        // Both numbers are at most `MAX_LENGTH`.
         self.ends[self.count] = (start as u8, end as u8);
         self.count += 1;
     }
 
-    /// Returns a word without trailing digits: `password1`.
+    /// Returns a word without trailing digits, as in `password1`.
     fn get(&self, at: usize) -> &[u8] {
         let (start, end) = self.ends[at];
         let word = &self.text[usize::from(start)..usize::from(end)];
@@ -89,8 +92,8 @@ fn begins_word(name: &[u8], at: usize) -> bool {
         && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_is_lower))
 }
 
-/// Whether a name contains a secret word. Few do, and this test is faster than splitting the name.
-fn may_tell(name: &[u8]) -> bool {
+/// Whether a name may contain a secret word. This test is faster than splitting the name into words, and excludes most names.
+fn may_be_secret(name: &[u8]) -> bool {
     const STEMS: [&[u8]; 16] = [
         b"pas",
         b"pw",
@@ -120,28 +123,30 @@ fn may_tell(name: &[u8]) -> bool {
 
 /// Judges a name. Returns `None` if it says nothing about its value.
 pub(super) fn judge(name: &[u8]) -> Option<Name> {
-    if !may_tell(name) {
+    if !may_be_secret(name) {
         return None;
     }
-    let words = Words::of(name);
+    let words = Words::split(name);
     let last = (0..words.count).rev().find(|at| is_secret_word(words.get(*at)))?;
     let before = (0..last).map(|at| words.get(at)).next_back();
-    let mut behind = words.all().skip(last + 1);
-    let is_bare = behind.clone().all(is_neutral);
-    // In Vault, the id of a role is public, but the id of its secret is the secret.
+    let mut following = words.all().skip(last + 1);
+    let is_bare = following.clone().all(is_neutral);
+    // In Vault, a role's id is public, but its `secret_id` is the secret itself.
     if name.eq_ignore_ascii_case(b"secret_id") {
         return Some(Name::Secret);
     }
-    let is_known_by_name = before == Some(b"existing");
-    if behind.any(|word| is_among(word, CARRIES_NONE)) || is_switch(name, &words, last) || is_known_by_name {
+    let is_reference = before == Some(b"existing");
+    if following.any(|word| is_among(word, DESCRIBING_WORDS)) || is_switch(name, &words, last) || is_reference {
         return None;
     }
     match words.get(last) {
         b"key" => judge_key(name, &words, last, is_bare),
-        b"keys" => before.filter(|of| is_among(of, KEYS_OF)).map(|_| Name::Secret),
-        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS))).then_some(Name::Password),
-        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN))).then_some(Name::Secret),
-        b"pin" => before.filter(|of| is_among(of, PIN_OF)).map(|_| Name::Password),
+        b"keys" => before
+            .filter(|word| is_among(word, SECRET_KEY_WORDS))
+            .map(|_| Name::Secret),
+        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(Name::Password),
+        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(Name::Secret),
+        b"pin" => before.filter(|word| is_among(word, PIN_WORDS)).map(|_| Name::Password),
         b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Name::Login),
         b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Name::Secret),
         word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Name::Password),
@@ -150,8 +155,8 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
     }
 }
 
-/// Judges the name of an option for the argument after it. Unlike in `judge`, `--pwd` is ignored: for many programs it is the working
-/// directory.
+/// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores `--pwd`, which is the working directory for many
+/// programs.
 pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
     let is_pwd = name.iter().filter(|byte| byte.is_ascii_alphabetic()).eq(b"pwd".iter());
     let is_definition = name.starts_with(b"-D") && name.get(2).is_some_and(u8::is_ascii_uppercase);
@@ -160,13 +165,13 @@ pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
 
 fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Name> {
     let before = at.checked_sub(1).map(|before| words.get(before));
-    if before.is_some_and(|of| is_among(of, KEYS_OF)) {
+    if before.is_some_and(|word| is_among(word, SECRET_KEY_WORDS)) {
         return Some(Name::Secret);
     }
-    if !is_bare || before.is_some_and(|of| is_among(of, NOT_KEYS_OF)) {
+    if !is_bare || before.is_some_and(|word| is_among(word, OTHER_KEY_WORDS)) {
         return None;
     }
-    // Distinguishes an environment variable, `SENDGRID_KEY`, from `key=value` and `--sort-key`.
+    // An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
     let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
     Some(if is_variable { Name::Secret } else { Name::Key })
 }
@@ -176,7 +181,7 @@ fn is_switch(name: &[u8], words: &Words, last: usize) -> bool {
     name.starts_with(b"-") && last > 0 && is_among(words.get(0), SWITCHES)
 }
 
-/// Whether a word after a secret one only says which secret it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
+/// Whether a word after a secret word only says which secret it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
 fn is_neutral(word: &[u8]) -> bool {
     word.iter().all(u8::is_ascii_digit) || is_among(word, super::vocabulary::NEUTRAL)
 }
@@ -185,36 +190,36 @@ fn is_secret_word(word: &[u8]) -> bool {
     is_among(word, WORDS) || is_glued(word)
 }
 
-/// Whether words are joined without a separator: `dbpassword`, `authkey`.
+/// Whether a word consists of joined words, the last of which is secret: `dbpassword`, `authkey`.
 fn is_glued(word: &[u8]) -> bool {
-    let ends_so = |ending: &&[u8]| word.ends_with(ending);
-    ENDINGS.iter().any(ends_so) || is_glued_password(word)
+    let ends_with = |ending: &&[u8]| word.ends_with(ending);
+    ENDINGS.iter().any(ends_with) || is_glued_password(word)
 }
 
 fn is_glued_password(word: &[u8]) -> bool {
-    let ends_so = |ending: &&&[u8]| word.len() > ending.len() + 1 && word.ends_with(ending);
+    let ends_with = |ending: &&&[u8]| word.len() > ending.len() + 1 && word.ends_with(ending);
     if word == b"oldpwd" {
         return false;
     }
-    match PASSWORDS.iter().find(ends_so) {
-        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS),
+    match PASSWORDS.iter().find(ends_with) {
+        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS_WORDS),
         found => found.is_some(),
     }
 }
 
-/// Whether a C macro may have this name because it is about a parser's tokens or secrets: `-DEND_TOKEN=5`.
+/// Whether this defines a C macro whose name concerns something else than a secret, such as the tokens of a parser: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
     let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
-    is_definition && judge(name) != Some(Name::Password) && !has_key_of(name)
+    is_definition && judge(name) != Some(Name::Password) && !has_secret_key(name)
 }
 
-fn has_key_of(name: &[u8]) -> bool {
-    let words = Words::of(name);
-    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), KEYS_OF);
+fn has_secret_key(name: &[u8]) -> bool {
+    let words = Words::split(name);
+    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), SECRET_KEY_WORDS);
     (1..words.count).any(is_key) || words.all().any(|word| word.ends_with(b"apikey"))
 }
 
-/// Whether an HTTP header with this name has credentials.
+/// Whether an HTTP header with this name contains credentials.
 pub(super) fn is_secret_header(name: &[u8]) -> bool {
     let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     super::vocabulary::HEADERS.iter().any(is_named) || judge(name).is_some()

@@ -1,4 +1,4 @@
-//! Matches an argument with a program's options in all their forms: separate from the value, `-pX`, `--opt=X`, and as the last of several
+//! Matches an argument with a program's options in all forms: with the value in the next argument, as `-pX`, as `--opt=X`, and as one of several
 //! letters (`-su user:X`).
 
 use super::table::{Program, SecretOption, Template, Verb};
@@ -14,38 +14,42 @@ pub(super) enum Matched<'t> {
 
 /// Returns the secret option that an argument matches.
 pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -> Option<Matched<'t>> {
-    let fitting = program.options.iter().filter(|option| have_come(&option.verbs, verbs));
-    // Exact options come before letters: `-pass` is not `-p`.
+    let possible = program
+        .options
+        .iter()
+        .filter(|option| occur_in_order(&option.verbs, verbs));
+    // Exact matches take precedence over letters: `-pass` is not `-p`.
     let mut letters = None;
-    for option in fitting {
-        if let Some(matched) = whole(option, argument) {
+    for option in possible {
+        if let Some(matched) = match_whole(option, argument) {
             return Some(matched);
         }
         letters = letters
-            .or_else(|| attached(program, option, argument))
-            .or_else(|| clustered(program, option, argument));
+            .or_else(|| match_attached(program, option, argument))
+            .or_else(|| match_cluster(program, option, argument));
     }
     letters
 }
 
-/// Whether these words occurred in this order, possibly with others between them.
-pub(super) fn have_come(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
+/// Whether the wanted words occur in this order, possibly with other words between them.
+pub(super) fn occur_in_order(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
     let mut rest = verbs.iter();
     wanted.iter().all(|verb| rest.any(|word| is_verb(verb, word)))
 }
 
-/// Whether a word is one of these.
+/// Whether a word is one of the alternatives of a verb.
 pub(super) fn is_verb(verb: &Verb, word: &[u8]) -> bool {
-    let is_one = |one: &&str| match one.strip_suffix('*') {
+    let matches = |alternative: &&str| match alternative.strip_suffix('*') {
         Some(start) => word
             .get(..start.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
-        None => word.eq_ignore_ascii_case(one.as_bytes()),
+        None => word.eq_ignore_ascii_case(alternative.as_bytes()),
     };
-    verb.iter().any(is_one)
+    verb.iter().any(matches)
 }
 
-fn whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+/// Matches the option without a value in the same argument, or with one after a sign: `-p`, `--opt=X`, `/opt:X`.
+fn match_whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
     let flag = option.flag.as_bytes();
     let rest = argument.strip_prefix(flag)?;
     match rest.first() {
@@ -57,22 +61,24 @@ fn whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
     }
 }
 
-/// Returns the letter of a short option.
-fn letter(program: &Program, option: &SecretOption) -> Option<u8> {
+/// Returns the letter of a short option, if it can be followed by its value or clustered.
+fn short_letter(program: &Program, option: &SecretOption) -> Option<u8> {
     match option.flag.as_bytes() {
         [b'-', letter] if !program.is_exact && !option.values.is_empty() => Some(*letter),
         _ => None,
     }
 }
 
-fn attached<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
-    let letter = letter(program, option)?;
+/// Matches `-pX`.
+fn match_attached<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+    let letter = short_letter(program, option)?;
     let is_attached = argument.len() > 2 && argument[..2] == [b'-', letter];
     is_attached.then_some(Matched::Rest(2, option.attached))
 }
 
-fn clustered<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
-    let letter = letter(program, option)?;
+/// Matches `-vp X` and `-vpX`.
+fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+    let letter = short_letter(program, option)?;
     let letters = argument.strip_prefix(b"-").filter(|letters| letters.len() > 1)?;
     let at = letters.iter().position(|byte| *byte == letter)?;
     let are_switches = letters[..at]
@@ -86,13 +92,13 @@ fn clustered<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -
     }
 }
 
-/// Whether an option letter takes the rest of the argument as its value.
+/// Whether the option with this letter has a value.
 fn is_valued(program: &Program, letter: u8) -> bool {
     let is_letter = |flag: &str| flag.as_bytes() == [b'-', letter];
     program.valued.iter().any(|flag| is_letter(flag)) || program.options.iter().any(|option| is_letter(option.flag))
 }
 
-/// Whether the last of several short options takes the next argument as a value that is not secret.
+/// Whether an argument is a cluster of short options, and the next argument is the value of the last one.
 pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
     match argument {
         [b'-', letters @ .., last] if !program.is_exact && !letters.is_empty() && letters[0] != b'-' => {
@@ -103,7 +109,7 @@ pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
     }
 }
 
-/// Returns where the value begins in `--opt=value`, if the table says that this option is not secret.
+/// Returns the offset of the value in `--opt=value` if the table lists this option as not secret, otherwise 0.
 pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
     let value = |flag: &&str| {
         argument
@@ -114,14 +120,14 @@ pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
     program.valued.iter().find_map(value).unwrap_or(0)
 }
 
-/// Whether an option was given, alone or among letters.
+/// Whether an option was given, alone or in a cluster of letters.
 pub(super) fn is_given(flag: &str, given: &[&[u8]]) -> bool {
-    let is_it = |argument: &&[u8]| match (flag.as_bytes(), *argument) {
+    let contains_flag = |argument: &&[u8]| match (flag.as_bytes(), *argument) {
         (flag, argument) if flag == argument => true,
         ([b'-', letter], [b'-', letters @ ..]) if letters.first() != Some(&b'-') => {
             letters.contains(letter) && letters.iter().all(u8::is_ascii_alphanumeric)
         }
         _ => false,
     };
-    given.iter().any(is_it)
+    given.iter().any(contains_flag)
 }

@@ -1,14 +1,14 @@
-//! Finds secrets by their own form, regardless of context: tokens with a known prefix, private keys, and addresses that grant access to
-//! anyone who knows them.
+//! Finds secrets by their form, regardless of the context: tokens with a known prefix, private keys, and URLs that grant access to anyone who
+//! knows them.
 
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
 use self::Letters::{Alnum, Base64, Dashed, Dotted, Hex, Upper, Word};
-use super::spots::Spots;
+use super::secret_ranges::SecretRanges;
 
-/// Prefixes of tokens, the characters that follow, and their minimum number. The prefixes also make an argv suspicious.
+/// The prefix of each kind of token, the characters that follow, and their minimum number. An argv that contains a prefix is searched for secrets.
 #[rustfmt::skip]
 const TOKENS: &[(&str, Letters, usize)] = &[
     // GitHub, GitLab, Bitbucket, Atlassian
@@ -40,11 +40,11 @@ const TOKENS: &[(&str, Letters, usize)] = &[
     ("api_org_", Alnum, 20), ("fw_", Alnum, 24), ("waka_", Dashed, 30), ("ubtok_|CFPAT-", Dashed, 20),
     ("duffel_(?:live|test)_", Dashed, 20), ("dt0[a-z][0-9]{2}\\.", Dotted, 30), ("live_[a-z]{2}_", Alnum, 20), ("tfp_", Dashed, 30),
     ("[A-Za-z0-9]{14}\\.atlasv1\\.", Dashed, 20),
-    // JSON Web Tokens, and others with the same prefix
+    // JSON Web Tokens, and other tokens with the same prefix
     ("eyJ[A-Za-z0-9_-]{8,}\\.", Dotted, 4),
 ];
 
-/// The characters of a token.
+/// The set of characters that a token consists of.
 #[derive(Clone, Copy)]
 enum Letters {
     Alnum,
@@ -56,8 +56,8 @@ enum Letters {
     Base64,
 }
 
-fn is_of(letters: Letters, byte: u8) -> bool {
-    let others: &[u8] = match letters {
+fn contains(letters: Letters, byte: u8) -> bool {
+    let punctuation: &[u8] = match letters {
         Upper => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
         Hex => return byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
         Alnum => b"",
@@ -66,10 +66,10 @@ fn is_of(letters: Letters, byte: u8) -> bool {
         Dotted => b"_.-",
         Base64 => b"_=+/-",
     };
-    byte.is_ascii_alphanumeric() || others.contains(&byte)
+    byte.is_ascii_alphanumeric() || punctuation.contains(&byte)
 }
 
-/// Addresses that are secrets themselves: the part before the secret, and the characters of the secret.
+/// Patterns of URLs that contain a secret, and of private keys: the part before the secret, and the secret itself.
 const ADDRESSES: &[(&str, &str)] = &[
     (
         r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/",
@@ -100,55 +100,56 @@ const ADDRESSES: &[(&str, &str)] = &[
 ];
 
 fn compile(pattern: &str) -> Regex {
-    // Matches bytes, not UTF-8, because the kernel does not require UTF-8 either.
+    // The pattern matches bytes, because arguments need not be UTF-8.
     Regex::new(&format!("(?-u){pattern}")).expect("the patterns in this file are valid, as its tests show")
 }
 
-/// The prefixes, each in its own group, so that the match shows which one was found.
+/// Matches the prefixes of tokens. Each prefix is a group, so that a match shows which one was found.
 static STARTS: LazyLock<Regex> = LazyLock::new(|| {
     let starts: Vec<String> = TOKENS.iter().map(|(start, _, _)| format!("({start})")).collect();
     compile(&format!("\\b(?:{})", starts.join("|")))
 });
 
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
-    let alternatives = ADDRESSES.iter().map(|(start, of)| format!("{start}({of})"));
+    let alternatives = ADDRESSES.iter().map(|(start, secret)| format!("{start}({secret})"));
     compile(&alternatives.collect::<Vec<_>>().join("|"))
 });
 
-/// Returns a pattern of the prefixes, which every argv with such a secret contains.
+/// Returns a pattern that matches every argv with a secret that `find` finds.
 pub(super) fn suspicious() -> String {
     let tokens = TOKENS.iter().map(|(start, _, _)| format!("\\b(?:{start})"));
     let addresses = ADDRESSES.iter().map(|(start, _)| (*start).to_owned());
     tokens.chain(addresses).collect::<Vec<_>>().join("|")
 }
 
-/// Finds such secrets in a text whose end may be cut.
-pub(super) fn find(text: &[u8], is_cut: bool, spots: &mut Spots) {
+/// Finds tokens, private keys and secret URLs in a text. If the text is truncated, a token at its end may be too short.
+pub(super) fn find(text: &[u8], is_truncated: bool, ranges: &mut SecretRanges) {
     for found in STARTS.captures_iter(text) {
         let group = (1..found.len()).find_map(|group| Some((group, found.get(group)?)));
         let Some((group, start)) = group else { continue };
-        let (_, of, least) = TOKENS[group - 1];
+        let (_, letters, min_length) = TOKENS[group - 1];
         let rest = &text[start.end()..];
-        let length = rest.iter().position(|byte| !is_of(of, *byte)).unwrap_or(rest.len());
+        let end = rest.iter().position(|byte| !contains(letters, *byte));
+        let length = end.unwrap_or(rest.len());
         let token = start.start()..start.end() + length;
-        let is_whole = length >= least && is_token(&text[token.clone()]);
-        if is_whole || is_cut && token.end == text.len() && length > 0 {
-            spots.add(token);
+        let is_complete = length >= min_length && is_token(&text[token.clone()]);
+        if is_complete || is_truncated && token.end == text.len() && length > 0 {
+            ranges.add(token);
         }
     }
     for found in ADDRESS.captures_iter(text) {
         let secret = found.iter().skip(1).flatten().next();
-        secret.into_iter().for_each(|secret| spots.add(secret.range()));
+        secret.into_iter().for_each(|secret| ranges.add(secret.range()));
     }
 }
 
-/// Prefixes as short as `sk-` also begin ordinary words: `sk-learn-contrib-estimators`.
+/// Whether a match is a token. Ordinary words begin with some prefixes, too: `sk-learn-contrib-estimators`.
 fn is_token(found: &[u8]) -> bool {
-    const OF_WORDS: [&[u8]; 10] = [
+    const WORD_PREFIXES: [&[u8]; 10] = [
         b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
     ];
     const MAX_WORD: usize = 20;
-    let Some(start) = OF_WORDS.iter().find(|start| found.starts_with(start)) else {
+    let Some(start) = WORD_PREFIXES.iter().find(|start| found.starts_with(start)) else {
         return true;
     };
     let body = &found[start.len()..];
@@ -162,10 +163,10 @@ mod tests {
 
     #[test]
     fn patterns_are_well_formed_and_words_are_not_tokens() {
-        let found = |text: &str, is_cut| {
-            let mut spots = Spots::default();
-            find(text.as_bytes(), is_cut, &mut spots);
-            !spots.is_empty()
+        let found = |text: &str, is_truncated| {
+            let mut ranges = SecretRanges::default();
+            find(text.as_bytes(), is_truncated, &mut ranges);
+            !ranges.is_empty()
         };
         for token in [
             "ghp_abcdefghijklmnop",
@@ -176,7 +177,7 @@ mod tests {
             assert!(found(&format!("x {token} y"), false), "{token}");
         }
         assert!(!found("x ghp_0123", false), "too short for a token");
-        assert!(found("x ghp_0123", true), "the rest was cut off");
+        assert!(found("x ghp_0123", true), "the rest of the token may be missing");
         for word in [
             "sk-learn-contrib-estimators",
             "pypi-repository-mirror",

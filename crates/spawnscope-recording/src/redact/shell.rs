@@ -1,5 +1,5 @@
-//! Splits shell text into commands, unquoted words, pipes, here-documents and substitutions. It does not check syntax: it returns a result
-//! for any text, and prose in other languages does no harm.
+//! Splits shell text into commands, words without quotes, pipes, here-documents and substitutions. It does not check the syntax: it returns a
+//! result for any text, even if the text is prose or in another language.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::word::Word;
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pub(super) commands: Vec<Command<'a>>,
-    /// The contents of `$( )`, backquotes and `<( )`, which are parsed separately.
+    /// The ranges within `$( )`, backquotes and `<( )`, which the caller parses separately.
     pub(super) inner: Vec<Range<usize>>,
 }
 
@@ -17,16 +17,16 @@ pub(super) struct Script<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Command<'a> {
     pub(super) words: Vec<Word<'a>>,
-    /// Whether its output is piped into the next command.
-    pub(super) is_piped_on: bool,
-    /// Words after `<<<`.
+    /// Whether the output is piped into the next command.
+    pub(super) is_piped: bool,
+    /// The words after `<<<`.
     pub(super) here_words: Vec<Word<'a>>,
-    /// Bodies of here-documents.
+    /// The ranges of the bodies of here-documents.
     pub(super) here_documents: Vec<Range<usize>>,
 }
 
-/// The maximum distance to the end of a substitution.
-const FARTHEST: usize = 4096;
+/// Maximum length of a substitution, in bytes.
+const MAX_SUBSTITUTION: usize = 4096;
 
 /// Parses a text.
 pub(super) fn parse(text: &[u8]) -> Script<'_> {
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &[u8]) -> Script<'_> {
         at: 0,
         script: Script::default(),
         command: Command::default(),
-        awaited: Vec::new(),
+        delimiters: Vec::new(),
         target: Target::Word,
     };
     while parser.at < text.len() {
@@ -45,13 +45,16 @@ pub(super) fn parse(text: &[u8]) -> Script<'_> {
     parser.script
 }
 
-/// The kind of the next word.
+/// What the next word is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
+    /// The name or an argument of the command.
     Word,
     /// The target of a redirection.
     File,
+    /// The word after `<<<`.
     HereWord,
+    /// The delimiter of a here-document.
     HereDocument,
 }
 
@@ -61,7 +64,7 @@ struct Parser<'a> {
     script: Script<'a>,
     command: Command<'a>,
     /// Delimiters of the here-documents that begin on the next line.
-    awaited: Vec<Vec<u8>>,
+    delimiters: Vec<Vec<u8>>,
     target: Target,
 }
 
@@ -89,28 +92,28 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 self.end_command(false);
             }
-            b'<' | b'>' => self.redirection(),
+            b'<' | b'>' => self.read_redirection(),
             b'#' => {
                 let length = self.text[self.at..].iter().position(|byte| *byte == b'\n');
                 self.at = length.map_or(self.text.len(), |length| self.at + length);
             }
-            _ => self.word(),
+            _ => self.read_word(),
         }
     }
 
-    fn end_command(&mut self, is_piped_on: bool) {
+    fn end_command(&mut self, is_piped: bool) {
         self.target = Target::Word;
         let mut command = std::mem::take(&mut self.command);
-        command.is_piped_on = is_piped_on;
+        command.is_piped = is_piped;
         if !command.words.is_empty() {
             self.script.commands.push(command);
         }
     }
 
-    fn redirection(&mut self) {
+    fn read_redirection(&mut self) {
         let rest = &self.text[self.at..];
         if rest.len() > 1 && rest[1] == b'(' {
-            // A process substitution. Its contents are parsed as a separate command.
+            // The contents of a process substitution are parsed as a separate text.
             self.at += 2;
             self.skip_substitution(self.at - 1, b'(', b')');
             return;
@@ -122,7 +125,7 @@ impl<'a> Parser<'a> {
             [_, b'>' | b'<' | b'&' | b'|', ..] => (2, Target::File),
             _ => (1, Target::File),
         };
-        // The number of a file descriptor is not an argument.
+        // The number before the operator is a file descriptor and not an argument.
         let is_number =
             |word: &Word| word.text.iter().all(u8::is_ascii_digit) && word.outer(0..word.text.len()).end == self.at;
         if self.command.words.last().is_some_and(is_number) {
@@ -132,14 +135,14 @@ impl<'a> Parser<'a> {
         self.target = target;
     }
 
-    /// Skips the substitution that opens at `from` and stores its range. If it is not closed, it is read as plain text.
+    /// Skips the substitution that opens at `from`, and stores its range. Returns false if it is not closed; it is then read as plain text.
     fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
-        let farthest = self.text.len().min(from + FARTHEST);
+        let limit = self.text.len().min(from + MAX_SUBSTITUTION);
         let end = if opens == closes {
-            let behind = self.text[from + 1..farthest].iter().position(|byte| *byte == closes);
-            behind.map(|length| from + length + 2)
+            let length = self.text[from + 1..limit].iter().position(|byte| *byte == closes);
+            length.map(|length| from + length + 2)
         } else {
-            super::values::closing(&self.text[..farthest], from, opens, closes)
+            super::values::closing(&self.text[..limit], from, opens, closes)
         };
         if let Some(end) = end {
             self.script.inner.push(from + 1..end - 1);
@@ -149,13 +152,13 @@ impl<'a> Parser<'a> {
     }
 
     fn read_documents(&mut self) {
-        for last_line in std::mem::take(&mut self.awaited) {
+        for delimiter in std::mem::take(&mut self.delimiters) {
             let start = self.at;
             let mut end = start;
             loop {
                 let rest = &self.text[end..];
                 let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
-                if line.trim_ascii() == last_line || rest.is_empty() {
+                if line.trim_ascii() == delimiter || rest.is_empty() {
                     self.at = (end + line.len()).min(self.text.len());
                     break;
                 }
@@ -165,11 +168,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn word(&mut self) {
+    fn read_word(&mut self) {
         let start = self.at;
         let mut unquoted = Unquoted::default();
-        while self.at < self.text.len() && !is_end(self.text[self.at]) {
-            self.piece(&mut unquoted);
+        while self.at < self.text.len() && !ends_word(self.text[self.at]) {
+            self.read_piece(&mut unquoted);
         }
         if self.at == start {
             // This byte is not part of a word.
@@ -186,12 +189,12 @@ impl<'a> Parser<'a> {
             Target::Word => self.command.words.push(word),
             Target::File => {}
             Target::HereWord => self.command.here_words.push(word),
-            Target::HereDocument => self.awaited.push(word.text.into_owned()),
+            Target::HereDocument => self.delimiters.push(word.text.into_owned()),
         }
     }
 
     /// Reads the next part of a word: a byte, an escape, quotes, or a substitution.
-    fn piece(&mut self, unquoted: &mut Unquoted) {
+    fn read_piece(&mut self, unquoted: &mut Unquoted) {
         match (self.text[self.at], self.peek(1)) {
             (b'\\', Some(b'\n')) => {
                 unquoted.is_quoted = true;
@@ -202,17 +205,17 @@ impl<'a> Parser<'a> {
                 unquoted.push(escaped, self.at..self.at + 2);
                 self.at += 2;
             }
-            (b'\'', _) => self.single_quotes(unquoted, false),
+            (b'\'', _) => self.read_single_quotes(unquoted, false),
             (b'$', Some(b'\'')) => {
                 self.at += 1;
-                self.single_quotes(unquoted, true);
+                self.read_single_quotes(unquoted, true);
             }
-            (b'"', _) => self.double_quotes(unquoted),
-            _ => self.substitution_or_byte(unquoted),
+            (b'"', _) => self.read_double_quotes(unquoted),
+            _ => self.read_substitution_or_byte(unquoted),
         }
     }
 
-    fn substitution_or_byte(&mut self, unquoted: &mut Unquoted) {
+    fn read_substitution_or_byte(&mut self, unquoted: &mut Unquoted) {
         let start = self.at;
         let is_skipped = match (self.text[start], self.peek(1)) {
             (b'$', Some(b'(')) => self.skip_substitution(start + 1, b'(', b')'),
@@ -227,7 +230,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn single_quotes(&mut self, unquoted: &mut Unquoted, has_escapes: bool) {
+    fn read_single_quotes(&mut self, unquoted: &mut Unquoted, has_escapes: bool) {
         unquoted.is_quoted = true;
         self.at += 1;
         while let Some(byte) = self.peek(0).filter(|byte| *byte != b'\'') {
@@ -239,7 +242,7 @@ impl<'a> Parser<'a> {
         self.at = (self.at + 1).min(self.text.len());
     }
 
-    fn double_quotes(&mut self, unquoted: &mut Unquoted) {
+    fn read_double_quotes(&mut self, unquoted: &mut Unquoted) {
         unquoted.is_quoted = true;
         self.at += 1;
         while let Some(byte) = self.peek(0).filter(|byte| *byte != b'"') {
@@ -248,18 +251,20 @@ impl<'a> Parser<'a> {
                     unquoted.push(escaped, self.at..self.at + 2);
                     self.at += 2;
                 }
-                _ => self.substitution_or_byte(unquoted),
+                _ => self.read_substitution_or_byte(unquoted),
             }
         }
         self.at = (self.at + 1).min(self.text.len());
     }
 }
 
-/// The part of a word that was read so far.
+/// The part of a word that was read so far, with quotes removed.
 #[derive(Default)]
 struct Unquoted {
     text: Vec<u8>,
+    /// For each byte of `text`, its range in the shell text, with its quoting.
     ranges: Vec<Range<usize>>,
+    /// Whether the word contains quotes or escapes.
     is_quoted: bool,
 }
 
@@ -270,7 +275,7 @@ impl Unquoted {
     }
 }
 
-fn is_end(byte: u8) -> bool {
+fn ends_word(byte: u8) -> bool {
     b" \t\r\n;&|()<>".contains(&byte)
 }
 
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_taken_apart_as_a_shell_does() {
+    fn a_text_is_split_into_commands_and_words_as_by_a_shell() {
         assert_eq!(words("a 'b c' \"d\\\"e\" f\\ g"), [["a", "b c", "d\"e", "f g"]]);
         assert_eq!(
             words("a 2>/dev/null b&& c;d # e"),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_back_to_the_text() {
+    fn parts_of_a_word_are_mapped_to_ranges_of_the_text() {
         let script = parse(b"  x'a b'c\\ d");
         let word = &script.commands[0].words[0];
         assert_eq!(&*word.text, b"xa bc d");
@@ -326,7 +331,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_has_a_result(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
+        fn any_text_can_be_parsed(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
             let script = parse(text.as_bytes());
             for word in script.commands.iter().flat_map(|command| &command.words) {
                 proptest::prop_assert!(word.outer(0..word.text.len()).end <= text.len());

@@ -1,4 +1,4 @@
-//! Parses `programs.txt`: the known programs, and the positions of secrets on their command lines. It does not judge arguments.
+//! Parses `programs.txt`, which lists the known programs and the positions of secrets on their command lines.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,31 +11,31 @@ const TEXT: &str = include_str!("programs.txt");
 pub(super) enum Template {
     /// `_`: nothing.
     Nothing,
-    /// `X`: all of it.
+    /// `X`: the whole value.
     Whole,
-    /// `?X`: all of it, unless it is a path, a switch or a small number.
+    /// `?X`: the whole value, unless it is a path, a switch or a small number.
     Likely,
-    /// `U:X`, `U%X`, `U,X`: the part after the first of this byte.
+    /// `U:X`, `U%X`, `U,X`: the part after the first occurrence of this byte.
     After(u8),
-    /// `U/X@`, `U:X@`: the part between the first of this byte and the last `@`.
+    /// `U/X@`, `U:X@`: the part between the first occurrence of this byte and the last `@`.
     Between(u8),
-    /// `N=X`: the part after the equals sign. Without one, the value is a file.
+    /// `N=X`: the part after the equals sign. A value without an equals sign is a file.
     AfterEquals,
     /// `pass:X`: the part after this prefix.
-    Behind(&'static str),
-    /// `N`: a name. If it is the name of a secret, the next argument is that secret.
+    AfterPrefix(&'static str),
+    /// `N`: nothing, but if the value is the name of a secret, the next argument is that secret.
     Named,
 }
 
 /// An option whose value is or contains a secret.
 #[derive(Debug)]
 pub(super) struct SecretOption {
-    /// Words that must occur before the option: the verb.
+    /// The words that must occur before the option.
     pub(super) verbs: Vec<Verb>,
     pub(super) flag: &'static str,
-    /// The templates of its values in the next arguments. If empty, only the same argument has a value.
+    /// The templates of the values in the next arguments. If empty, the value can only be in the same argument.
     pub(super) values: Vec<Template>,
-    /// The template of the rest of the same argument.
+    /// The template of the rest of the argument, if the value is in the same argument.
     pub(super) attached: Template,
 }
 
@@ -45,36 +45,40 @@ pub(super) type Verb = Vec<&'static str>;
 /// Arguments that are secrets because of their position.
 #[derive(Debug)]
 pub(super) struct Positional {
-    /// The words before them.
+    /// The words before these arguments.
     pub(super) verbs: Vec<Verb>,
-    /// Applies only if this option was given.
+    /// The option that must have been given, if any.
     pub(super) flag: Option<&'static str>,
-    /// The templates of the arguments after the words. With `repeats`, the last one applies to all that follow.
+    /// The templates of the arguments after the words.
     pub(super) slots: Vec<Template>,
+    /// Whether the last template applies to all following arguments.
     pub(super) repeats: bool,
-    /// They are the last arguments instead of the next.
+    /// Whether the slots are for the last arguments of the command instead of the next ones.
     pub(super) is_last: bool,
 }
 
 /// Where the command that a program runs begins.
 #[derive(Debug)]
 pub(super) struct Carries {
+    /// The words that must occur before the command.
     pub(super) verbs: Vec<Verb>,
-    /// The number of arguments before it.
+    /// The number of arguments between these words and the command.
     pub(super) skipped: usize,
-    /// It begins after one of these words.
-    pub(super) behind: Vec<&'static str>,
+    /// The words after which the command begins; if empty, it begins after `skipped` arguments.
+    pub(super) separators: Vec<&'static str>,
 }
 
 /// When a program reads a secret from its standard input, and which part of the input is secret.
 #[derive(Debug)]
 pub(super) struct Reads {
+    /// The words that must occur among the arguments.
     pub(super) verbs: Vec<Verb>,
-    /// Applies only if this option was given.
+    /// The option that must have been given, if any.
     pub(super) flag: Option<&'static str>,
     pub(super) template: Template,
 }
 
+/// What the table says about a program.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) options: Vec<SecretOption>,
@@ -84,31 +88,31 @@ pub(super) struct Program {
     pub(super) valued: Vec<&'static str>,
     /// Options whose values are prose.
     pub(super) prose: Vec<&'static str>,
-    /// When it reads a secret from its standard input.
+    /// When the program reads a secret from its standard input.
     pub(super) reads: Vec<Reads>,
-    /// Long options have one dash, so no option is a cluster of letters.
+    /// Whether long options have one dash, so that no option is a cluster of letters.
     pub(super) is_exact: bool,
-    /// Arguments of the form `name:value` are headers.
+    /// Whether arguments of the form `name:value` are HTTP headers.
     pub(super) has_headers: bool,
-    /// `-D` sets properties instead of C macros.
+    /// Whether `-D` sets properties instead of C macros.
     pub(super) has_properties: bool,
     /// Options without a value, regardless of their names.
     pub(super) bare: Vec<&'static str>,
-    /// Its arguments are never a command, even if they look like one.
+    /// Whether the arguments are never a command, even if they look like one.
     pub(super) is_plain: bool,
-    /// Its name is also an ordinary word.
+    /// Whether the program's name is also an ordinary word.
     pub(super) is_word: bool,
 }
 
 impl Program {
-    /// Whether it makes an argv suspicious.
+    /// Whether an argv that contains the program's name is searched for secrets.
     fn has_secrets(&self) -> bool {
         !self.options.is_empty() || !self.positionals.is_empty() || !self.reads.is_empty() || self.has_headers
     }
 }
 
-/// `config set NAME X`, a form that many programs share.
-pub(super) static SETTING: LazyLock<Positional> = LazyLock::new(|| Positional {
+/// The form `config set NAME X`, which many programs have.
+pub(super) static SET_COMMAND: LazyLock<Positional> = LazyLock::new(|| Positional {
     verbs: vec![vec!["set", "config:set", "env:set"]],
     flag: None,
     slots: vec![Template::Named, Template::Whole],
@@ -116,7 +120,7 @@ pub(super) static SETTING: LazyLock<Positional> = LazyLock::new(|| Positional {
     is_last: false,
 });
 
-static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| read(TEXT));
+static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| parse(TEXT));
 
 /// Returns the program with this name. A directory, `.exe` or a version (`python3.11`, `psql-15`) is ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
@@ -138,7 +142,7 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     TABLE.get(stem).or_else(|| TABLE.get(&stem[..=letters]))
 }
 
-/// Returns the names of the programs that make an argv suspicious.
+/// Returns the names of the programs for which an argv is searched for secrets.
 pub(super) fn suspicious() -> Vec<&'static str> {
     let named = TABLE.iter().filter(|(_, program)| program.has_secrets());
     let mut names: Vec<&str> = named.filter_map(|(name, _)| std::str::from_utf8(name).ok()).collect();
@@ -146,7 +150,7 @@ pub(super) fn suspicious() -> Vec<&'static str> {
     names
 }
 
-fn read(text: &'static str) -> HashMap<&'static [u8], Program> {
+fn parse(text: &'static str) -> HashMap<&'static [u8], Program> {
     let mut table: HashMap<&'static [u8], Program> = HashMap::new();
     let lines = text
         .lines()
@@ -163,6 +167,7 @@ fn read(text: &'static str) -> HashMap<&'static [u8], Program> {
 }
 
 impl Program {
+    /// Adds an item of a line.
     fn add(&mut self, item: &'static str) {
         let words: Vec<&'static str> = item.split_whitespace().collect();
         let rest = words.get(1..).unwrap_or_default();
@@ -193,7 +198,7 @@ impl Program {
         self.carries.push(Carries {
             verbs: verbs(before),
             skipped: skipped.unwrap_or(0),
-            behind: if skipped.is_some() { Vec::new() } else { after.to_vec() },
+            separators: if skipped.is_some() { Vec::new() } else { after.to_vec() },
         });
     }
 
@@ -205,7 +210,7 @@ impl Program {
         match rest {
             [flag, "...", slots @ ..] if is_flag(flag) => self.add_positional(verbs, Some(flag), slots, true),
             [attached] if is_flag(attached) => {
-                // `-pX`: the value is in the same argument.
+                // The item is `-pX`: the value is in the same argument.
                 let flag = attached.strip_suffix('X').unwrap_or(attached);
                 self.options.push(SecretOption {
                     verbs,
@@ -260,7 +265,7 @@ fn template(word: &'static str) -> Option<Template> {
         "U:X@" => Template::Between(b':'),
         _ => match word.as_bytes() {
             [b'U', separator, b'X'] => Template::After(*separator),
-            [.., b':', b'X'] if !is_flag(word) => Template::Behind(&word[..word.len() - 1]),
+            [.., b':', b'X'] if !is_flag(word) => Template::AfterPrefix(&word[..word.len() - 1]),
             _ => return None,
         },
     })
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_table_says_where_a_secret_stands() {
+    fn every_item_of_the_table_has_a_secret() {
         for (name, program) in TABLE.iter() {
             let name = String::from_utf8_lossy(name);
             for option in &program.options {

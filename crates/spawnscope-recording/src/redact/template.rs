@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::names::Name;
-use super::spots::Spots;
+use super::secret_ranges::SecretRanges;
 use super::table::Template;
 use super::urls::add_pair;
 use super::values::{is_reference, secret_part};
@@ -22,7 +22,7 @@ pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>
         Template::Between(separator) => {
             let start = position(value, separator).filter(|start| !value[*start..].starts_with(b"://"))?;
             let at = value.iter().rposition(|byte| *byte == b'@').filter(|at| *at > start);
-            // `/ as sysdba` has no user, and a proxy may have no login.
+            // There is no login in `/ as sysdba`, and a proxy may have none.
             let is_login = start > 0 && (at.is_some() || separator == b'/');
             is_login.then(|| pair(value, 0..at.unwrap_or(end), start))?
         }
@@ -30,20 +30,20 @@ pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>
             let equals = position(value, b'=')?;
             is_secret(&value[equals + 1..]).then_some(equals + 1..end)
         }
-        Template::Behind(words) => {
-            let rest = value.strip_prefix(words.as_bytes())?;
-            is_secret(rest).then_some(words.len()..end)
+        Template::AfterPrefix(prefix) => {
+            let rest = value.strip_prefix(prefix.as_bytes())?;
+            is_secret(rest).then_some(prefix.len()..end)
         }
     }
 }
 
 fn pair(value: &[u8], pair: Range<usize>, separator: usize) -> Option<Range<usize>> {
-    let mut found = Spots::default();
+    let mut found = SecretRanges::default();
     add_pair(value, pair, separator, &mut found);
     found.iter().next().cloned()
 }
 
-/// The table says that the option has a secret. Only references to a secret and empty values are excluded.
+/// Whether a value that the table says is secret contains a literal secret: not if it is empty, `-`, or a reference to a secret.
 fn is_secret(value: &[u8]) -> bool {
     !value.is_empty() && value != b"-" && !is_reference(value)
 }

@@ -1,4 +1,4 @@
-//! Secrets that must be masked (`tests/secrets.txt`), and ordinary arguments that must not (`tests/harmless.txt`). Each line is tested as
+//! Tests that secrets are masked (`tests/secrets.txt`), and that ordinary arguments are not (`tests/harmless.txt`). Each line is tested both as
 //! separate arguments and as shell text.
 
 use super::*;
@@ -10,7 +10,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// Returns a line with the text between `«` and `»` replaced.
+/// Returns a line without the marks `«` and `»`, and with the text between them replaced if `replacement` is given.
 fn unmarked(line: &str, replacement: Option<&str>) -> String {
     let mut parts = line.split('«');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -32,41 +32,39 @@ fn stored(arguments: &[String]) -> Vec<String> {
     masked.split_terminator('\0').map(str::to_owned).collect()
 }
 
-fn behind_sh(line: &str) -> Vec<String> {
+/// Returns the arguments of a shell that runs the line.
+fn sh_arguments(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-/// Returns the lines that are not stored as marked. `typed` turns a line into arguments.
-fn wrong(text: &str, typed: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+/// Checks that each line is stored as it is marked. `to_arguments` turns a line into arguments.
+fn check_lines(text: &str, to_arguments: impl Fn(&str) -> Vec<String>) {
     let wrong = lines(text).filter_map(|line| {
-        let stored = stored(&typed(&unmarked(line, None)));
-        let expected = typed(&unmarked(line, Some("***")));
+        let stored = stored(&to_arguments(&unmarked(line, None)));
+        let expected = to_arguments(&unmarked(line, Some("***")));
         (stored != expected).then(|| format!("{line}\n      {}", stored.join(" | ")))
     });
-    wrong.collect()
-}
-
-fn assert_none(wrong: &[String]) {
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn secrets_are_masked_among_arguments() {
     assert!(lines(SECRETS).count() >= 150);
-    assert_none(&wrong(SECRETS, arguments));
+    check_lines(SECRETS, arguments);
 }
 
 #[test]
-fn secrets_are_masked_in_texts_for_shells() {
-    assert_none(&wrong(SECRETS, behind_sh));
+fn secrets_are_masked_in_shell_scripts() {
+    check_lines(SECRETS, sh_arguments);
 }
 
 #[test]
-fn secrets_are_masked_in_texts_within_texts() {
-    // Text that another shell unquotes is also masked, but its quoting in the output is not compared.
+fn secrets_are_masked_in_nested_shell_scripts() {
+    // The quoting in the output differs, so the test only checks that the secrets are gone.
     for line in lines(SECRETS).filter(|line| !line.contains('\'')) {
         let text = format!("sudo -u me bash -c '{}' && true", unmarked(line, None));
-        let stored = stored(&behind_sh(&text)).concat();
+        let stored = stored(&sh_arguments(&text)).concat();
         let secrets = line.split('«').skip(1).filter_map(|part| part.split('»').next());
         for secret in secrets.filter(|secret| secret.len() > 2) {
             assert!(!stored.contains(secret), "{line}: {stored}");
@@ -75,14 +73,14 @@ fn secrets_are_masked_in_texts_within_texts() {
 }
 
 #[test]
-fn ordinary_commands_are_stored_as_they_are() {
+fn ordinary_commands_are_stored_unchanged() {
     assert!(lines(HARMLESS).count() >= 200);
-    assert_none(&wrong(HARMLESS, arguments));
+    check_lines(HARMLESS, arguments);
 }
 
 #[test]
-fn ordinary_texts_for_shells_are_stored_as_they_are() {
-    assert_none(&wrong(HARMLESS, behind_sh));
+fn ordinary_shell_scripts_are_stored_unchanged() {
+    check_lines(HARMLESS, sh_arguments);
 }
 
 #[test]
@@ -110,7 +108,7 @@ fn scripts_of_several_lines_are_masked() {
         ),
         ("cat <(curl -u me:hunter2 host)", "cat <(curl -u me:*** host)"),
     ] {
-        assert_eq!(stored(&behind_sh(text))[2], masked);
+        assert_eq!(stored(&sh_arguments(text))[2], masked);
     }
 }
 
@@ -125,7 +123,7 @@ fn masking_can_be_switched_off() {
 }
 
 #[test]
-fn argv_that_is_cut_or_not_text_is_handled() {
+fn an_argv_that_is_truncated_or_not_utf8_is_masked() {
     for (argv, masked) in [
         (b"".as_slice(), b"".as_slice()),
         (b"\0\0", b"\0\0"),
@@ -173,17 +171,21 @@ proptest::proptest! {
     }
 }
 
-/// Run by hand in a release build: `cargo test --release -p spawnscope --lib what_masking_costs -- --ignored --nocapture`.
+/// Prints how long masking takes. To be run in a release build:
+/// `cargo test --release -p spawnscope-recording --lib masking_is_measured -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
-fn what_masking_costs() {
+fn masking_is_measured() {
     let compiler = format!(
         "cc -O2 -g -Wall -DHAVE_CONFIG_H {} -c -o lib/keyboard.o ../src/lib/keyboard.c",
         "-I../include/some/directory ".repeat(20)
     );
     let start = std::time::Instant::now();
     drop(Redaction::Mask.apply(b"cc\0key\0"));
-    println!("table and patterns, once: {} us", start.elapsed().as_micros());
+    println!(
+        "first call, with table and patterns: {} us",
+        start.elapsed().as_micros()
+    );
     let without = compiler.replace("keyboard", "keybd").replace("key", "bay");
     for (name, line) in [
         ("compiler without a secret word", without.as_str()),
@@ -208,13 +210,13 @@ fn what_masking_costs() {
             start.elapsed().as_nanos() / 1000
         };
         once();
-        let least = (0..50).map(|_| once()).min().unwrap_or_default();
-        println!("{name}: {least} ns for {} bytes", argv.len());
+        let fastest = (0..50).map(|_| once()).min().unwrap_or_default();
+        println!("{name}: {fastest} ns for {} bytes", argv.len());
     }
 }
 
 #[test]
-fn a_named_value_is_masked_by_its_name_and_by_its_shape() {
+fn a_value_is_masked_if_its_name_or_its_form_is_secret() {
     let stored = |name, value| Redaction::Mask.apply_to_value(name, value);
     for (name, value) in [
         ("commit", "4f2a91c0b7d35e8f6a1c2d3e4f5061728394a5b6"),

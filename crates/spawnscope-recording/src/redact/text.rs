@@ -1,30 +1,30 @@
-//! Finds secrets in text with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents. `command` judges each command. This file
-//! handles secrets that are piped from one command to another, and input that expect scripts send at prompts.
+//! Finds secrets in texts with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents. `command` searches each command. This module
+//! also finds secrets that are piped from one command to another, and secrets that expect scripts send at prompts.
 
 use super::command;
 use super::names;
+use super::secret_ranges::SecretRanges;
 use super::shell::{self, Command};
-use super::spots::Spots;
 use super::table::Template;
 use super::template::secret_of;
 use super::word::Word;
 
 /// Maximum depth of nested texts.
-pub(super) const DEEPEST: u8 = 5;
+pub(super) const MAX_DEPTH: u8 = 5;
 
 /// Returns the ranges of secrets in the commands of a text.
-pub(super) fn find(text: &[u8], depth: u8) -> Spots {
-    let mut spots = Spots::default();
-    if depth > DEEPEST {
-        return spots;
+pub(super) fn find(text: &[u8], depth: u8) -> SecretRanges {
+    let mut ranges = SecretRanges::default();
+    if depth > MAX_DEPTH {
+        return ranges;
     }
     let script = shell::parse(text);
     for (at, line) in script.commands.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &script.commands[before]);
-        let reads = command::find(&line.words, depth, &mut spots);
+        let reads = command::find(&line.words, depth, &mut ranges);
         match reads {
-            Some(template) => find_input(text, line, before, template, &mut spots),
-            None => find_in_documents(text, line, depth, &mut spots),
+            Some(template) => find_input(text, line, before, template, &mut ranges),
+            None => find_in_documents(text, line, depth, &mut ranges),
         }
     }
     for inner in script.inner {
@@ -32,16 +32,22 @@ pub(super) fn find(text: &[u8], depth: u8) -> Spots {
         if is_secret_file(&text[..inner.start]) {
             find_echoed_file(&text[inner.clone()], &mut found);
         }
-        spots.add_shifted(&found, inner.start);
+        ranges.add_shifted(&found, inner.start);
     }
-    find_typed(text, &mut spots);
-    spots
+    find_sent_by_expect(text, &mut ranges);
+    ranges
 }
 
-/// Finds the secret in the input of a command that reads one.
-fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, spots: &mut Spots) {
+/// Finds the secret in the standard input of a command that reads one.
+fn find_input(
+    text: &[u8],
+    line: &Command<'_>,
+    before: Option<&Command<'_>>,
+    template: Template,
+    ranges: &mut SecretRanges,
+) {
     for word in &line.here_words {
-        add(word, template, spots);
+        add(word, template, ranges);
     }
     for document in &line.here_documents {
         let mut start = document.start;
@@ -49,16 +55,16 @@ fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, tem
             let found = secret_of(template, content.trim_ascii_end());
             found
                 .into_iter()
-                .for_each(|part| spots.add(start + part.start..start + part.end));
+                .for_each(|part| ranges.add(start + part.start..start + part.end));
             start += content.len();
         }
     }
-    if let Some(before) = before.filter(|before| before.is_piped_on) {
-        find_echoed(before, template, spots);
+    if let Some(before) = before.filter(|before| before.is_piped) {
+        find_echoed(before, template, ranges);
     }
 }
 
-/// Whether a text ends in an option whose file has a secret, and in `<(`: `--password-file=<(`.
+/// Whether a text ends with `<(` after an option for a file with a secret: `--password-file=<(`.
 fn is_secret_file(text: &[u8]) -> bool {
     let Some(before) = text.strip_suffix(b"<(") else {
         return false;
@@ -76,15 +82,15 @@ fn is_secret_file(text: &[u8]) -> bool {
     option.starts_with(b"-") && names::judge(name).is_some()
 }
 
-/// Finds the words that the commands of a text print.
-fn find_echoed_file(text: &[u8], spots: &mut Spots) {
+/// Marks the words that the commands of a text print as secrets.
+fn find_echoed_file(text: &[u8], ranges: &mut SecretRanges) {
     for command in shell::parse(text).commands {
-        find_echoed(&command, Template::Whole, spots);
+        find_echoed(&command, Template::Whole, ranges);
     }
 }
 
 /// Finds the secret among the words that a command prints.
-fn find_echoed(command: &Command<'_>, template: Template, spots: &mut Spots) {
+fn find_echoed(command: &Command<'_>, template: Template, ranges: &mut SecretRanges) {
     let [program, arguments @ ..] = &command.words[..] else {
         return;
     };
@@ -95,57 +101,57 @@ fn find_echoed(command: &Command<'_>, template: Template, spots: &mut Spots) {
         b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf"
     ) {
         let secrets = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
-        secrets.for_each(|word| add(word, template, spots));
+        secrets.for_each(|word| add(word, template, ranges));
     }
 }
 
-fn add(word: &Word, template: Template, spots: &mut Spots) {
-    let ended = [b"\\n".as_slice(), b"\n"]
+/// Adds the secret part of a word, without a newline at its end.
+fn add(word: &Word, template: Template, ranges: &mut SecretRanges) {
+    let stripped = [b"\\n".as_slice(), b"\n"]
         .iter()
         .find_map(|end| word.text.strip_suffix(*end));
-    if let Some(part) = secret_of(template, ended.unwrap_or(&word.text)) {
-        spots.add(word.outer(part));
+    if let Some(part) = secret_of(template, stripped.unwrap_or(&word.text)) {
+        ranges.add(word.outer(part));
     }
 }
 
 /// Finds secrets of commands in here-documents: `ssh host <<END`.
-fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, spots: &mut Spots) {
+fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, ranges: &mut SecretRanges) {
     for document in &line.here_documents {
-        spots.add_shifted(&find(&text[document.clone()], depth + 1), document.start);
+        ranges.add_shifted(&find(&text[document.clone()], depth + 1), document.start);
     }
 }
 
 /// Finds the text that an expect script sends at a password prompt: `expect "assword:"; send "X\r"`.
-fn find_typed(text: &[u8], spots: &mut Spots) {
+fn find_sent_by_expect(text: &[u8], ranges: &mut SecretRanges) {
     const SEND: &[u8] = b"send";
-    let mut asked_from = 0;
+    let mut prompt_start = 0;
     let mut at = 0;
     while let Some(length) = find_word(&text[at..], SEND) {
         let send = at + length;
-        let behind = send + SEND.len();
-        at = behind;
-        if is_asked(&text[asked_from..send]) {
-            let rest = &text[behind..];
+        at = send + SEND.len();
+        if expects_password_prompt(&text[prompt_start..send]) {
+            let rest = &text[at..];
             let opens = rest
                 .iter()
                 .position(|byte| matches!(byte, b'"' | b'{' | b'\'' | b'\n' | b';'));
             let (Some(opens), Some(quote)) = (opens, opens.map(|opens| rest[opens])) else {
                 return;
             };
-            let start = behind + opens + 1;
+            let start = at + opens + 1;
             let closes = if quote == b'{' { b'}' } else { quote };
             if matches!(quote, b'"' | b'{' | b'\'') {
                 let end = text[start..].iter().position(|byte| *byte == closes);
                 at = end.map_or(text.len(), |length| start + length);
-                let typed = &text[start..at];
-                let typed = typed.strip_suffix(b"\\").unwrap_or(typed);
-                let typed = [b"\\r\\n".as_slice(), b"\\r", b"\\n"]
+                let sent = &text[start..at];
+                let sent = sent.strip_suffix(b"\\").unwrap_or(sent);
+                let sent = [b"\\r\\n".as_slice(), b"\\r", b"\\n"]
                     .iter()
-                    .find_map(|end| typed.strip_suffix(*end))
-                    .unwrap_or(typed);
-                spots.add(start..start + typed.len());
+                    .find_map(|end| sent.strip_suffix(*end))
+                    .unwrap_or(sent);
+                ranges.add(start..start + sent.len());
             }
-            asked_from = at;
+            prompt_start = at;
         }
     }
 }
@@ -154,7 +160,8 @@ fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|window| window == word)
 }
 
-fn is_asked(text: &[u8]) -> bool {
+/// Whether an expect script waits for the prompt of a password or another secret.
+fn expects_password_prompt(text: &[u8]) -> bool {
     let has = |word: &[u8]| find_word(text, word).is_some();
     has(b"expect")
         && [b"asswor".as_slice(), b"assphrase", b"PIN", b"oken", b"ecret", b" code"]

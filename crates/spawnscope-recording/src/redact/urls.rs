@@ -1,14 +1,14 @@
-//! Finds credentials in addresses: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and without a scheme `user:X@host:80`.
+//! Finds credentials in URLs: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and without a scheme, `user:X@host:80`.
 
 use std::ops::Range;
 
-use super::spots::Spots;
+use super::secret_ranges::SecretRanges;
 use super::values::{is_plain, is_reference};
 
-/// Placeholders for the password if the user is the token.
+/// Placeholders for a password. The user is then the token.
 const NO_PASSWORDS: [&str; 7] = ["", "x-oauth-basic", "x-oauth-token", "x", "X", "api_token", "unused"];
-/// Schemes in which a user without a password is often a token.
-const OF_TOKENS: [&str; 10] = [
+/// Schemes of URLs in which a user without a password is often a token.
+const TOKEN_SCHEMES: [&str; 10] = [
     "http",
     "https",
     "git+https",
@@ -23,7 +23,7 @@ const OF_TOKENS: [&str; 10] = [
 /// Users without a password that are not tokens.
 const USERS: [&str; 8] = ["git", "hg", "svn", "anonymous", "root", "admin", "user", "oauth2"];
 
-/// Words before a mail address, phone number or role that are not a user with a password.
+/// Words before a mail address, phone number or role, which are not a user with a password.
 const NO_USERS: [&str; 16] = [
     "mailto",
     "acct",
@@ -42,8 +42,8 @@ const NO_USERS: [&str; 16] = [
     "domain",
     "principal",
 ];
-/// As `NO_USERS`, unless a port follows.
-const HARDLY_USERS: [&str; 9] = [
+/// Words that are a user only if a port follows.
+const UNLIKELY_USERS: [&str; 9] = [
     "user",
     "group",
     "member",
@@ -55,36 +55,36 @@ const HARDLY_USERS: [&str; 9] = [
     "deleted",
 ];
 
-/// Finds credentials in a path, in which the system has collapsed double slashes: `/srv/https:/user:X@host`.
-pub(super) fn find_in_path(path: &[u8], spots: &mut Spots) {
-    find(path, spots);
+/// Finds credentials in a path, whose double slashes may have been collapsed: `/srv/https:/user:X@host`.
+pub(super) fn find_in_path(path: &[u8], ranges: &mut SecretRanges) {
+    find(path, ranges);
     for (at, _) in path.windows(2).enumerate().filter(|(_, window)| window == b":/") {
         let scheme = scheme_before(path, at);
-        let is_of_web = OF_TOKENS
+        let is_known = TOKEN_SCHEMES
             .iter()
             .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
-        if is_of_web && path.get(at + 2) != Some(&b'/') {
-            find_login(path, at, at + 2, spots);
+        if is_known && path.get(at + 2) != Some(&b'/') {
+            find_login(path, at, at + 2, ranges);
         }
     }
 }
 
 /// Finds credentials in a text.
-pub(super) fn find(text: &[u8], spots: &mut Spots) {
+pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
     if !text.contains(&b'@') {
         return;
     }
     let mut done = 0;
     for (at, _) in text.windows(3).enumerate().filter(|(_, window)| window == b"://") {
         if at >= done {
-            done = find_login(text, at, at + 3, spots);
+            done = find_login(text, at, at + 3, ranges);
         }
     }
-    find_bare(text, spots);
+    find_bare(text, ranges);
 }
 
-/// Finds the credentials before the host of an address whose scheme ends at `colon`. Returns where the address ends.
-fn find_login(text: &[u8], colon: usize, start: usize, spots: &mut Spots) -> usize {
+/// Finds the credentials before the host of a URL whose scheme ends at `colon`. Returns where the URL ends.
+fn find_login(text: &[u8], colon: usize, start: usize, ranges: &mut SecretRanges) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte);
     let end = text[start..]
         .iter()
@@ -93,7 +93,7 @@ fn find_login(text: &[u8], colon: usize, start: usize, spots: &mut Spots) -> usi
     let login = login_before(text, start..end);
     if let Some(login) = login {
         let scheme = scheme_before(text, colon);
-        add_login(text, login, scheme, spots);
+        add_login(text, login, scheme, ranges);
     }
     end
 }
@@ -103,7 +103,7 @@ fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
     let is_end = |at: &usize| b"/?#".contains(&text[*at]);
     let host_end = address.clone().find(is_end).unwrap_or(address.end);
     let first = address.start..host_end;
-    // A comma separates hosts, and a colon may precede a port.
+    // If there is no `@` before the first slash, the text after the colon may be a port, or a password that contains a slash.
     let at = text[first.clone()].iter().rposition(|byte| *byte == b'@');
     let login = match at {
         Some(at) => first.start..first.start + at,
@@ -127,54 +127,54 @@ fn scheme_before(text: &[u8], colon: usize) -> &[u8] {
     &text[before.map_or(0, |before| before + 1)..colon]
 }
 
-fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], spots: &mut Spots) {
+fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], ranges: &mut SecretRanges) {
     let Some(colon) = text[login.clone()].iter().position(|byte| *byte == b':') else {
         let user = &text[login.clone()];
-        let is_of_tokens = OF_TOKENS
+        let may_be_token = TOKEN_SCHEMES
             .iter()
             .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
         let is_user = USERS.iter().any(|known| user.eq_ignore_ascii_case(known.as_bytes()));
-        if is_of_tokens && !is_user && !is_plain(user) {
-            spots.add(login);
+        if may_be_token && !is_user && !is_plain(user) {
+            ranges.add(login);
         }
         return;
     };
-    add_pair(text, login.start..login.end, login.start + colon, spots);
+    add_pair(text, login.start..login.end, login.start + colon, ranges);
 }
 
-/// Adds the secret of `user:X`, or of `X:` if nothing after the colon can be a password.
-pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, spots: &mut Spots) {
+/// Adds the secret in `user:X`, or in `X:` if the text after the colon is not a password.
+pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, ranges: &mut SecretRanges) {
     let (user, password) = (pair.start..colon, colon + 1..pair.end);
     if NO_PASSWORDS
         .iter()
         .any(|none| text[password.clone()] == *none.as_bytes())
     {
         if !is_reference(&text[user.clone()]) {
-            spots.add(user);
+            ranges.add(user);
         }
     } else if !is_reference(&text[password.clone()]) {
-        spots.add(password);
+        ranges.add(password);
     }
 }
 
-/// Finds `user:X@host.name` or `user:X@host:80` as a word, as used by proxies and by tools with an implied scheme.
-fn find_bare(text: &[u8], spots: &mut Spots) {
+/// Finds `user:X@host.name` and `user:X@host:80` as whole words, which are used for proxies and by tools with an implied scheme.
+fn find_bare(text: &[u8], ranges: &mut SecretRanges) {
     let mut start = 0;
     for word in text.split_inclusive(|byte| byte.is_ascii_whitespace() || b"\"'`=,;|&<>".contains(byte)) {
         let end = start + word.len();
-        // The access method of a CVS server.
+        // `:pserver:` is the access method of a CVS server.
         let method = if word.starts_with(b":pserver:") {
             b":pserver:".len()
         } else {
             0
         };
-        let (start_of_login, word) = (start + method, &word[method..]);
+        let (login_start, word) = (start + method, &word[method..]);
         if let Some(at) = word.iter().rposition(|byte| *byte == b'@')
             && let Some(colon) = word[..at].iter().position(|byte| *byte == b':')
             && !word[..at].contains(&b'/')
             && (method > 0 || is_login(&word[..colon], word[at + 1..].trim_ascii_end()))
         {
-            add_pair(text, start_of_login..start_of_login + at, start_of_login + colon, spots);
+            add_pair(text, login_start..login_start + at, login_start + colon, ranges);
         }
         start = end;
     }
@@ -185,19 +185,19 @@ fn is_login(user: &[u8], host: &[u8]) -> bool {
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || b"_.-+%\\".contains(byte));
     let is_among = |names: &[&str]| names.iter().any(|name| user.eq_ignore_ascii_case(name.as_bytes()));
-    let Host { is_name, has_port } = Host::of(host);
-    !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&HARDLY_USERS))
+    let Host { is_name, has_port } = Host::parse(host);
+    !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&UNLIKELY_USERS))
 }
 
-/// The text after an `@`.
+/// Whether the text after an `@` looks like a host.
 struct Host {
-    /// Whether it is a name with a dot, or an address. `npm:prettier@3.1` and `alpine:3@sha256:...` have neither.
+    /// Whether the text begins with a domain name or an IPv4 address, unlike in `npm:prettier@3.1` and `alpine:3@sha256:...`.
     is_name: bool,
     has_port: bool,
 }
 
 impl Host {
-    fn of(text: &[u8]) -> Host {
+    fn parse(text: &[u8]) -> Host {
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b".-:".contains(byte);
         let text = text.split(|byte| !is_part(byte)).next().unwrap_or_default();
         let mut parts = text.splitn(2, |byte| *byte == b':');

@@ -1,5 +1,5 @@
-//! Decides which part of a value after a secret name is secret: all of it, unless it is a switch, a small number, a path, or says where the
-//! secret is (`$TOKEN`, `env:TOKEN`, `@file`).
+//! Decides which part of the value of a secret name is secret: usually all of it, but not if it is a switch, a small number or a path, or if it
+//! refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ const WORDS: [&str; 22] = [
     "", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "auto", "stdin", "prompt", "ask", "default",
     "keyring", "random", "int", "always", "never", "env", "file",
 ];
-/// Prefixes of values that say where the secret is.
-const PLACES: [&str; 22] = [
+/// Prefixes of values that refer to a secret in a file, a variable or a store.
+const REFERENCE_PREFIXES: [&str; 22] = [
     "env:",
     "file:",
     "fd:",
@@ -36,7 +36,7 @@ const PLACES: [&str; 22] = [
     "{{",
     "%(",
 ];
-/// Suffixes of files with keys and passwords.
+/// Suffixes of files that may contain keys and passwords.
 const SUFFIXES: [&str; 31] = [
     ".pem",
     ".key",
@@ -70,16 +70,16 @@ const SUFFIXES: [&str; 31] = [
     ".h",
     ".xml",
 ];
-/// Prefix of a literal secret, in the form of OpenSSL and of programs that adopted it.
+/// Prefix of a literal secret for OpenSSL and for programs that have adopted its syntax.
 const LITERAL: &[u8] = b"pass:";
-/// Shorter words are not tokens.
-const SHORTEST_KEY: usize = 7;
+/// Minimum length of a value, or of a part of it, that looks like a key.
+const MIN_KEY_LENGTH: usize = 7;
 
-/// Returns the secret part of `value`, after a secret name.
+/// Returns the secret part of the value of a secret name.
 pub(super) fn secret_part(name: Name, value: &[u8]) -> Option<Range<usize>> {
     let start = match name {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
-        Name::Login => behind_user(value),
+        Name::Login => password_start(value),
         _ => 0,
     };
     let rest = &value[start..];
@@ -99,11 +99,13 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
         || is_small_number(value)
         || is_reference(value)
         || value.ends_with(b":latest")
-        || PLACES.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+        || REFERENCE_PREFIXES
+            .iter()
+            .any(|prefix| value.starts_with(prefix.as_bytes()))
 }
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
-fn behind_user(value: &[u8]) -> usize {
+fn password_start(value: &[u8]) -> usize {
     const MAX_USER: usize = 32;
     let colon = value
         .iter()
@@ -142,8 +144,8 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
     while let Some(length) = reference_length(rest) {
         found = true;
         rest = &rest[length..];
-        if let [b':' | b'@' | b' ', behind @ ..] = rest {
-            rest = behind;
+        if let [b':' | b'@' | b' ', after @ ..] = rest {
+            rest = after;
         }
         if let [b'\\', b'n' | b'r'] | [b'"' | b'\''] = rest {
             rest = &[];
@@ -159,7 +161,7 @@ fn reference_length(text: &[u8]) -> Option<usize> {
         [b'`', rest @ ..] => rest.iter().position(|byte| *byte == b'`').map(|at| at + 2),
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
-            // The text after the name may be the default secret, for an unset variable.
+            // Other characters may begin a default value, which may be a secret: `${TOKEN:-hunter2}`.
             rest[..end]
                 .iter()
                 .all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte))
@@ -193,21 +195,21 @@ fn is_name_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_'
 }
 
-/// Whether a value names a file. Base64 keys may also begin with a slash, but they are long and have mixed characters.
+/// Whether a value is the path of a file. Keys in base64 may also begin with a slash, but they are long and contain mixed characters.
 pub(super) fn is_path(value: &[u8]) -> bool {
     let begins = |start: &&str| value.starts_with(start.as_bytes());
     if ["./", "../", "~/"].iter().any(begins) || value.first() == Some(&b'$') && value.contains(&b'/') {
         return true;
     }
     if value.first() == Some(&b'/') {
-        let is_of_path = |byte: &u8| matches!(byte, b'.' | b'-');
-        return value.len() < 24 || !is_mixed(value) || value.iter().any(is_of_path);
+        let is_not_base64 = |byte: &u8| matches!(byte, b'.' | b'-');
+        return value.len() < 24 || !is_mixed(value) || value.iter().any(is_not_base64);
     }
     let ends = |suffix: &&str| value.len() > suffix.len() && value.ends_with(suffix.as_bytes());
     SUFFIXES.iter().any(ends) || value.starts_with(b"id_")
 }
 
-/// Whether small letters, capital letters and digits all occur.
+/// Whether a value contains small letters, capital letters and digits.
 fn is_mixed(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_lowercase)
         && value.iter().any(u8::is_ascii_uppercase)
@@ -216,19 +218,19 @@ fn is_mixed(value: &[u8]) -> bool {
 
 /// Whether a value looks random, or like a password chosen to be hard to guess.
 fn looks_random(value: &[u8]) -> bool {
-    let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte);
-    if value.len() < SHORTEST_KEY || !value.iter().all(is_of_token) {
+    let is_key_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte);
+    if value.len() < MIN_KEY_LENGTH || !value.iter().all(is_key_byte) {
         return false;
     }
     value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
 }
 
-/// Whether a piece is long enough, has both letters and digits, and is not a known word.
+/// Whether a piece is long enough, contains both letters and digits, and is not a known word.
 fn is_random_piece(piece: &[u8]) -> bool {
     let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
     let has_digit = piece.iter().any(u8::is_ascii_digit);
     let is_known = KNOWN.iter().any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
-    piece.len() >= SHORTEST_KEY && has_letter && has_digit && !is_known
+    piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !is_known
 }
 
 /// Words with digits that are not keys.
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_hold_no_secret_but_their_defaults_may() {
+    fn references_contain_no_secret_but_their_defaults_may() {
         for reference in [
             "$TOKEN",
             "${TOKEN}",

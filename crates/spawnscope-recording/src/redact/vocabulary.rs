@@ -1,4 +1,4 @@
-//! The word lists that `names` uses. Data only: all words are in lower case, without trailing digits.
+//! The word lists that `names` and `values` use. All words are in lower case and have no trailing digits, unless they are whole names.
 
 /// Whether a word is in a list.
 pub(super) fn is_among(word: &[u8], list: &[&[u8]]) -> bool {
@@ -9,7 +9,7 @@ macro_rules! words {
     ($($word:literal)*) => { &[$($word.as_bytes()),*] };
 }
 
-/// Words for passwords, alone or at the end of a longer word. `pass` is the last because it ends the fewest words.
+/// Words for passwords, alone or at the end of a longer word.
 pub(super) const PASSWORDS: &[&[u8]] = words!(
     "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass"
 );
@@ -28,8 +28,8 @@ pub(super) const ENDINGS: &[&[u8]] = words!(
     "psk" "proxyauth" "basicauth" "httpauth" "masterauth" "activationkey" "subscriptionkey"
 );
 
-/// Words before `key` whose keys are secret.
-pub(super) const KEYS_OF: &[&[u8]] = words!(
+/// Words before `key` that make the key secret.
+pub(super) const SECRET_KEY_WORDS: &[&[u8]] = words!(
     "api" "access" "secret" "auth" "authentication" "authorization" "private" "account" "encryption" "encrypt" "enc" "decryption" "decrypt"
     "master" "license" "licence" "app" "application" "service" "client" "signing" "deploy" "deployment" "storage" "webhook" "shared"
     "session" "user" "admin" "subscription" "integration" "ingest" "ingestion" "activation" "hmac" "jwt" "aes" "crypto" "cipher" "wifi"
@@ -37,16 +37,16 @@ pub(super) const KEYS_OF: &[&[u8]] = words!(
     "token" "cookie" "unseal" "setup" "recovery" "wallet" "developer" "personal" "bot" "join" "cluster"
 );
 
-/// Words before `key` whose keys are not secret.
-pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
+/// Words before `key` for keys that are not secret.
+pub(super) const OTHER_KEY_WORDS: &[&[u8]] = words!(
     "public" "pub" "cache" "sort" "primary" "foreign" "partition" "hash" "group" "order" "hot" "host" "known" "index" "unique" "map" "row"
     "shortcut" "object" "lookup" "dedup" "idempotency" "routing" "translation" "config" "setting" "registry" "default" "recv" "trusted"
     "gpg" "pgp" "sign" "lsign" "local" "send" "search" "export" "import" "delete" "edit" "receive" "fetch" "signed" "range" "tag" "label" "metadata" "json" "dict" "field" "column" "merge" "compose" "leader" "press"
     "arrow" "any" "meta" "restore" "foreignkey" "sortkey" "apt" "rpm" "repo" "archive" "keyboard" "bind" "string" "annotation" "topology"
 );
 
-/// Words that, after a secret word, make a name describe the secret instead of containing it.
-pub(super) const CARRIES_NONE: &[&[u8]] = words!(
+/// Words after a secret word that show that the value only describes the secret.
+pub(super) const DESCRIBING_WORDS: &[&[u8]] = words!(
     "file" "files" "path" "paths" "dir" "directory" "folder" "name" "names" "id" "ids" "count" "counts" "type" "types" "kind" "ttl"
     "timeout" "expiry" "expires" "expiration" "expire" "expired" "age" "days" "hours" "minutes" "seconds" "interval" "len" "length" "size"
     "sizes" "limit" "limits" "max" "min" "num" "url" "uri" "endpoint" "host" "hostname" "port" "format" "algorithm" "algorithms" "alg"
@@ -62,7 +62,7 @@ pub(super) const CARRIES_NONE: &[&[u8]] = words!(
     "cert" "ca" "flags" "cflags" "filenames" "error" "errors" "jar" "domain" "domains" "schema" "engine" "status" "state" "ids" "grip" "server" "servers"
 );
 
-/// Options that begin with these words take no secret, or act on a stored one.
+/// Words at the start of an option that has no secret as its value, or that acts on a stored secret.
 pub(super) const SWITCHES: &[&[u8]] = words!(
     "no" "ask" "prompt" "require" "required" "requires" "disable" "enable" "skip" "with" "without" "has" "is" "allow" "show" "print" "list"
     "export" "import" "delete" "remove" "recv" "receive" "send" "edit" "generate" "gen" "create" "verify" "check" "max" "min" "num" "count"
@@ -76,23 +76,23 @@ pub(super) const NEUTRAL: &[&[u8]] = words!(
     "backup" "main" "rw" "ro"
 );
 
-/// Words before `pass` where it means a turn and not a password.
-pub(super) const NO_PASS: &[&[u8]] = words!(
+/// Words before `pass` that show that it is not a password, as in `first-pass` and `compass`.
+pub(super) const NO_PASS_WORDS: &[&[u8]] = words!(
     "first" "second" "third" "multi" "one" "two" "single" "render" "all" "low" "high" "band" "fast" "over" "under" "by" "com" "tres" "encom"
     "sur" "sub" "num" "n" "max" "last" "boarding" "opt"
 );
 
-/// Words before `token` where it belongs to a parser or a paged list.
-pub(super) const NO_TOKEN: &[&[u8]] = words!(
+/// Words before `token` for tokens of a parser, a language model or a paged list.
+pub(super) const NO_TOKEN_WORDS: &[&[u8]] = words!(
     "end" "start" "eos" "bos" "pad" "unk" "sep" "cls" "stop" "begin" "next" "page" "starting" "continuation" "max" "min" "num" "n" "last"
     "first" "per" "prompt" "image" "special"
 );
 
-/// Words before `pin` whose pins are secret.
-pub(super) const PIN_OF: &[&[u8]] =
+/// Words before `pin` that make the pin secret.
+pub(super) const PIN_WORDS: &[&[u8]] =
     words!("so" "user" "card" "sim" "unlock" "new" "old" "default" "set" "login" "token" "device");
 
-/// HTTP headers with credentials whose names do not show it.
+/// HTTP headers that contain credentials although `judge` does not find a secret word in their names.
 pub(super) const HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",
@@ -106,7 +106,7 @@ pub(super) const HEADERS: &[&str] = &[
     "x-xsrf",
 ];
 
-/// Authentication schemes of HTTP and others. After such a name, these words are not secret.
+/// Authentication schemes and methods. As the value of a secret name (`--auth=basic`), these words are not secret.
 pub(super) const SCHEMES: &[&str] = &[
     "basic",
     "digest",

@@ -1,8 +1,10 @@
-//! One word of a command line: an argument, or an unquoted word of shell text. It knows the position of its bytes in the surrounding text.
+//! One word of a command line: an argument, or a word of shell text with its quotes removed. It knows the positions of its bytes in the
+//! surrounding text.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+/// A word of a command line.
 #[derive(Debug)]
 pub(super) struct Word<'a> {
     /// The bytes that a program would receive.
@@ -13,10 +15,10 @@ pub(super) struct Word<'a> {
 /// The positions of a word's bytes in the surrounding text.
 #[derive(Debug)]
 enum Origin {
-    /// Contiguous, from this offset.
-    From(usize),
-    /// A range for each byte, including its quoting.
-    Each(Vec<Range<usize>>),
+    /// The bytes are contiguous, from this offset on.
+    Contiguous(usize),
+    /// Each byte has this range, which includes its quoting.
+    Ranges(Vec<Range<usize>>),
 }
 
 impl<'a> Word<'a> {
@@ -24,7 +26,7 @@ impl<'a> Word<'a> {
     pub(super) fn plain(text: &'a [u8], start: usize) -> Word<'a> {
         Word {
             text: Cow::Borrowed(text),
-            origin: Origin::From(start),
+            origin: Origin::Contiguous(start),
         }
     }
 
@@ -32,20 +34,20 @@ impl<'a> Word<'a> {
     pub(super) fn quoted(text: Vec<u8>, ranges: Vec<Range<usize>>) -> Word<'a> {
         Word {
             text: Cow::Owned(text),
-            origin: Origin::Each(ranges),
+            origin: Origin::Ranges(ranges),
         }
     }
 
-    /// Whether it is written with quotes or escapes, so that its bytes differ from the surrounding text.
+    /// Whether the word is written with quotes or escapes, so that its bytes differ from the surrounding text.
     pub(super) fn is_quoted(&self) -> bool {
-        matches!(self.origin, Origin::Each(_))
+        matches!(self.origin, Origin::Ranges(_))
     }
 
-    /// Returns the range of a part in the surrounding text.
+    /// Returns the range in the surrounding text of a part of the word.
     pub(super) fn outer(&self, part: Range<usize>) -> Range<usize> {
         match &self.origin {
-            Origin::From(start) => start + part.start..start + part.end,
-            Origin::Each(ranges) => match (
+            Origin::Contiguous(start) => start + part.start..start + part.end,
+            Origin::Ranges(ranges) => match (
                 ranges.get(part.start),
                 part.end.checked_sub(1).and_then(|last| ranges.get(last)),
             ) {

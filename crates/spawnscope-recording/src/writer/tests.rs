@@ -1,4 +1,4 @@
-//! Files after an orderly end, a kill, a full disk, and interference by other programs.
+//! Tests of the files after an orderly end, after a kill, on a full disk, and with interference by other programs.
 
 mod edges;
 mod killed;
@@ -31,16 +31,16 @@ fn read(path: &Path) -> Recording {
     RecordingFile::open(path).unwrap().read().unwrap()
 }
 
-/// Waits for something that another thread or process is about to do.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until another thread or process has made `condition` true. `what` describes the condition.
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
+    while !condition() {
         assert!(Instant::now() < deadline, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The life of child `number` of the root.
+/// Returns the events of child `number` of the root.
 fn life(number: u64) -> Vec<Event> {
     whole_life(
         1_000_000 + number * 10_000,
@@ -89,7 +89,7 @@ fn recorded_rows_are_read_back() {
         .map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name)))
         .collect();
     assert_eq!(found, [(8, 4_711, Pid(77), b"sccache".as_slice())]);
-    assert!(edges.is_empty(), "none of them is ninja");
+    assert!(edges.is_empty(), "no launch is by ninja");
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(
         (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),
@@ -112,18 +112,18 @@ fn recorded_rows_are_read_back() {
             events: 7
         }]
     );
-    let seen: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
+    let origins: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
     assert_eq!(
-        seen,
+        origins,
         [
             (ROOT, Origin::Command, None),
             (LaunchId(2), Origin::Launched, Some(ROOT))
         ]
     );
     assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
-    let place = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
+    let position = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
     assert_eq!(
-        frames.iter().map(place).collect::<Vec<_>>(),
+        frames.iter().map(position).collect::<Vec<_>>(),
         [(Some(30), None), (Some(14), Some(b"relocate".as_slice()))]
     );
     assert_eq!(
@@ -168,7 +168,7 @@ fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
     }
-    wait_until("all are counted", || recorder.launches_so_far() == 3_001);
+    wait_until("all launches are counted", || recorder.launches_so_far() == 3_001);
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&directory.path()).launches.len(), 3_001);
     let bytes_each = fs::metadata(directory.path()).unwrap().len() / 3_000;
@@ -183,14 +183,18 @@ fn a_recording_can_be_read_while_it_grows() {
     recorder.send(life(0));
     wait_until("the batch is written", || read(&directory.path()).launches.len() == 2);
     let info = read(&directory.path()).info;
-    assert_eq!((info.wall, info.ended), (None, None), "to a reader, it looks cut off");
+    assert_eq!(
+        (info.wall, info.ended),
+        (None, None),
+        "as if the recorder had been killed"
+    );
     recorder.send(life(1));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&directory.path()).launches.len(), 3);
 }
 
 #[test]
-fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
+fn a_dropped_recorder_writes_all_events_that_were_sent() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(life(0));
@@ -224,7 +228,7 @@ fn an_older_recording_is_kept() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
-    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "and no log");
+    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "there is no log");
 }
 
 #[test]
@@ -244,7 +248,7 @@ fn a_foreign_file_is_not_replaced() {
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_at_the_batch_before() {
+fn on_a_full_disk_the_recording_ends_with_the_last_complete_batch() {
     let directory = Directory::new();
     let mut store = Store::create(&directory.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(200);
@@ -254,14 +258,14 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
     let recorder = Recorder::start(store, assembler, &WriterOptions::default()).unwrap();
 
     recorder.send((1..3_000).flat_map(life).collect());
-    wait_until("it fails", || recorder.failure().is_some());
+    wait_until("the recorder fails", || recorder.failure().is_some());
     assert!(matches!(*recorder.failure().unwrap(), RecordError::Full { .. }));
     recorder.send(life(4_000));
     let error = recorder.finish(ending()).unwrap_err();
     assert!(error.to_string().contains("no space is left for recording"), "{error}");
 
     let recording = read(&directory.path());
-    assert_eq!(recording.launches.len(), 2, "the batch before, not half of this one");
+    assert_eq!(recording.launches.len(), 2, "only the complete batch");
     assert!(recording.info.ended.unwrap().starts_with("failed: no space is left"));
     assert_eq!(recording.info.wall, None);
 }
@@ -281,13 +285,13 @@ fn events_after_a_failure_are_counted() {
     let events = flood.len() as u64;
     recorder.send(flood);
     recorder.send(life(4_000));
-    wait_until("all are dropped", || {
+    wait_until("all events are dropped", || {
         recorder.dropped_events() == events + life(4_000).len() as u64
     });
 }
 
 #[test]
-fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
+fn the_recorder_of_a_moved_recording_does_not_harm_a_new_one_at_its_path() {
     let directory = Directory::new();
     let first = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     std::fs::rename(directory.path(), directory.path().with_extension("moved")).unwrap();
@@ -301,7 +305,7 @@ fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
 }
 
 #[test]
-fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
+fn a_second_recorder_refuses_a_recording_that_is_being_written() {
     let directory = Directory::new();
     let first = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let second = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default());
@@ -313,7 +317,7 @@ fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
 }
 
 #[test]
-fn a_discarded_recording_gives_its_place_back() {
+fn discarding_a_recording_restores_the_earlier_one() {
     let directory = Directory::new();
     let earlier = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     earlier.send(life(0));
@@ -327,7 +331,7 @@ fn a_discarded_recording_gives_its_place_back() {
     assert!(!directory.path().with_extension("db.old").exists());
 }
 
-/// Keeps other programs from writing to a recording.
+/// Prevents other programs from writing to a recording until the connection is dropped.
 fn lock(path: &Path) -> Connection {
     let other = Connection::open(path).unwrap();
     other.busy_timeout(Duration::from_secs(5)).unwrap();
@@ -336,7 +340,7 @@ fn lock(path: &Path) -> Connection {
 }
 
 #[test]
-fn a_lock_that_another_program_holds_is_waited_out() {
+fn events_are_kept_while_another_program_holds_a_lock() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let other = lock(&directory.path());
@@ -348,13 +352,15 @@ fn a_lock_that_another_program_holds_is_waited_out() {
     assert_eq!(read(&directory.path()).launches.len(), 0, "nothing is written yet");
     assert!(recorder.failure().is_none());
     drop(other);
-    wait_until("all is written", || read(&directory.path()).launches.len() == 21);
+    wait_until("all launches are written", || {
+        read(&directory.path()).launches.len() == 21
+    });
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
     assert_eq!(read(&directory.path()).info.lost, []);
 }
 
 #[test]
-fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
+fn events_that_cannot_be_kept_while_a_lock_is_held_are_counted_as_lost() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let other = lock(&directory.path());
@@ -362,7 +368,9 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     let lives = 2 * BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
-    wait_until("some are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
+    wait_until("some events are lost", || {
+        progress.locked_out.load(Ordering::Relaxed) > 0
+    });
     drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
     let recording = read(&directory.path());
@@ -396,18 +404,18 @@ fn samples_are_kept_with_their_stacks() {
     let Recording {
         frames, stacks, texts, ..
     } = file.read().unwrap();
-    let mut seen = Vec::new();
+    let mut samples = Vec::new();
     file.samples(&mut |row| {
         let stack = stacks[row.stack.place() as usize];
         let function = frames[stack.frame.0 as usize].function.unwrap();
         let function = String::from_utf8(texts.get(function).to_vec()).unwrap();
-        assert_eq!(stack.caller, Some(StackId::at(0)), "both were called by main");
-        seen.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
+        assert_eq!(stack.caller, Some(StackId::at(0)), "main called both functions");
+        samples.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
     })
     .unwrap();
     let expected = [
         (ROOT.0, 900, 10, false, "path_openat".to_owned()),
         (ROOT.0, 100, 700, true, "do_wait".to_owned()),
     ];
-    assert_eq!(seen, expected);
+    assert_eq!(samples, expected);
 }

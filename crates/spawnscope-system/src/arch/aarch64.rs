@@ -1,4 +1,4 @@
-//! aarch64: a system call is `svc 0` with the number in x8.
+//! aarch64. System calls are made by `svc 0` with the number in x8.
 
 use std::arch::{asm, global_asm};
 
@@ -9,7 +9,7 @@ pub const ELF_MACHINE: u16 = 183;
 /// Debian's library directories for this architecture.
 pub const LIBRARY_DIRECTORIES: [&str; 2] = ["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
 
-/// Makes a system call; -4095..=-1 is an error.
+/// Makes a system call. A result in -4095..=-1 is a negated errno.
 ///
 /// # Safety
 /// The arguments must be valid for this system call.
@@ -29,8 +29,8 @@ pub unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
     result
 }
 
-/// Makes a clone call whose child starts in `entry(argument)` and never returns. A child without a stack of its own runs below the
-/// caller's frame, and the caller must wait for it.
+/// Makes a clone call whose child starts in `entry(argument)`, which never returns. A child without a stack of its own uses the caller's
+/// stack, below the caller's frame; the caller must then wait until the child has executed a program or ended.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid clone or clone3 call.
@@ -57,16 +57,16 @@ pub unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry,
     result
 }
 
-/// The numbers of fork and vfork. This architecture has neither: libc uses clone.
+/// The numbers of fork and vfork. This architecture has neither call; libc uses clone.
 pub const FORK_NUMBERS: Option<[libc::c_long; 2]> = None;
 
-/// The call that libc makes for vfork.
+/// Returns the number and arguments of the clone call that libc's vfork makes.
 pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     (libc::SYS_clone, [flags as usize, 0])
 }
 
-/// Instructions that write the word stored after them, which may be empty, and exit with a status.
+/// Returns instructions that write the `length` bytes stored after them to standard output (none if `length` is 0), and exit with `status`.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let movz = |register: u32, value: u32| (0xd280_0000 | value << 5 | register).to_le_bytes();
     let svc = 0xd400_0001u32.to_le_bytes();
@@ -80,7 +80,7 @@ pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     code
 }
 
-/// Runs 64 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
+/// Executes 64 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
 pub fn fill_instruction_cache() {
     // SAFETY: a function without arguments or effects.
     unsafe { spawnscope_fill_instruction_cache() };

@@ -1,4 +1,4 @@
-//! x86-64: a system call is `syscall` with the number in rax.
+//! x86-64. System calls are made by `syscall` with the number in rax.
 
 use std::arch::{asm, global_asm};
 
@@ -9,7 +9,7 @@ pub const ELF_MACHINE: u16 = 62;
 /// Debian's library directories for this architecture.
 pub const LIBRARY_DIRECTORIES: [&str; 2] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"];
 
-/// Makes a system call; -4095..=-1 is an error.
+/// Makes a system call. A result in -4095..=-1 is a negated errno.
 ///
 /// # Safety
 /// The arguments must be valid for this system call.
@@ -29,8 +29,8 @@ pub unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
     result
 }
 
-/// Makes a clone call whose child starts in `entry(argument)` and never returns. A child without a stack of its own runs below the
-/// caller's frame, and the caller must wait for it.
+/// Makes a clone call whose child starts in `entry(argument)`, which never returns. A child without a stack of its own uses the caller's
+/// stack, below the caller's frame; the caller must then wait until the child has executed a program or ended.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid vfork, clone or clone3 call.
@@ -60,12 +60,12 @@ pub unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry,
 /// The numbers of fork and vfork.
 pub const FORK_NUMBERS: Option<[libc::c_long; 2]> = Some([libc::SYS_fork, libc::SYS_vfork]);
 
-/// The number and arguments of vfork.
+/// Returns the number and arguments of vfork.
 pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])
 }
 
-/// Instructions that write the word stored after them, which may be empty, and exit with a status.
+/// Returns instructions that write the `length` bytes stored after them to standard output (none if `length` is 0), and exit with `status`.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let mut code = Vec::new();
     if length > 0 {
@@ -78,7 +78,7 @@ pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     code
 }
 
-/// Runs 32 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
+/// Executes 32 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
 pub fn fill_instruction_cache() {
     // SAFETY: a function without arguments or effects.
     unsafe { spawnscope_fill_instruction_cache() };

@@ -1,6 +1,6 @@
-//! Measures how much recording adds to each system call, launch and exec: the recorder times its own before the collector is attached, and
-//! again when the collector is attached and follows the recorder too. After every second call it runs instructions that fill the L1
-//! instruction cache, as an ordinary program would do. Without these, the collector's code stays cached and costs a third less.
+//! Measures how much recording adds to each system call, launch and exec. The recorder times its own calls and launches before the collector
+//! is attached, and again when the collector is attached and follows the recorder too. After every second call, it executes instructions that
+//! fill the L1 instruction cache, as an ordinary program does. Without them, the collector's code would stay cached and cost a third less.
 
 use super::constant_of;
 use super::launches::{LaunchTimes, Launcher};
@@ -8,9 +8,9 @@ use crate::arch::fill_instruction_cache;
 use crate::launch_timing::timing::{make_system_calls, timed};
 use spawnscope_data::event::{Calibration, Constant};
 
-/// Calls that are timed together.
+/// Number of calls in a round, which are timed together.
 const CALLS: u32 = 100;
-/// Number of repetitions: a millisecond in all.
+/// Number of rounds. All of them take a millisecond.
 const ROUNDS: usize = 9;
 
 /// The durations of a system call and of launches without a recording, in nanoseconds.
@@ -20,12 +20,12 @@ pub struct Unrecorded {
 }
 
 impl Unrecorded {
-    /// Measures them.
+    /// Measures the durations.
     #[must_use]
     pub fn measure() -> Unrecorded {
-        let mut rounds = nanos_of_a_call();
+        let mut rounds = nanos_per_call();
         rounds.sort_by(f64::total_cmp);
-        // If this fails, only the cost of launches is unknown.
+        // If this fails, only what recording adds to launches stays unknown.
         let launcher = Launcher::new().ok();
         Unrecorded {
             call: rounds[ROUNDS / 2],
@@ -36,10 +36,10 @@ impl Unrecorded {
         }
     }
 
-    /// Returns how much longer each takes now; those without a measurable difference are omitted.
+    /// Returns how much longer system calls, launches and execs take now. Constants without a measurable difference are omitted.
     #[must_use]
     pub fn compare(&self) -> Vec<Calibration> {
-        let calls = nanos_of_a_call().map(|nanos| nanos - self.call).to_vec();
+        let calls = nanos_per_call().map(|nanos| nanos - self.call).to_vec();
         let mut found: Vec<_> = constant_of(Constant::RecordedCall, calls).into_iter().collect();
         if let Some((launcher, before)) = &self.launcher {
             found.extend(compare_launches(before, launcher.times()));
@@ -48,19 +48,19 @@ impl Unrecorded {
     }
 }
 
-/// How many of the launches of a kind are compared: the fastest.
+/// Number of launches with and of launches without an exec that are compared: the fastest ones.
 const FASTEST: usize = 5;
 
-/// Returns how much longer a launch takes, and how much an exec adds to that. Other programs only make launches longer, and on a busy machine most of them,
-/// so the fastest are compared. A launch with an exec is longer by both.
+/// Returns how much longer a launch takes, and how much longer an exec takes. Only the fastest launches are compared, because other programs
+/// delay launches, most of them if the machine is busy. A launch with an exec is longer by the sum of both constants.
 fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
-    let increase = |before: &[f64], now: Vec<f64>, besides: f64| {
-        let base = fastest(before.to_vec()).get(FASTEST / 2)? + besides;
+    let increase = |before: &[f64], now: Vec<f64>, known_increase: f64| {
+        let base = fastest(before.to_vec()).get(FASTEST / 2)? + known_increase;
         Some(fastest(now).into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
     };
     let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| constant_of(Constant::RecordedLaunch, by));
-    let of_launch = launch.map_or(0.0, |launch| launch.ns);
-    let exec = increase(&before.executing, now.executing, of_launch);
+    let launch_ns = launch.map_or(0.0, |launch| launch.ns);
+    let exec = increase(&before.executing, now.executing, launch_ns);
     let exec = exec.and_then(|by| constant_of(Constant::RecordedExec, by));
     launch.into_iter().chain(exec)
 }
@@ -71,8 +71,8 @@ fn fastest(mut times: Vec<f64>) -> Vec<f64> {
     times
 }
 
-/// Nanoseconds per call, for each round.
-fn nanos_of_a_call() -> [f64; ROUNDS] {
+/// Returns the nanoseconds per call in each round.
+fn nanos_per_call() -> [f64; ROUNDS] {
     [(); ROUNDS].map(|()| {
         let time = timed(|| {
             for _ in 0..CALLS / 2 {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disturbed_launches_do_not_count_and_an_exec_costs_what_it_adds() {
+    fn the_fastest_launches_are_compared_and_an_exec_counts_without_its_launch() {
         let around = |time: f64| {
             (0..15)
                 .map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 })
@@ -108,6 +108,10 @@ mod tests {
         assert!(near(Constant::RecordedLaunch, 15_000.0), "{found:?}");
         assert!(near(Constant::RecordedExec, 20_000.0), "{found:?}");
         let faster = compare_launches(&times(30_000.0, 100_000.0), times(20_000.0, 90_000.0));
-        assert_eq!(faster.count(), 0, "recording makes nothing faster: unknown");
+        assert_eq!(
+            faster.count(),
+            0,
+            "unknown, because recording cannot make a launch faster"
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Launches by the recorder itself, for measuring how much recording adds to them: children that exit at once, and children that execute
-//! the smallest static program first. They are created as by vfork, which does not depend on the size of the recorder. All signals are
-//! blocked meanwhile: a child shares the recorder's memory, and must not run its handlers.
+//! Times launches by the recorder itself, in order to measure how much recording adds to them. Some children exit at once, others execute
+//! the smallest static program. They are created as by vfork, whose duration does not depend on the size of the recorder. All signals are
+//! blocked meanwhile, because a child shares the recorder's memory and must not run its signal handlers.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -14,20 +14,20 @@ use crate::launch_timing::timing::LaunchTimer;
 use crate::process::reap;
 use crate::tiny;
 
-/// Launches of each kind: 4 ms in all.
+/// Number of launches with and of launches without an exec. All of them take 4 ms.
 pub(super) const ROUNDS: usize = 25;
 
-/// What the launches need.
+/// A stack and a program for children.
 pub(super) struct Launcher {
     stack: ChildStack,
     program: OwnedFd,
 }
 
-/// Nanoseconds of each launch.
+/// The durations of launches, in nanoseconds.
 pub(super) struct LaunchTimes {
-    /// Without an exec.
+    /// Launches without an exec.
     pub(super) plain: Vec<f64>,
-    /// With an exec.
+    /// Launches with an exec.
     pub(super) executing: Vec<f64>,
 }
 
@@ -39,7 +39,7 @@ impl Launcher {
         })
     }
 
-    /// Times launches, both kinds in turn. The times of a kind are missing if its launches fail: a machine may refuse programs in memory.
+    /// Times launches without and with an exec in turn. Failed launches have no times: a machine may refuse to execute programs in memory.
     pub(super) fn times(&self) -> LaunchTimes {
         let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
         let program = self.program.as_raw_fd();
@@ -70,7 +70,7 @@ impl Launcher {
     }
 }
 
-/// A file in memory with this content.
+/// Creates a file in memory with this content.
 fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let name = CString::new("spawnscope-calibration")?;
     // SAFETY: a plain system call with a string; a descriptor that it returns is ours.
@@ -116,18 +116,19 @@ mod tests {
     #[test]
     fn an_exec_makes_a_launch_longer() {
         let launcher = Launcher::new().unwrap();
-        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let shortest = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
         let times = launcher.times();
         assert_eq!(times.plain.len(), ROUNDS);
-        assert!(least(&times.plain) > 0.0);
-        // A machine may refuse programs in memory.
+        assert!(shortest(&times.plain) > 0.0);
+        // A machine may refuse to execute programs in memory.
         if !times.executing.is_empty() {
-            assert!(least(&times.executing) > least(&times.plain), "{:?}", times.executing);
+            assert!(
+                shortest(&times.executing) > shortest(&times.plain),
+                "{:?}",
+                times.executing
+            );
         }
         let mask = SigSet::thread_get_mask().unwrap();
-        assert!(
-            !mask.contains(nix::sys::signal::SIGINT),
-            "signals are not blocked any more"
-        );
+        assert!(!mask.contains(nix::sys::signal::SIGINT), "the signal mask is restored");
     }
 }

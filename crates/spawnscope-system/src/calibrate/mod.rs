@@ -1,6 +1,6 @@
-//! Measures what creating processes costs on this machine, before the command is released: predictions need this for launches that
-//! the recording does not contain. A separate process (`rounds`) measures while the collector is loaded, because the recorder has
-//! memory and threads of its own. Measuring can fail or be too slow; the constants are then unknown.
+//! Measures what creating processes costs on this machine, before the command is released. Predictions need these constants for launches
+//! that the recording does not contain. A separate process (`rounds`) measures them while the collector is loaded, because the memory and
+//! the threads of the recorder would distort them. If measuring fails or is too slow, the constants are unknown.
 
 mod calls;
 mod launches;
@@ -15,13 +15,13 @@ use self::shared_results::{Life, SharedResults, Times};
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 
-/// No round begins later than this after the first, except those without which a constant would be unknown.
+/// The latest start of a round after the first round, unless a constant would be unknown without it.
 const LAST_ROUND: Duration = Duration::from_millis(100);
-/// No round at all begins later than this after the first. On an idle machine, the rounds that are needed take 20 ms.
+/// The latest start of any round after the first round. On an idle machine, the rounds that are needed take 20 ms.
 const LAST_NEEDED_ROUND: Duration = Duration::from_secs(1);
-/// How long the measuring process may live after that: longer than an undisturbed round.
+/// How long the measuring process may run after that: longer than an undisturbed round.
 const GRACE_PERIOD: Duration = Duration::from_millis(5);
-/// Quartiles of fewer rounds are meaningless.
+/// Minimum number of rounds for a constant, because quartiles of fewer values are meaningless.
 const MIN_ROUNDS: usize = 5;
 
 /// The measuring process, until its result is collected. Dropping it kills and reaps the process.
@@ -31,10 +31,10 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// Starts measuring. The caller must not follow this process: a recording of the whole machine begins after `finish`.
+    /// Starts measuring. The caller must not record the measuring process, so a recording of the whole machine may only begin after `finish`.
     ///
     /// # Errors
-    /// If there is no memory or no process for it.
+    /// If no process or memory is available.
     pub fn start() -> io::Result<Calibrator> {
         Calibrator::start_until(LAST_ROUND, LAST_NEEDED_ROUND)
     }
@@ -54,14 +54,14 @@ impl Calibrator {
         })
     }
 
-    /// Ends the measuring and returns the constants found.
+    /// Waits for the measuring process, ends it if it takes too long, and returns the constants that it has measured.
     #[must_use]
     pub fn finish(self) -> Vec<Calibration> {
         constants(&self.process.end(self.until).results)
     }
 }
 
-/// Medians and quartiles, if there are enough rounds and the median cost is positive.
+/// Returns the constants that have enough rounds and a positive median.
 fn constants(results: &SharedResults) -> Vec<Calibration> {
     let (small, vfork, large) = (results.small.all(), results.vfork.all(), results.large.all());
     let found = [
@@ -74,32 +74,32 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
         per_mebibyte(Constant::PageFree, &small, &large, |life| {
             life.reaped.since(life.created)
         }),
-        of_one(Constant::CowFault, &results.faults, rounds::FAULTS),
-        of_one(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
-        of_one(Constant::FailedOpen, &results.opens, rounds::OPENS),
-        of_one(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS),
-        at_start(results),
+        per_operation(Constant::CowFault, &results.faults, rounds::FAULTS),
+        per_operation(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
+        per_operation(Constant::FailedOpen, &results.opens, rounds::OPENS),
+        per_operation(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS),
+        identification_at_start(results),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// A part of each life.
-fn constant(what: Constant, lives: &[Life], of: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
-    constant_of(what, lives.iter().map(|life| of(life).0 as f64).collect())
+/// Returns a constant that is a part of each life.
+fn constant(what: Constant, lives: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
+    constant_of(what, lives.iter().map(|life| part(life).0 as f64).collect())
 }
 
-/// One of the `count` operations that were timed together.
-fn of_one(what: Constant, times: &Times, count: u32) -> Option<Calibration> {
+/// Returns the time of one operation, if `count` operations were timed together.
+fn per_operation(what: Constant, times: &Times, count: u32) -> Option<Calibration> {
     constant_of(
         what,
         times.rows().map(|[time]| time as f64 / f64::from(count)).collect(),
     )
 }
 
-/// All CPUID instructions of a program's start.
-fn at_start(results: &SharedResults) -> Option<Calibration> {
-    let [count] = results.at_start.rows().next()?;
-    let one = of_one(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS)?;
+/// Returns the time of all CPUID instructions when a program starts.
+fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
+    let [count] = results.instructions_at_start.rows().next()?;
+    let one = per_operation(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS)?;
     let all = |ns: f64| ns * count as f64;
     Some(Calibration {
         what: Constant::Identify,
@@ -109,22 +109,22 @@ fn at_start(results: &SharedResults) -> Option<Calibration> {
     })
 }
 
-/// The extra cost of the large process's children over the small process's median, per MiB.
-fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], of: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
+/// Returns how much more a part of a life takes in children of the large process than the median in children of the small process, per MiB.
+fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
-    let base = constant(what, small, &of)?.ns;
-    let extra = |life| (of(life).0 as f64 - base) / mebibytes;
+    let base = constant(what, small, &part)?.ns;
+    let extra = |life| (part(life).0 as f64 - base) / mebibytes;
     constant_of(what, large.iter().map(extra).collect())
 }
 
-/// Median and quartiles; `None` if there are too few values.
+/// Returns the median and the quartiles of the values; `None` if there are too few values or the median is not positive.
 fn constant_of(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
     if values.len() < MIN_ROUNDS {
         return None;
     }
     values.sort_by(f64::total_cmp);
     let quantile = |quarters: usize| values[(values.len() - 1) * quarters / 4];
-    // A cost that is not positive means that the noise exceeded the cost.
+    // If the median is not positive, noise exceeded the cost.
     (quantile(2) > 0.0).then(|| Calibration {
         what,
         ns: quantile(2),

@@ -1,5 +1,5 @@
-//! The work of the measuring process: creates children that exit at once, from a small and from a large process, and times them. It
-//! keeps the rules for measuring processes (`launch_timing`).
+//! The work of the measuring process: it creates children that exit at once, from a small and from a large process, and times them. It
+//! obeys the rules for measuring processes (`launch_timing`).
 
 #[cfg(target_arch = "x86_64")]
 use std::ffi::CStr;
@@ -19,31 +19,31 @@ use crate::process::reap;
 use crate::ptrace::identification;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
 
-/// Memory of the large process, in addition to the small one's. Filling takes 0.25 ms per MiB, and several times that on a busy
-/// machine, so more would take too long.
+/// The memory that the large process has in addition to the small one's, in bytes. More memory would take too long to fill: 0.25 ms per MiB,
+/// and several times that on a busy machine.
 pub(super) const LARGE_BYTES: usize = 8 << 20;
-/// Copy-on-write faults per round, 1 to 2 us each, and as many after the child's end.
+/// Copy-on-write faults in a round, 1 to 2 us each, and as many after the child's end.
 pub(super) const FAULTS: u32 = 100;
 
-/// CPUID instructions per round: 0.03 us each, or 2 to 40 us where a hypervisor emulates them.
+/// CPUID instructions in a round: 0.03 us each, or 2 to 40 us if a hypervisor emulates them.
 pub(super) const IDENTIFICATIONS: u32 = 8;
 
-/// A program that does nothing, of the machine's C library.
+/// A program that does nothing and is linked with the machine's C library.
 #[cfg(target_arch = "x86_64")]
 const STARTED: &CStr = c"/bin/true";
 
-/// Failing opens per round, 0.5 to 3 us each.
+/// Failing opens in a round, 0.5 to 3 us each.
 pub(super) const OPENS: u32 = 32;
 
-/// Rounds of measurements that take long or vary little.
+/// Maximum number of rounds for measurements that take long or vary little.
 const ENOUGH_ROUNDS: usize = 8;
 
-/// Rounds that are each preceded by a pause.
+/// Maximum number of rounds that begin with a pause.
 const PAUSES: usize = 6;
 
-/// Measures all constants with as many rounds as they need to be known, up to `last_needed` from now, and then with more rounds, up to
-/// `last_round` from now. On a busy machine, each round takes several times as long as on an idle one, and the constants that come last
-/// would else be unknown. Any failure ends the measurement early.
+/// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then with the remaining rounds, up to
+/// `last_round` from now. Without this order, the constants that are measured last would be unknown on a busy machine, where each round takes
+/// several times as long. Any failure ends the measurement early.
 pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed: Duration) -> Option<()> {
     ignore_requests_to_end();
     let (needed, more) = (Deadline::after(last_needed), Deadline::after(last_round));
@@ -65,26 +65,26 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed
     #[cfg(target_arch = "x86_64")]
     // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
     if let Some(count) = needed.rounds(1).next().and_then(|_| identification::count(STARTED)) {
-        results.at_start.add([count.into()]);
+        results.instructions_at_start.add([count.into()]);
     }
-    bench.rounds(more, |most| most - MIN_ROUNDS)
+    bench.rounds(more, |max_rounds| max_rounds - MIN_ROUNDS)
 }
 
-/// Everything needed to create a child.
+/// Everything needed to create and time children.
 struct Bench<'a> {
     results: &'a SharedResults,
     stack: ChildStack,
-    /// Pages to write to. Children have them only where that is measured.
+    /// Pages to write to. Children get copies of them only when faults are measured.
     few_pages: Memory,
-    /// The memory that makes this process a large one. Children have it only where that is measured.
+    /// The memory that makes this process a large one. Children get copies of it only when large forks are measured.
     many_pages: Memory,
 }
 
 impl Bench<'_> {
-    /// Measures each constant in turn, in as many rounds as `of` makes of its usual number.
-    fn rounds(&self, deadline: Deadline, of: impl Fn(usize) -> usize) -> Option<()> {
+    /// Measures each constant in turn. `choose_count` returns the number of rounds, given the maximum number for a constant.
+    fn rounds(&self, deadline: Deadline, choose_count: impl Fn(usize) -> usize) -> Option<()> {
         let results = self.results;
-        let rounds = |most| deadline.rounds(of(most));
+        let rounds = |max_rounds| deadline.rounds(choose_count(max_rounds));
         for _ in rounds(ENOUGH_ROUNDS) {
             results.opens.add([timed(open_absent).0]);
         }
@@ -118,7 +118,7 @@ impl Bench<'_> {
         let call = CloneCall::Clone { flags };
         let argument = std::ptr::from_ref(self.results).cast();
         let timer = LaunchTimer::begin();
-        // SAFETY: the child only makes system calls and exits. The results outlive it, and the stack is used again after its end.
+        // SAFETY: the child only makes system calls and exits. The results outlive it, and the stack is not used again before its end.
         let child = unsafe { self.stack.start(call, exit_at_once, argument) };
         reap(child.ok()?).ok()?;
         let reaped = timer.end().wall;
@@ -129,13 +129,13 @@ impl Bench<'_> {
         })
     }
 
-    /// Writes to pages that a living child shares, then to as many pages that it shared before it ended.
+    /// Writes to pages that a living child shares. Then the child ends, and as many other pages that it has shared are written.
     fn faults(&self, pages: &Memory) -> Option<()> {
         let copy = LivingCopy::start().ok()?;
         let half = FAULTS as usize * PAGE_BYTES;
         self.results.faults.add([timed(|| pages.write_first(half)).0]);
         copy.end().ok()?;
-        // The second half is reached by writing to all pages: a page written before costs almost nothing.
+        // Writing all pages reaches the second half. A page that was already written costs almost nothing.
         self.results.reuses.add([timed(|| pages.write()).0]);
         Some(())
     }
@@ -149,7 +149,7 @@ unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Looks for a library where none is, as a loader does in each directory before the right one.
+/// Opens libraries that do not exist, as a loader does in each directory that it searches before the right one.
 fn open_absent() {
     for _ in 0..OPENS {
         // SAFETY: the path is a string. Nothing is opened, since no library has this name.
@@ -163,7 +163,7 @@ fn open_absent() {
     }
 }
 
-/// Queries what the C library of every program queries at startup: the sizes of the caches.
+/// Queries the sizes of the caches by CPUID, as the C library does when a program starts.
 #[cfg(target_arch = "x86_64")]
 fn identify() {
     const CACHES: u32 = 4;

@@ -10,38 +10,38 @@ use spawnscope_data::event::Nanos;
 /// The maximum number of rounds.
 pub(super) const MAX_ROUNDS: usize = 16;
 
-/// All zeroes means no results.
+/// The results of all rounds; empty if all bytes are zero.
 #[repr(C)]
 pub(super) struct SharedResults {
-    /// When the latest child reached its first instruction.
+    /// When the latest child reached its first instruction, in nanoseconds of CLOCK_MONOTONIC.
     pub(super) born: AtomicU64,
     /// Forks of the small process.
     pub(super) small: Lives,
-    /// The same, after pauses.
+    /// Forks of the small process, each after a pause.
     pub(super) cold: Lives,
     /// Like `small`, with CLONE_VM and CLONE_VFORK.
     pub(super) vfork: Lives,
     /// Forks of the large process.
     pub(super) large: Lives,
-    /// All copy-on-write faults of a round.
+    /// The time of all copy-on-write faults in a round.
     pub(super) faults: Times,
-    /// The same after the child has ended: no page is copied.
+    /// The time of all such faults after the child has ended, in a round. No page is copied.
     pub(super) reuses: Times,
-    /// All CPUID instructions of a round.
+    /// The time of all CPUID instructions in a round.
     pub(super) identifications: Times,
-    /// How many of them the start of a program executes, counted once.
-    pub(super) at_start: Series<1, 1>,
-    /// All failing opens of a round.
+    /// The number of CPUID instructions that the start of a program executes, counted once.
+    pub(super) instructions_at_start: Series<1, 1>,
+    /// The time of all failing opens in a round.
     pub(super) opens: Times,
 }
 
 // SAFETY: all fields are atomic integers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
-/// One time in each round.
+/// One time for each round, in nanoseconds.
 pub(super) type Times = Series<1, MAX_ROUNDS>;
 
-/// One child in each round.
+/// The times of one child for each round.
 #[repr(C)]
 pub(super) struct Lives(Series<2, MAX_ROUNDS>);
 

@@ -10,13 +10,13 @@ fn life(created: u64, reaped: u64) -> Life {
     Life { created, reaped }
 }
 
-/// Rounds in which the fastest life takes 1 unit and the slowest `rounds` units. In the large process, each MiB adds 100 ns to
-/// creation and 50 ns to freeing.
+/// Returns the results of rounds that take from 1 to `rounds` times as long as the fastest one. In the large process, each MiB adds 100 ns
+/// to creation and 50 ns to freeing.
 fn results(rounds: u64) -> Shared<SharedResults> {
     let results = Shared::<SharedResults>::map().unwrap();
-    results.at_start.add([50]);
+    results.instructions_at_start.add([50]);
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
-    // Not in ascending order.
+    // The scales are not in ascending order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
         results.small.add(life(100 * scale, 200 * scale));
         results.cold.add(life(0, 350 * scale));
@@ -33,7 +33,7 @@ fn results(rounds: u64) -> Shared<SharedResults> {
 }
 
 #[test]
-fn constants_are_medians_between_their_quartiles() {
+fn constants_are_medians_with_their_quartiles() {
     let found: Vec<_> = constants(&results(5))
         .into_iter()
         .map(|constant| (constant.what, constant.low_ns, constant.ns, constant.high_ns))
@@ -59,7 +59,7 @@ fn constants_are_medians_between_their_quartiles() {
 }
 
 #[test]
-fn few_rounds_and_impossible_costs_are_unknown() {
+fn constants_with_few_rounds_or_a_negative_median_are_unknown() {
     assert_eq!(constants(&results(4)), []);
     let results = results(5);
     for _ in 0..11 {
@@ -71,7 +71,7 @@ fn few_rounds_and_impossible_costs_are_unknown() {
         !names.contains(&"page_copy") && names.contains(&"page_free"),
         "{found:?}"
     );
-    // What recording adds is measured elsewhere.
+    // `page_copy` is unknown, and the three `recorded_*` constants are measured elsewhere.
     assert_eq!(found.len(), Constant::ALL.len() - 4);
 }
 
@@ -84,7 +84,7 @@ fn rounds_beyond_the_capacity_are_dropped() {
 #[test]
 fn the_measuring_process_is_gone_afterwards() {
     let is_gone = |pid| reap(pid).is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD));
-    // Long enough for a busy machine; the process ends after its last round.
+    // The limit is long enough for a busy machine. The process ends after its last round.
     let finished = Calibrator::start_for(Duration::from_secs(60)).unwrap();
     let pid = finished.process.pid();
     let found = finished.finish();
@@ -99,7 +99,7 @@ fn the_measuring_process_is_gone_afterwards() {
 }
 
 #[test]
-fn a_short_time_takes_the_rounds_without_which_a_constant_is_unknown() {
+fn the_needed_rounds_are_made_even_if_there_is_no_time_for_more() {
     let found = Calibrator::start_until(Duration::ZERO, Duration::from_secs(60));
     let found = found.unwrap().finish();
     for what in [Constant::PageCopy, Constant::ColdForkExit, Constant::ReuseFault] {

@@ -7,48 +7,49 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 
-/// SIGPIPE was ignored.
+/// Bit of `INITIAL_STATE`: SIGPIPE was ignored.
 const SIGPIPE_IGNORED: u8 = 1;
-/// Standard input was closed; the next two bits are standard output and error.
+/// Bit of `INITIAL_STATE`: standard input was closed. The next two bits are for standard output and standard error.
 const STDIN_CLOSED: u8 = 2;
-static FOUND_AT_START: AtomicU8 = AtomicU8::new(0);
+/// The state that `record_initial_state` has found before `main`.
+static INITIAL_STATE: AtomicU8 = AtomicU8::new(0);
 
-/// Runs in the child: restores the original state. Makes only system calls.
+/// Restores the original state, and sets the signal mask to `mask`. Runs in the child, and makes only system calls.
 pub(super) fn restore(mask: &SigSet) {
-    let found = FOUND_AT_START.load(Ordering::Relaxed);
-    if found & SIGPIPE_IGNORED == 0 {
+    let initial = INITIAL_STATE.load(Ordering::Relaxed);
+    if initial & SIGPIPE_IGNORED == 0 {
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
         // SAFETY: sets the default disposition, not a handler.
         let _ = unsafe { sigaction(Signal::SIGPIPE, &default) };
     }
-    for fd in (0..3).filter(|fd| found & (STDIN_CLOSED << fd) != 0) {
-        // SAFETY: the runtime opened /dev/null there; the child does not use it.
+    for fd in (0..3).filter(|fd| initial & (STDIN_CLOSED << fd) != 0) {
+        // SAFETY: the runtime opened /dev/null with this number; the child does not use it.
         unsafe { libc::close(fd) };
     }
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(mask), None);
 }
 
-extern "C" fn note() {
-    let mut found = 0;
+extern "C" fn record_initial_state() {
+    let mut initial = 0;
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.
-    let ignored = unsafe {
+    let is_ignored = unsafe {
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
     };
-    if ignored {
-        found |= SIGPIPE_IGNORED;
+    if is_ignored {
+        initial |= SIGPIPE_IGNORED;
     }
     for fd in 0..3 {
         // SAFETY: reads the flags of a descriptor, which may be closed.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
-            found |= STDIN_CLOSED << fd;
+            initial |= STDIN_CLOSED << fd;
         }
     }
-    FOUND_AT_START.store(found, Ordering::Relaxed);
+    INITIAL_STATE.store(initial, Ordering::Relaxed);
 }
 
 #[used]
 // SAFETY: the section holds functions of this type, called once before `main` on the only thread.
 #[unsafe(link_section = ".init_array")]
-static NOTE: extern "C" fn() = note;
+static INITIALIZER: extern "C" fn() = record_initial_state;

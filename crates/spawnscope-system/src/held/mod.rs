@@ -1,6 +1,6 @@
 //! Starts the command and holds it before its exec until a collector is attached. The command gets the terminal, files, signals and
-//! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds its file,
-//! `prepared` holds what its process needs, `inheritance` restores the state that spawnscope has changed.
+//! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds the command's file,
+//! `prepared` contains what its process needs, and `inheritance` restores the state that spawnscope has changed.
 
 mod inheritance;
 mod prepared;
@@ -46,12 +46,14 @@ pub struct HeldCommand {
     path: PathBuf,
     pid: Pid,
     pidfd: OwnedFd,
+    /// The write end of a pipe on which the process waits for its release.
     go: OwnedFd,
+    /// The read end of a pipe to which the process writes the errno of a failed exec.
     failure: OwnedFd,
 }
 
 impl HeldCommand {
-    /// Creates the process. `mask` is the signal mask that the command gets.
+    /// Creates the process. `mask` will be the signal mask of the command.
     ///
     /// # Errors
     /// If the command does not exist, cannot be executed, or no process can be created.
@@ -59,7 +61,7 @@ impl HeldCommand {
         HeldCommand::start_with(command, identity, &[], mask)
     }
 
-    /// Does the same, with these variables added to the command's environment.
+    /// Like `start`, with these variables added to the command's environment.
     ///
     /// # Errors
     /// As for `start`.
@@ -75,11 +77,11 @@ impl HeldCommand {
         let prepared = Prepared::new(&path, command, identity, variables, *mask);
         let prepared = prepared.ok_or_else(|| StartError::Nul(name.clone()))?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
-        let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
-        let (failure, tell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
+        let (release, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
+        let (failure, report) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
         // SAFETY: the child only makes system calls, on memory prepared before the fork.
         let child = match unsafe { fork() }.map_err(failed)? {
-            ForkResult::Child => run_child(&prepared, wait.as_fd(), go, tell.as_fd()),
+            ForkResult::Child => run_child(&prepared, release.as_fd(), go, report.as_fd()),
             ForkResult::Parent { child } => child,
         };
         let pid = Pid(child.as_raw());
@@ -94,19 +96,19 @@ impl HeldCommand {
         })
     }
 
-    /// Its process id.
+    /// The command's process id.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// The file that it will execute.
+    /// The file that the process will execute.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Releases it. Returns when it has executed the program or failed to.
+    /// Releases the command, and waits until it has executed its program or failed to. Returns a pidfd of the process.
     ///
     /// # Errors
     /// If the program could not be executed. The process is then gone.
@@ -114,10 +116,10 @@ impl HeldCommand {
         self.let_go()?.outcome()
     }
 
-    /// Releases it without waiting for its exec.
+    /// Releases the command without waiting for its exec.
     ///
     /// # Errors
-    /// If the process cannot be released. It then never runs.
+    /// If the process cannot be released. The command then never runs.
     pub fn let_go(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
         Ok(ReleasedCommand {
@@ -137,7 +139,8 @@ pub struct ReleasedCommand {
 }
 
 impl ReleasedCommand {
-    /// Waits until it has executed the program or failed to. If a signal killed it before the exec, this still returns its pidfd.
+    /// Waits until the command has executed its program or failed to, and returns a pidfd of the process, even if a signal has killed the
+    /// process before the exec.
     ///
     /// # Errors
     /// If the program could not be executed. The process is then gone.
@@ -154,7 +157,7 @@ impl ReleasedCommand {
     }
 }
 
-/// The file existed a moment ago, so ENOENT refers to its interpreter or loader.
+/// Returns the error for a failed exec. The file existed a moment ago, so ENOENT refers to its interpreter or loader.
 fn execution_failed(name: String, error: io::Error) -> StartError {
     match error.raw_os_error() {
         Some(libc::ENOENT) => StartError::NoInterpreter(name),
@@ -163,14 +166,14 @@ fn execution_failed(name: String, error: io::Error) -> StartError {
 }
 
 /// Runs in the child: waits to be released, then becomes the command.
-fn run_child(prepared: &Prepared, wait: BorrowedFd<'_>, go: OwnedFd, tell: BorrowedFd<'_>) -> ! {
-    // Closes the child's copy of the write end; otherwise the child would not see the recorder's death.
+fn run_child(prepared: &Prepared, release: BorrowedFd<'_>, go: OwnedFd, report: BorrowedFd<'_>) -> ! {
+    // Closes the child's copy of the write end. Otherwise the child would not notice if the recorder dies.
     drop(go);
-    let mut word = [0u8; 1];
-    if nix::unistd::read(wait, &mut word) == Ok(1) {
+    let mut byte = [0u8; 1];
+    if nix::unistd::read(release, &mut byte) == Ok(1) {
         let errno = prepared.execute() as i32;
         // SAFETY: a plain system call on a buffer of this frame.
-        unsafe { libc::write(tell.as_raw_fd(), errno.to_ne_bytes().as_ptr().cast(), 4) };
+        unsafe { libc::write(report.as_raw_fd(), errno.to_ne_bytes().as_ptr().cast(), 4) };
     }
     // SAFETY: exits at once; none of the parent's code runs here.
     unsafe { libc::_exit(127) }
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_loader_takes_is_not_executable_but_a_bare_script_is_run_by_the_shell() {
+    fn a_missing_interpreter_is_an_error_but_a_script_without_one_is_run_by_the_shell() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("program");
         let outcome = |content: &[u8]| {
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_command_never_runs_when_nobody_lets_it_go() {
+    fn a_held_command_that_is_not_released_never_runs() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("trace");
         let held = start(&["touch", file.to_str().unwrap()]).unwrap();

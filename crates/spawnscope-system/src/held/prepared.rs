@@ -1,5 +1,5 @@
-//! Everything the command's process needs, allocated before the fork. Between fork and exec only system calls are allowed, since
-//! another thread may have held the allocator's lock.
+//! Everything that the command's process needs, allocated before the fork. Between fork and exec, only system calls are allowed, because
+//! another thread may have held the allocator's lock during the fork.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use nix::unistd::{Gid, Uid};
 use super::inheritance;
 use crate::exec_strings::ExecStrings;
 
-/// The user that the command runs as, if it is not the recorder's own.
+/// The user that the command runs as, if it is not the recorder's user.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The user id.
@@ -25,10 +25,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Switches this process to that user permanently. Makes only system calls.
+    /// Switches this process to this user permanently. Makes only system calls.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel does not permit it.
     pub fn assume(&self) -> nix::Result<()> {
         nix::unistd::setgroups(&self.groups)?;
         nix::unistd::setresgid(self.gid, self.gid, self.gid)?;
@@ -40,6 +40,7 @@ impl Identity {
 pub(super) struct Prepared {
     path: CString,
     argv: ExecStrings,
+    /// The arguments of `sh`, if the file is a script without `#!`.
     shell_argv: ExecStrings,
     environment: ExecStrings,
     identity: Option<Identity>,
@@ -47,7 +48,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// `None` if a string contains a NUL.
+    /// Prepares an exec; `None` if a string contains a NUL.
     pub(super) fn new(
         path: &Path,
         command: &[OsString],
@@ -73,7 +74,7 @@ impl Prepared {
         })
     }
 
-    /// Becomes the command. Returns only on failure.
+    /// Executes the command in this process. Returns only on failure.
     pub(super) fn execute(&self) -> nix::Error {
         inheritance::restore(&self.mask);
         if let Err(error) = self.become_user() {
@@ -97,11 +98,11 @@ impl Prepared {
     }
 }
 
-/// Our environment, with the variables of `identity` and others replaced; `None` if a string contains a NUL.
+/// Returns our environment with the variables of `identity` and `variables` set; `None` if a string contains a NUL.
 fn environment(identity: Option<&Identity>, variables: &[(OsString, OsString)]) -> Option<ExecStrings> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let of_identity = identity.iter().flat_map(|identity| &identity.environment);
-    for (name, value) in of_identity.chain(variables) {
+    let identity_variables = identity.iter().flat_map(|identity| &identity.environment);
+    for (name, value) in identity_variables.chain(variables) {
         environment.retain(|(other, _)| other != name);
         environment.push((name.clone(), value.clone()));
     }

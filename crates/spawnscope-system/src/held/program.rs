@@ -1,5 +1,4 @@
-//! Finds the command's file as a shell does, so that "not found" and "cannot be executed" are distinguished before anything is set
-//! up.
+//! Finds the command's file as a shell does, so that "not found" and "cannot be executed" are distinguished before a process is created.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,10 +9,11 @@ use nix::unistd::{AccessFlags, access};
 
 use super::StartError;
 
-/// The C library's search path if PATH is unset, preceded by the usual directory for local programs.
+/// The search path if PATH is unset: the C library's default, preceded by the usual directory for local programs.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The file that `command` refers to. If there is none, the error is the most specific one found in PATH.
+/// Returns the file that `command` refers to. If there is none, the error concerns the last file in PATH that exists but cannot be executed, if
+/// there is such a file.
 pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     if command.as_bytes().contains(&b'/') {
         return check(Path::new(command), command).map(|()| PathBuf::from(command));
@@ -24,7 +24,7 @@ pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     }
     let search = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
     for directory in std::env::split_paths(&search) {
-        // An empty entry is the working directory.
+        // An empty entry means the working directory.
         let path = Path::new(".").join(directory).join(command);
         match check(&path, command) {
             Ok(()) => return Ok(path.strip_prefix("./").map(Path::to_path_buf).unwrap_or(path)),
@@ -35,6 +35,7 @@ pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     Err(outcome)
 }
 
+/// Checks that the file can be executed. Errors contain the name `command`.
 fn check(path: &Path, command: &OsStr) -> Result<(), StartError> {
     let name = || command.to_string_lossy().into_owned();
     let failed = |error: io::Error| match error.raw_os_error() {

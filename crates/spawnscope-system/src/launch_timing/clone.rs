@@ -1,4 +1,4 @@
-//! Children created by bare system calls, without what the C library adds: fork handlers, and blocking signals.
+//! Creates children by raw system calls, without what the C library adds: it runs fork handlers and blocks signals.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,13 +12,13 @@ use crate::arch::{Entry, clone_into, vfork_call};
 use crate::process::reap;
 
 const STACK_BYTES: usize = 64 << 10;
-/// linux/sched.h; not in every libc.
+/// From linux/sched.h. Not every libc defines it.
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
 /// The system call that creates a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloneCall {
-    /// vfork.
+    /// vfork, or what libc makes of it on architectures without this call.
     Vfork,
     /// clone with these flags and SIGCHLD.
     Clone {
@@ -34,7 +34,7 @@ pub enum CloneCall {
 pub struct ChildStack(Memory);
 
 impl ChildStack {
-    /// Creates it.
+    /// Maps the memory of the stack.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -45,8 +45,8 @@ impl ChildStack {
     /// Creates a child that runs `entry(argument)`, and returns its pid.
     ///
     /// # Safety
-    /// `entry` may only make system calls, and `argument` must outlive the child. If the child shares memory and the parent does not wait
-    /// for its exec (no CLONE_VFORK), this stack must not be used again before the child has ended.
+    /// `entry` may only make system calls, and `argument` must outlive the child. If the child shares memory without CLONE_VFORK, which makes the
+    /// parent wait for its exec, this stack must not be used again before the child has ended.
     ///
     /// # Errors
     /// If no process can be created.
@@ -86,7 +86,7 @@ impl ChildStack {
     }
 }
 
-/// Forks. The child runs `work`, which may only make system calls, and exits with the status that it returns.
+/// Forks. The child runs `work`, which may only make system calls, and exits with the status that `work` returns.
 ///
 /// # Errors
 /// If no process can be created.
@@ -104,12 +104,12 @@ pub fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
 #[derive(Debug)]
 pub struct LivingCopy {
     pid: c_int,
-    /// The copy waits until all write ends of a pipe are closed. This is the only one.
+    /// The only write end of a pipe. The copy ends when it is closed.
     lifeline: OwnedFd,
 }
 
 impl LivingCopy {
-    /// Creates it.
+    /// Creates the copy.
     ///
     /// # Errors
     /// If no process or pipe can be created.
@@ -171,7 +171,7 @@ mod tests {
     fn a_copy_lives_until_it_is_ended() {
         let copy = LivingCopy::start().unwrap();
         let pid = copy.pid;
-        // SAFETY: checks whether a child has ended.
+        // SAFETY: a plain system call, which does not wait.
         let ended = unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
         assert_eq!(ended, 0);
         assert_eq!(copy.end().unwrap(), 0);

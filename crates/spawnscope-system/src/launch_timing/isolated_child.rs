@@ -1,4 +1,4 @@
-//! Child processes that do what can hang. Their parent waits for them with a time limit, and they inherit none of its descriptors.
+//! Child processes for work that can hang. Their parent waits for them with a time limit, and they inherit none of its descriptors.
 
 use std::ffi::c_int;
 use std::io;
@@ -10,22 +10,22 @@ use nix::unistd::{ForkResult, fork};
 use crate::process::{is_readable_within, pidfd};
 use spawnscope_data::event::Pid;
 
-/// How long to wait for a killed process. A process that waits for a file system may ignore even SIGKILL, and is left behind.
+/// How long to wait for a killed process. A process that waits for a file system may not react even to SIGKILL; it is not waited for any longer.
 pub const GRACE: Duration = Duration::from_millis(60);
 
-/// The limit for closing descriptors one by one: RLIMIT_NOFILE can be a billion.
+/// The largest number of descriptors that are closed one by one, because RLIMIT_NOFILE can be a billion.
 const MAX_CLOSED: libc::rlim_t = 1 << 14;
 
-/// A child that no other code reaps. Dropping it kills it and waits for it, unless it hangs.
+/// A child that no other code reaps. Dropping this value kills the child and waits for it, but not for longer than `GRACE`.
 #[derive(Debug)]
 pub struct IsolatedChild {
     pid: c_int,
-    ended: OwnedFd,
+    pidfd: OwnedFd,
 }
 
 impl IsolatedChild {
-    /// Forks a process without the parent's descriptors, so that a reader of the parent's output does not have to wait for it. `input`
-    /// becomes its standard input. `work` may do anything if the parent is single-threaded. Otherwise it may only make system calls.
+    /// Forks a process without the parent's descriptors, so that a reader of the parent's output does not have to wait for the child. `input`
+    /// becomes the child's standard input. `work` may do anything if the parent is single-threaded. Otherwise it may only make system calls.
     ///
     /// # Errors
     /// If no process can be created.
@@ -40,25 +40,25 @@ impl IsolatedChild {
             }
             ForkResult::Parent { child } => {
                 let pid = child.as_raw();
-                let ended = pidfd(Pid(pid)).inspect_err(|_| end(pid))?;
-                Ok(IsolatedChild { pid, ended })
+                let pidfd = pidfd(Pid(pid)).inspect_err(|_| kill_and_reap(pid))?;
+                Ok(IsolatedChild { pid, pidfd })
             }
         }
     }
 
-    /// Its process id.
+    /// The child's process id.
     #[must_use]
     pub fn pid(&self) -> c_int {
         self.pid
     }
 
-    /// Waits for its end until `until`.
+    /// Waits until the child has ended, at most until `until`. Returns whether it has ended.
     #[must_use]
     pub fn has_ended_by(&self, until: Instant) -> bool {
-        is_readable_within(&self.ended, until.saturating_duration_since(Instant::now()))
+        is_readable_within(&self.pidfd, until.saturating_duration_since(Instant::now()))
     }
 
-    /// Lets it continue on its own.
+    /// Leaves the child running: it is neither killed nor reaped.
     pub fn leave(self) {
         std::mem::forget(self);
     }
@@ -75,7 +75,7 @@ impl Drop for IsolatedChild {
 }
 
 /// Kills and reaps a child that has just started and therefore cannot hang.
-fn end(pid: c_int) {
+fn kill_and_reap(pid: c_int) {
     // SAFETY: plain system calls; the child was not reaped, so no other process has its pid.
     unsafe {
         libc::kill(pid, libc::SIGKILL);
@@ -83,8 +83,8 @@ fn end(pid: c_int) {
     }
 }
 
-/// Closes the parent's descriptors, redirects standard input and output to /dev/null, makes wait calls see children, and unblocks all
-/// signals.
+/// Closes the parent's descriptors and redirects the standard streams to /dev/null, except for `input`. Unblocks all signals, and resets the
+/// disposition of SIGCHLD, because wait calls would not return statuses if it were ignored.
 fn isolate(input: Option<c_int>) {
     // SAFETY: plain system calls in a child process of ours.
     unsafe {
@@ -103,7 +103,7 @@ fn isolate(input: Option<c_int>) {
     }
 }
 
-/// Used if the kernel lacks `close_range`, or a seccomp filter refuses it.
+/// Closes all descriptors from 3 on. Used if the kernel lacks `close_range`, or if a seccomp filter refuses it.
 fn close_one_by_one() {
     // SAFETY: plain system calls in a child process of ours that uses none of its descriptors any more; `limit` has room for a limit.
     unsafe {
@@ -115,5 +115,5 @@ fn close_one_by_one() {
     }
 }
 
-// SAFETY: a set of bits; zero means that none is set.
+// SAFETY: a signal set is a set of bits, so all zeroes is the empty set.
 static NO_SIGNALS: libc::sigset_t = unsafe { std::mem::zeroed() };

@@ -1,5 +1,6 @@
-//! The keeper of a directory: a process that removes it when its creator ends or dies. The creator holds the other end of a connection,
-//! which the kernel closes in either case. A keeper may follow the rules for measuring processes if `remove` does.
+//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if it is killed. The creator has the
+//! other end of a connection open, which the kernel closes when the creator ends. This code obeys the rules for measuring processes if `remove`
+//! does.
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -8,7 +9,7 @@ use std::time::Duration;
 /// The signals with which a user or a terminal ends a group of processes.
 const REQUESTS_TO_END: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Ignores requests to end, which are meant for the creator.
+/// Ignores the signals that ask a process to end, because they are meant for the creator.
 pub fn ignore_requests_to_end() {
     for signal in REQUESTS_TO_END {
         // SAFETY: ignores the signal; no handler is installed.
@@ -17,14 +18,14 @@ pub fn ignore_requests_to_end() {
 }
 
 /// Waits until the other end of the connection is closed, then calls `remove` up to `attempts` times, until it succeeds. Returns whether it
-/// did. One attempt may not suffice: processes that write to the directory die with its creator, but not immediately.
+/// has succeeded. One attempt may not suffice, because processes that write to the directory end after its creator, but not immediately.
 pub fn remove_when_closed(
     connection: BorrowedFd<'_>,
     attempts: usize,
     interval: Duration,
     mut remove: impl FnMut() -> bool,
 ) -> bool {
-    await_close(connection);
+    wait_for_close(connection);
     (0..attempts).any(|_| {
         let is_removed = remove();
         if !is_removed {
@@ -34,13 +35,13 @@ pub fn remove_when_closed(
     })
 }
 
-fn await_close(connection: BorrowedFd<'_>) {
+fn wait_for_close(connection: BorrowedFd<'_>) {
     let mut byte = 0u8;
     // SAFETY: `byte` has room for one byte.
     while unsafe { libc::read(connection.as_raw_fd(), (&raw mut byte).cast(), 1) } > 0 {}
 }
 
-/// Sleeps for less than a second. No caught signal can end the sleep early.
+/// Sleeps for `interval`, which must be less than a second. A caught signal ends the sleep early.
 pub fn pause(interval: Duration) {
     let time = libc::timespec {
         tv_sec: 0,
@@ -59,17 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_removed_before_the_close_and_failures_are_repeated() {
-        let (keepers, creators) = std::io::pipe().unwrap();
+    fn nothing_is_removed_before_the_close_and_failures_are_retried() {
+        let (keeper_end, creator_end) = std::io::pipe().unwrap();
         let is_closed = AtomicBool::new(false);
         let mut attempts = 0;
         thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(20));
                 is_closed.store(true, Ordering::Relaxed);
-                drop(creators);
+                drop(creator_end);
             });
-            let is_removed = remove_when_closed(keepers.as_fd(), 5, Duration::from_millis(1), || {
+            let is_removed = remove_when_closed(keeper_end.as_fd(), 5, Duration::from_millis(1), || {
                 attempts += 1;
                 assert!(is_closed.load(Ordering::Relaxed));
                 attempts == 3
@@ -77,6 +78,6 @@ mod tests {
             assert!(is_removed);
         });
         assert_eq!(attempts, 3);
-        assert!(!remove_when_closed(keepers.as_fd(), 2, Duration::ZERO, || false));
+        assert!(!remove_when_closed(keeper_end.as_fd(), 2, Duration::ZERO, || false));
     }
 }

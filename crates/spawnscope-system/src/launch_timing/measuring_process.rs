@@ -1,4 +1,4 @@
-//! Measuring processes: they do what can hang, or what the memory and the threads of their parent would distort.
+//! Measuring processes, for measurements that can hang, or that the memory and the threads of their parent would distort.
 
 use std::ffi::c_int;
 use std::io;
@@ -19,16 +19,16 @@ pub struct MeasuringProcess<R: Shareable> {
 /// The results of a measuring process.
 #[derive(Debug)]
 pub struct Measurement<R: Shareable> {
-    /// The results that it stored.
+    /// The results that the process stored.
     pub results: Shared<R>,
-    /// Whether it finished in time.
+    /// Whether the process finished in time.
     pub is_in_time: bool,
-    /// Whether it did not finish, but was runnable, so that it only waited for a CPU.
+    /// Whether the process did not finish in time but was runnable at that moment, so that it was slow rather than blocked.
     pub is_runnable: bool,
 }
 
 impl<R: Shareable> MeasuringProcess<R> {
-    /// Starts a process that does `work`. It ends with its parent at the latest.
+    /// Starts a process that does `work`. The process is killed when its parent ends.
     ///
     /// # Errors
     /// If no process or memory is available.
@@ -41,13 +41,13 @@ impl<R: Shareable> MeasuringProcess<R> {
         Ok(MeasuringProcess { results, child })
     }
 
-    /// Its process id.
+    /// The id of the measuring process.
     #[must_use]
     pub fn pid(&self) -> c_int {
         self.child.pid()
     }
 
-    /// Waits for its end until `until`, and ends it then. Results stored by then count even if it did not finish.
+    /// Waits until the process has ended, and kills it at `until`. The results that it has stored by then are valid even if it did not finish.
     pub fn end(self, until: Instant) -> Measurement<R> {
         let is_in_time = self.child.has_ended_by(until);
         Measurement {
@@ -58,7 +58,7 @@ impl<R: Shareable> MeasuringProcess<R> {
     }
 }
 
-/// Runs `work` in a measuring process, up to `limit`.
+/// Runs `work` in a measuring process, for at most `limit`.
 ///
 /// # Errors
 /// If no process or memory is available.

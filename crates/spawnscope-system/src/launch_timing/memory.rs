@@ -1,4 +1,4 @@
-//! Memory of a known size and kind, whose pages are populated on request. It is unmapped when it is dropped.
+//! Mappings of memory of a known size, whose pages are populated on request.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -6,19 +6,20 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The size of a small page. On machines with larger pages, some of them are touched several times.
+/// The size of a small page. If the machine's pages are larger, each is touched several times.
 pub const PAGE_BYTES: usize = 4096;
 
-/// A mapping of this process alone.
+/// A mapping that no other code unmaps. Dropping this value unmaps it.
 #[derive(Debug)]
 pub struct Memory {
     start: *mut u8,
     bytes: usize,
+    /// The start and size of the whole mapping, which is larger than the memory if that is aligned.
     mapping: (*mut u8, usize),
 }
 
 impl Memory {
-    /// Anonymous memory.
+    /// Maps anonymous memory.
     ///
     /// # Errors
     /// If the kernel refuses it.
@@ -26,22 +27,22 @@ impl Memory {
         Memory::map_with(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// Anonymous memory whose start and size are multiples of `alignment`, as huge pages need.
+    /// Maps anonymous memory whose start and size are multiples of `alignment`, as huge pages require.
     ///
     /// # Errors
     /// If the kernel refuses it.
     pub fn map_aligned(bytes: usize, alignment: usize) -> io::Result<Memory> {
         let bytes = bytes.next_multiple_of(alignment);
-        let whole = Memory::map(bytes + alignment)?;
-        let beyond = whole.start.align_offset(alignment);
+        let mapped = Memory::map(bytes + alignment)?;
+        let offset = mapped.start.align_offset(alignment);
         Ok(Memory {
-            start: whole.start.wrapping_add(beyond),
+            start: mapped.start.wrapping_add(offset),
             bytes,
-            mapping: std::mem::ManuallyDrop::new(whole).mapping,
+            mapping: std::mem::ManuallyDrop::new(mapped).mapping,
         })
     }
 
-    /// A private mapping of a file.
+    /// Maps a file privately.
     ///
     /// # Errors
     /// If the kernel refuses it.
@@ -49,7 +50,7 @@ impl Memory {
         Memory::map_with(bytes, libc::MAP_PRIVATE, file.as_raw_fd())
     }
 
-    /// Anonymous memory that is shared with processes forked later.
+    /// Maps anonymous memory that is shared with processes forked later.
     pub(super) fn map_shared(bytes: usize) -> io::Result<Memory> {
         Memory::map_with(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
     }
@@ -69,19 +70,19 @@ impl Memory {
         })
     }
 
-    /// Its first byte.
+    /// The address of the first byte.
     #[must_use]
     pub fn start(&self) -> *mut u8 {
         self.start
     }
 
-    /// The address after its last byte.
+    /// The address after the last byte.
     #[must_use]
     pub fn end(&self) -> *mut c_void {
         self.start.wrapping_add(self.bytes).cast()
     }
 
-    /// Advises the kernel about the memory (madvise(2)), except for advice that discards its content.
+    /// Advises the kernel about the memory (madvise(2)).
     ///
     /// # Errors
     /// If the kernel does not know the advice, or cannot follow it.
@@ -93,9 +94,9 @@ impl Memory {
         }
     }
 
-    /// Populates its pages.
+    /// Populates all pages.
     pub fn populate(&self) {
-        // A single call takes half the time. Before Linux 5.14, it is not available, and the pages are written one by one.
+        // MADV_POPULATE_WRITE (Linux 5.14) takes half as long as writing the pages one by one.
         if self.advise(libc::MADV_POPULATE_WRITE).is_err() {
             self.write();
         }
@@ -118,7 +119,7 @@ impl Memory {
         }
     }
 
-    /// The first byte of each page of the first `bytes` bytes.
+    /// Returns the first byte of each page of the first `bytes` bytes.
     fn pages(&self, bytes: usize) -> impl Iterator<Item = &AtomicU8> {
         // SAFETY: within the mapping, which lives as long as `self`; atomic bytes have the alignment of bytes.
         (0..bytes.min(self.bytes))
@@ -138,7 +139,7 @@ impl Drop for Memory {
 mod tests {
     use super::*;
 
-    /// Which pages of the memory are in RAM.
+    /// Returns for each page of the memory whether it is in RAM.
     fn resident(memory: &Memory) -> Vec<bool> {
         let mut pages = vec![0u8; memory.bytes / PAGE_BYTES];
         // SAFETY: the range is mapped, and there is one byte for each of its pages.

@@ -5,15 +5,15 @@ use std::ffi::{CStr, c_char, c_int};
 
 use spawnscope_data::event::Nanos;
 
-/// Room for the path of a /proc file, or for its content: three numbers of up to 20 digits.
+/// Size of a buffer for the path of a /proc file, or for its content: three numbers of up to 20 digits.
 const MAX_BYTES: usize = 72;
 
-/// The wait time of this process when a launch began; unknown if the kernel does not count it.
+/// The run queue time of this process when a launch began; `None` if the kernel does not count it.
 #[derive(Debug)]
 pub struct RunQueueWaits(Option<Nanos>);
 
 impl RunQueueWaits {
-    /// Reads the wait time of this process so far.
+    /// Reads the time that this process has spent in the run queue so far.
     #[must_use]
     pub fn begin() -> RunQueueWaits {
         RunQueueWaits(if proc_has_our_pids() {
@@ -23,17 +23,18 @@ impl RunQueueWaits {
         })
     }
 
-    /// The wait time of this process since then, plus the whole wait time of the child, which must not have been reaped; zero if unknown.
+    /// Returns the run queue time of this process since `begin`, plus all the run queue time of the child, which must not have been reaped.
+    /// Zero if either is unknown.
     #[must_use]
     pub fn until_end_of(&self, child: c_int) -> Nanos {
-        let known = || {
+        let sum = || {
             let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
             let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
             Some(Nanos(
                 ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0,
             ))
         };
-        known().unwrap_or_default()
+        sum().unwrap_or_default()
     }
 }
 
@@ -46,20 +47,20 @@ pub fn is_runnable(child: c_int) -> bool {
     proc_has_our_pids() && state == Some(&b'R')
 }
 
-/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still be that of another one.
+/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still belong to another one.
 fn proc_has_our_pids() -> bool {
     let mut text = [0; MAX_BYTES];
-    // SAFETY: the path ends with NUL, and there is room for as many bytes.
+    // SAFETY: the path ends with NUL, and `text` has room for `MAX_BYTES` bytes.
     let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), MAX_BYTES) };
     // SAFETY: a plain system call.
     let pid = unsafe { libc::getpid() };
     text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
 }
 
-/// The second number in a file.
+/// Returns the second number in a file.
 fn second_number(path: &CStr) -> Option<Nanos> {
     let mut text = [0u8; MAX_BYTES];
-    // SAFETY: the path ends with NUL, and there is room for as many bytes.
+    // SAFETY: the path ends with NUL, and `text` has room for `MAX_BYTES` bytes.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let length = libc::read(file, text.as_mut_ptr().cast(), MAX_BYTES);
@@ -74,11 +75,11 @@ fn second_number(path: &CStr) -> Option<Nanos> {
     })
 }
 
-/// The pid in decimal, which has up to ten digits.
-fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
+/// Writes the pid in decimal to `buffer`, and returns its digits.
+fn digits(pid: c_int, buffer: &mut [u8; 10]) -> &[u8] {
     let mut rest = pid.unsigned_abs();
-    let mut begin = room.len();
-    for digit in room.iter_mut().rev() {
+    let mut begin = buffer.len();
+    for digit in buffer.iter_mut().rev() {
         *digit = b'0' + (rest % 10) as u8;
         begin -= 1;
         rest /= 10;
@@ -86,10 +87,10 @@ fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
             break;
         }
     }
-    &room[begin..]
+    &buffer[begin..]
 }
 
-/// Concatenates the parts and fills up with NULs.
+/// Concatenates the parts, and fills the rest with NULs.
 fn join(parts: [&[u8]; 3]) -> [u8; MAX_BYTES] {
     let mut joined = [0; MAX_BYTES];
     for (target, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pids_are_written_as_they_are_read() {
+    fn pids_are_written_in_decimal() {
         for pid in [1, 10, 4_194_304, c_int::MAX] {
             assert_eq!(digits(pid, &mut [0; 10]), pid.to_string().as_bytes());
         }
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_number_is_the_wait() {
+    fn the_second_number_of_a_file_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let read = |text: &str| {
             let file = directory.path().join("schedstat");

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shared::Shareable;
 
-/// Up to `ROWS` rows of `VALUES` numbers. All zeroes means empty.
+/// Up to `ROWS` rows of `VALUES` numbers; empty if all bytes are zero.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Series<const VALUES: usize, const ROWS: usize> {
+    /// The number of complete rows.
     complete: AtomicU64,
     rows: [[AtomicU64; VALUES]; ROWS],
 }
@@ -27,7 +28,7 @@ impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
         }
     }
 
-    /// The complete rows.
+    /// Returns the complete rows.
     pub fn rows(&self) -> impl Iterator<Item = [u64; VALUES]> {
         let complete = self.complete.load(Ordering::Acquire) as usize;
         let row = |row: &[AtomicU64; VALUES]| std::array::from_fn(|value| row[value].load(Ordering::Relaxed));
@@ -43,7 +44,7 @@ mod tests {
     use crate::process::reap;
 
     #[test]
-    fn rows_of_a_child_are_read_up_to_the_capacity() {
+    fn rows_that_a_child_adds_are_read_and_those_beyond_the_capacity_are_dropped() {
         let series = Shared::<Series<2, 3>>::map().unwrap();
         assert_eq!(series.rows().count(), 0);
         let child = fork(|| {

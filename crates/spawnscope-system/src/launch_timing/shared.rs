@@ -1,5 +1,5 @@
-//! Memory that a process shares with the processes it forks. Measuring children leave their times there, and the parent reads them
-//! after the children have ended.
+//! Memory that a process shares with the processes that it forks. Measuring processes store their times in it, and the parent reads the times
+//! after they have ended.
 
 use std::io;
 use std::marker::PhantomData;
@@ -7,10 +7,10 @@ use std::ops::Deref;
 
 use super::memory::Memory;
 
-/// A type that such memory may hold.
+/// A type that may be stored in shared memory.
 ///
 /// # Safety
-/// All zeroes must be a valid value, and every field must be written atomically, since forked processes write at the same time.
+/// All zeroes must be a valid value, and every field must be written atomically, because several processes may write at the same time.
 pub unsafe trait Shareable {}
 
 /// A mapping shared with forked processes, initially all zeroes.

@@ -1,12 +1,11 @@
-//! Timing: of one piece of work, of a launch, of system calls, and rounds that are repeated while there is time. Usable in measuring
-//! processes.
+//! Times a piece of work or a launch, makes system calls to be timed, and repeats rounds while there is time. Usable in measuring processes.
 
 use std::time::Duration;
 
 use crate::clock::now;
 use spawnscope_data::event::Nanos;
 
-/// How long `work` takes.
+/// Returns how long `work` takes.
 pub fn timed(work: impl FnOnce()) -> Nanos {
     let began = now();
     work();
@@ -16,9 +15,9 @@ pub fn timed(work: impl FnOnce()) -> Nanos {
 /// The times of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchTimes {
-    /// How long the call that creates the child took.
+    /// How long the call that created the child took.
     pub call: Nanos,
-    /// The time from the beginning of that call until the parent had waited for the child.
+    /// The time from the beginning of that call until the parent had reaped the child.
     pub wall: Nanos,
 }
 
@@ -30,7 +29,7 @@ pub struct LaunchTimer {
 }
 
 impl LaunchTimer {
-    /// The parent enters the call that creates the child.
+    /// Starts the timer. Call this right before the call that creates the child.
     #[must_use]
     pub fn begin() -> LaunchTimer {
         LaunchTimer {
@@ -39,18 +38,18 @@ impl LaunchTimer {
         }
     }
 
-    /// The call has returned.
+    /// Records that the call has returned.
     pub fn note_call(&mut self) {
         self.call = now().since(self.began);
     }
 
-    /// When the call began.
+    /// Returns when the call began.
     #[must_use]
     pub fn began(self) -> Nanos {
         self.began
     }
 
-    /// The parent has waited for the child.
+    /// Stops the timer. Call this when the parent has reaped the child.
     #[must_use]
     pub fn end(self) -> LaunchTimes {
         LaunchTimes {
@@ -60,7 +59,7 @@ impl LaunchTimer {
     }
 }
 
-/// Makes system calls that do nothing.
+/// Makes `count` system calls that do almost nothing.
 pub fn make_system_calls(count: u32) {
     for _ in 0..count {
         // SAFETY: a plain system call without arguments.
@@ -68,20 +67,20 @@ pub fn make_system_calls(count: u32) {
     }
 }
 
-/// A time limit from now on.
+/// A time after which no further round begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Nanos);
 
 impl Deadline {
-    /// The time `limit` from now.
+    /// Returns the deadline that is `limit` from now.
     #[must_use]
     pub fn after(limit: Duration) -> Deadline {
         Deadline(Nanos(now().0.saturating_add(limit.as_nanos() as u64)))
     }
 
-    /// Up to `most` rounds, none of which begins after the deadline.
-    pub fn rounds(self, most: usize) -> impl Iterator<Item = usize> {
-        (0..most).take_while(move |_| now() < self.0)
+    /// Returns the numbers of up to `max_rounds` rounds, and ends early at the deadline.
+    pub fn rounds(self, max_rounds: usize) -> impl Iterator<Item = usize> {
+        (0..max_rounds).take_while(move |_| now() < self.0)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The events that are opened. One writes the records. The other copies the stack of a thread at some of its page faults: a new program has
-//! its arguments and its environment there.
+//! The two events that are opened. One writes the records. The other copies the stack of a thread at some of its page faults, because the
+//! stack of a new program contains its arguments and its environment.
 
 use perf_event_open_sys::bindings as perf;
 use perf_event_open_sys::bindings::perf_event_attr;
@@ -8,22 +8,23 @@ use spawnscope_data::event::Pid;
 use super::refusal::Refused;
 use super::ring::{Ring, configured_cpus, open_all};
 
-/// Bytes after which the kernel wakes the reader. The loader of a program writes more than that, so that most programs can still be looked
-/// at in /proc when the reader runs.
-const WAKE_AT: u32 = 1024;
+/// The number of unread bytes at which the kernel wakes the reader. The loader of a program causes more than that, so that most programs can
+/// still be examined in /proc when the reader runs.
+const WAKE_AT_BYTES: u32 = 1024;
 
-/// Each thread's stack is copied at one of this many page faults in user space. A program that is linked dynamically has more of them
-/// until its end: /bin/true about 40. Each copy takes some microseconds.
-const FAULTS: u64 = 32;
+/// Each thread's stack is copied at one in this many page faults in user space. Dynamically linked programs cause more faults than that until
+/// their end (/bin/true about 40). Each copy takes some microseconds.
+const FAULTS_PER_COPY: u64 = 32;
 
-/// Without room for this many pages of records, and twice as many of copied stacks, no stacks are copied.
+/// Minimum size of the ring buffer of records, in pages, if stacks are copied. The ring buffer of stacks is twice as large. If there is less
+/// memory, no stacks are copied.
 const MIN_PAGES: usize = 8;
 
-/// Bytes of a copy. The loader uses up to 3 KiB, pointers and the auxiliary vector 1 KiB, and between them and the strings, the kernel leaves a
-/// random gap of up to 8 KiB (`arch_align_stack`).
-const COPIED: u32 = 12 * 1024;
+/// Bytes of the stack that are copied. The loader uses up to 3 KiB, pointers and the auxiliary vector take 1 KiB, and between them and the
+/// strings, the kernel leaves a random gap of up to 8 KiB (`arch_align_stack`).
+const COPY_BYTES: u32 = 12 * 1024;
 
-/// Number of the stack pointer among the registers of a sample (`asm/perf_regs.h`).
+/// The stack pointer's number among the registers of a sample (`asm/perf_regs.h`).
 #[cfg(target_arch = "x86_64")]
 const STACK_POINTER: u32 = 7;
 #[cfg(target_arch = "aarch64")]
@@ -32,14 +33,14 @@ const STACK_POINTER: u32 = 31;
 /// The ring buffers of a followed process.
 #[derive(Debug)]
 pub struct Rings {
-    /// Of records.
+    /// The ring buffers of records.
     pub records: Vec<Ring>,
-    /// Of copied stacks, once they are started; empty if they cannot be copied.
+    /// The ring buffers of copied stacks, which the caller has to start; empty if stacks cannot be copied.
     pub stacks: Vec<Ring>,
 }
 
-/// Follows a process, which must be held, on every CPU. The ring buffers share `buffer_bytes`; each is halved while the kernel refuses the
-/// memory.
+/// Follows a process, which must be held, on every CPU. All ring buffers together have up to `buffer_bytes` bytes. As long as the kernel refuses
+/// the memory, their size is halved.
 ///
 /// # Errors
 /// If the kernel refuses the events, or even the smallest ring buffers.
@@ -51,13 +52,13 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
         match open_both(process, pages * page_bytes) {
             Ok(rings) => return Ok(rings),
             Err(Refused::Memory(_)) => pages /= 2,
-            // This kernel cannot copy stacks, or it permits no events at all.
+            // This kernel cannot copy stacks, or does not permit any events.
             Err(Refused::Event(_)) => break,
         }
     }
     let mut pages = 1 << share.ilog2();
     loop {
-        match open_all(process, of_records(), pages * page_bytes) {
+        match open_all(process, record_attributes(), pages * page_bytes) {
             Err(Refused::Memory(_)) if pages > 1 => pages /= 2,
             records => {
                 return records.map(|records| Rings {
@@ -69,44 +70,46 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
     }
 }
 
-/// Ring buffers of records and of copied stacks, which are twice as large.
+/// Opens ring buffers for records, and for copied stacks ones that are twice as large.
 fn open_both(process: Pid, record_bytes: usize) -> Result<Rings, Refused> {
     Ok(Rings {
-        stacks: open_all(process, of_stacks(), record_bytes * 2)?,
-        records: open_all(process, of_records(), record_bytes)?,
+        stacks: open_all(process, stack_attributes(), record_bytes * 2)?,
+        records: open_all(process, record_attributes(), record_bytes)?,
     })
 }
 
-fn of_records() -> perf_event_attr {
-    let mut attributes = software(perf::PERF_COUNT_SW_DUMMY);
+/// Returns the attributes of the event that writes records.
+fn record_attributes() -> perf_event_attr {
+    let mut attributes = software_event(perf::PERF_COUNT_SW_DUMMY);
     attributes.read_format = perf::PERF_FORMAT_LOST.into();
-    attributes.__bindgen_anon_2.wakeup_watermark = WAKE_AT;
+    attributes.__bindgen_anon_2.wakeup_watermark = WAKE_AT_BYTES;
     attributes.set_task(1);
     attributes.set_comm(1);
     attributes.set_comm_exec(1);
     attributes.set_mmap(1);
     attributes.set_mmap2(1);
-    // The loader's last step changes the protection of its own data.
+    // Needed for the loader's last step, which changes the protection of its own data.
     attributes.set_mmap_data(1);
     attributes.set_context_switch(1);
     attributes.set_sample_id_all(1);
     attributes
 }
 
-fn of_stacks() -> perf_event_attr {
-    let mut attributes = software(perf::PERF_COUNT_SW_PAGE_FAULTS);
+/// Returns the attributes of the event that copies stacks.
+fn stack_attributes() -> perf_event_attr {
+    let mut attributes = software_event(perf::PERF_COUNT_SW_PAGE_FAULTS);
     attributes.set_disabled(1);
-    // No thread waits for copies.
+    // Copies never wake the reader.
     attributes.__bindgen_anon_2.wakeup_watermark = u32::MAX;
-    attributes.__bindgen_anon_1.sample_period = FAULTS;
+    attributes.__bindgen_anon_1.sample_period = FAULTS_PER_COPY;
     attributes.sample_type |= u64::from(perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER);
     attributes.sample_regs_user = 1 << STACK_POINTER;
-    attributes.sample_stack_user = COPIED;
+    attributes.sample_stack_user = COPY_BYTES;
     attributes
 }
 
-/// An event that every process and thread inherits, and that sees nothing of the kernel.
-fn software(event: u32) -> perf_event_attr {
+/// Returns the attributes of a software event that new processes and threads inherit, and that does not count in the kernel.
+fn software_event(event: u32) -> perf_event_attr {
     let mut attributes = perf_event_attr {
         type_: perf::PERF_TYPE_SOFTWARE,
         size: size_of::<perf_event_attr>() as u32,

@@ -1,24 +1,24 @@
-//! Parses the records of a ring buffer. Each ends with the thread, time and CPU in which it was written (`sample_id_all`).
+//! Parses the records of a ring buffer. Each record ends with the thread that wrote it, the time and the CPU (`sample_id_all`).
 
 use perf_event_open_sys::bindings as perf;
 use spawnscope_data::event::{Nanos, Pid};
 
-/// The name of the vDSO's mapping, the last executable one of an exec.
+/// The name of the vDSO's mapping, which is the last executable mapping that an exec makes.
 pub const VDSO: &[u8] = b"[vdso]";
 
-/// Size of the header: type, flags, size.
+/// Bytes of a record's header: type, flags, size.
 const HEADER: usize = 8;
-/// Size of the end: thread, time, CPU.
+/// Bytes of a record's end: thread, time, CPU.
 const TRAILER: usize = 24;
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was written.
+    /// When the record was written.
     pub at: Nanos,
-    /// The process that wrote it.
+    /// The process that wrote the record.
     pub pid: Pid,
-    /// The thread that wrote it.
+    /// The thread that wrote the record, called the writer below.
     pub tid: Pid,
     /// What happened.
     pub kind: Kind,
@@ -29,49 +29,49 @@ pub struct Record {
 pub enum Kind {
     /// The writer created a process, or a thread of its own process.
     Forked {
-        /// The new process, or that of the new thread.
+        /// The new process, or the process of the new thread.
         pid: Pid,
         /// The new thread.
         tid: Pid,
     },
     /// The writer passed the point of no return of an exec.
     Executed {
-        /// Base name of the file passed to `execve`, cut to 15 bytes.
+        /// Base name of the file passed to `execve`, truncated to 15 bytes.
         name: Vec<u8>,
     },
     /// The writer mapped a part of a file, or changed the protection of such a part.
     Mapped {
         /// The file.
         file: File,
-        /// PROT_* of the mapping.
+        /// The PROT_* bits of the mapping.
         protection: u32,
-        /// The file's path, or another name.
+        /// The file's path, or a name in brackets such as `[vdso]`.
         name: Vec<u8>,
     },
     /// The writer got a CPU.
     Got,
     /// The writer lost its CPU.
     Left {
-        /// Whether it could have continued.
+        /// Whether the writer was runnable when it lost the CPU.
         is_preempted: bool,
     },
     /// The writer ends.
     Exited,
-    /// Records before this one were dropped.
+    /// This number of records before this one was dropped.
     Lost(u64),
 }
 
-/// Identifies a file while it exists.
+/// Identifies a file as long as the file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Major and minor number of its device.
+    /// Major and minor number of the file's device.
     pub device: (u32, u32),
-    /// Its inode.
+    /// The file's inode number.
     pub inode: u64,
 }
 
-/// Parses consecutive records. Returns the number of malformed ones. Anonymous mappings, and records that say nothing about launches, are
-/// left out.
+/// Parses consecutive records and passes them to `take`, except anonymous mappings and records that do not concern launches. Stops at a
+/// malformed record. Returns the number of malformed records, 0 or 1.
 pub fn parse(mut bytes: &[u8], take: &mut impl FnMut(Record)) -> u64 {
     while let Some(size) = number::<2>(bytes, 6).map(|size| usize::from(u16::from_ne_bytes(size))) {
         let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER) else {
@@ -106,7 +106,7 @@ fn parse_one(record: &[u8]) -> Option<Record> {
         perf::PERF_RECORD_LOST => Kind::Lost(u64::from_ne_bytes(number(body, 16)?)),
         _ => return None,
     };
-    // The thread of an exit is in the record itself: at the end of a thread, the kernel may already have released its ids.
+    // The thread of an exit is read from the record's body, because the kernel may already have released its ids when it writes the end.
     let from_body = matches!(kind, Kind::Exited);
     Some(Record {
         at: Nanos(u64::from_ne_bytes(number(trailer, 8)?)),
@@ -116,7 +116,7 @@ fn parse_one(record: &[u8]) -> Option<Record> {
     })
 }
 
-/// `None` for memory that belongs to no file, except the vDSO.
+/// Parses the body of a mapping record. `None` for mappings without a file, except the vDSO.
 fn mapped(body: &[u8]) -> Option<Kind> {
     let name = until_nul(body.get(72..)?);
     let file = File {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_parsed_one_after_another() {
+    fn consecutive_records_are_parsed() {
         let mapping = |inode: u32, name: &[u8]| {
             let numbers = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, inode, 0, 0, 0, 5, 0]);
             bytes(perf::PERF_RECORD_MMAP2, 0, &[&numbers, name].concat())
@@ -233,12 +233,12 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_counted_as_malformed() {
-        let whole = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
-        for cut in 1..whole.len() {
-            assert_eq!(kinds(&whole[..cut]), (Vec::new(), 1), "{cut} bytes");
+        let record = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
+        for cut in 1..record.len() {
+            assert_eq!(kinds(&record[..cut]), (Vec::new(), 1), "{cut} bytes");
         }
         let short = [&perf::PERF_RECORD_EXIT.to_ne_bytes()[..], &[0, 0, 8, 0]].concat();
-        assert_eq!(kinds(&short), (Vec::new(), 0), "a header without the rest");
+        assert_eq!(kinds(&short), (Vec::new(), 0), "a record that is only a header");
         assert_eq!(kinds(&[0; 16]), (Vec::new(), 1), "a size of zero");
     }
 }

@@ -1,21 +1,21 @@
-//! Why the kernel refuses perf events, and what permits them.
+//! Explains why the kernel refuses perf events, and how to permit them.
 
 use std::io;
 
 /// What the kernel refused.
 #[derive(Debug)]
 pub enum Refused {
-    /// The events.
+    /// The kernel refused an event.
     Event(io::Error),
-    /// The memory of the ring buffers.
+    /// The kernel refused the memory of the ring buffers.
     Memory(io::Error),
 }
 
-/// The largest `kernel.perf_event_paranoid` with which users may follow their own processes.
-const PERMITTED: i32 = 2;
+/// The largest value of `kernel.perf_event_paranoid` with which users may follow their own processes.
+const MAX_PARANOID: i32 = 2;
 
 impl Refused {
-    /// The likely reason on this machine, and what to do.
+    /// Returns the likely reason on this machine, and what to do.
     #[must_use]
     pub fn reason(&self) -> String {
         let paranoid = setting("perf_event_paranoid");
@@ -26,7 +26,7 @@ impl Refused {
         match self {
             Refused::Memory(error) => {
                 let limit = locked_kib.map_or_else(String::new, |kib| {
-                    format!(" is {kib}, and other ring buffers of this user count too")
+                    format!(" is {kib} and also covers other ring buffers of this user")
                 });
                 format!(
                     "{error}: the kernel refuses memory for the ring buffers: kernel.perf_event_mlock_kb{limit}; raise it (`sudo sysctl \
@@ -34,9 +34,9 @@ impl Refused {
                 )
             }
             Refused::Event(error) => match (error.raw_os_error(), paranoid) {
-                (Some(libc::EACCES | libc::EPERM), Some(level)) if level > PERMITTED => format!(
-                    "kernel.perf_event_paranoid is {level}: run `sudo sysctl kernel.perf_event_paranoid={PERMITTED}`, or give spawnscope \
-                     the capability CAP_PERFMON (`sudo setcap cap_perfmon+ep` on it)"
+                (Some(libc::EACCES | libc::EPERM), Some(level)) if level > MAX_PARANOID => format!(
+                    "kernel.perf_event_paranoid is {level}: run `sudo sysctl kernel.perf_event_paranoid={MAX_PARANOID}`, or give spawnscope \
+                     the capability CAP_PERFMON (`sudo setcap cap_perfmon+ep $(command -v spawnscope)`)"
                 ),
                 (Some(libc::EACCES | libc::EPERM), _) => format!(
                     "{error}: a sandbox forbids perf_event_open, or the command belongs to another user; in a container, allow the call \
@@ -46,7 +46,7 @@ impl Refused {
                     "this kernel or sandbox has no perf events (perf_event_open: ENOSYS)".to_owned()
                 }
                 (Some(libc::EMFILE | libc::ENFILE), _) => {
-                    format!("{error}: it needs one descriptor for each CPU (`ulimit -n`)")
+                    format!("{error}: perf events need a descriptor for each CPU; raise the limit (`ulimit -n`)")
                 }
                 _ => format!("perf_event_open: {error}"),
             },
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_what_permits_it() {
+    fn the_reason_says_how_to_permit_events() {
         for (errno, level) in [(libc::EACCES, 4), (libc::EPERM, 3)] {
             let reason = reason(errno, Some(level));
             assert!(reason.contains(&format!("perf_event_paranoid is {level}")), "{reason}");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_memory_names_the_limits() {
+    fn the_reason_for_refused_memory_names_the_limits() {
         let refused = Refused::Memory(io::Error::from_raw_os_error(libc::EPERM));
         let reason = refused.reason_with(Some(2), Some(516));
         assert!(

@@ -1,4 +1,4 @@
-//! Opens an event on each CPU, maps its ring buffer, and reads that.
+//! Opens an event on each CPU, maps its ring buffer, and reads the ring buffer.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,21 +12,21 @@ use spawnscope_data::event::Pid;
 
 use super::refusal::Refused;
 
-/// The event of one CPU with its ring buffer. The kernel writes to it as long as it lives.
+/// The event of one CPU with its ring buffer, which the kernel writes to as long as this value lives.
 #[derive(Debug)]
 pub struct Ring {
     event: OwnedFd,
     header: NonNull<perf::perf_event_mmap_page>,
     page_bytes: usize,
     data_bytes: usize,
-    /// Whether the kernel tells how many records it has dropped (Linux 6.0).
+    /// Whether the kernel reports how many records it has dropped (since Linux 6.0).
     counts_lost: bool,
 }
 
 // SAFETY: the mapping belongs to the ring alone, and its methods that change it need `&mut`.
 unsafe impl Send for Ring {}
 
-/// Opens an event for a process on every CPU, each with a ring buffer of `data_bytes`, which must be a power of two of pages.
+/// Opens an event for a process on every CPU, each with a ring buffer of `data_bytes` bytes. Their number of pages must be a power of two.
 ///
 /// # Errors
 /// If the kernel refuses an event or the memory of a ring buffer.
@@ -39,7 +39,7 @@ pub(super) fn open_all(process: Pid, attributes: perf_event_attr, data_bytes: us
     rings.collect::<io::Result<Vec<Ring>>>().map_err(Refused::Memory)
 }
 
-/// Number of CPUs that the machine can have.
+/// Returns the number of CPUs that the machine can have.
 pub(super) fn configured_cpus() -> i32 {
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF);
     let cpus = cpus.ok().flatten().and_then(|cpus| i32::try_from(cpus).ok());
@@ -95,15 +95,15 @@ impl Ring {
         }
     }
 
-    /// Readable when the ring buffer has something to read.
+    /// Returns a descriptor that is readable when the ring buffer contains enough records to wake the reader.
     #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
-    /// Moves all complete records to the end of `bytes`. Returns how full the ring buffer was, from 0 to 1.
+    /// Moves all complete records from the ring buffer to the end of `bytes`. Returns how full the ring buffer was, from 0 to 1.
     pub fn take(&mut self, bytes: &mut Vec<u8>) -> f64 {
-        // SAFETY: the page is mapped while the ring lives; the kernel accesses these two numbers atomically as well.
+        // SAFETY: the page is mapped while the ring lives. The kernel also accesses these two numbers atomically.
         let (head, tail) = unsafe {
             let header = self.header.as_ptr();
             (
@@ -127,7 +127,7 @@ impl Ring {
         length as f64 / self.data_bytes as f64
     }
 
-    /// The number of dropped records, if the kernel tells it.
+    /// Returns the number of dropped records, if the kernel reports it.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let mut values = [0u8; 16];

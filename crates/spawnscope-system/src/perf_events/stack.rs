@@ -1,27 +1,27 @@
-//! Parses copied stacks.
+//! Parses the copied stacks of a ring buffer.
 
 use perf_event_open_sys::bindings as perf;
 use spawnscope_data::event::{Nanos, Pid};
 
-/// Size of the header: type, flags, size.
+/// Bytes of a record's header: type, flags, size.
 const HEADER: usize = 8;
-/// The stack pointer is known, and words have 64 bits (PERF_SAMPLE_REGS_ABI_64).
-const WIDE: u64 = 2;
+/// PERF_SAMPLE_REGS_ABI_64: the registers of the sample are known, and the program is a 64-bit one.
+const ABI_64: u64 = 2;
 
 /// A copied stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack<'a> {
-    /// When it was copied.
+    /// When the stack was copied.
     pub at: Nanos,
-    /// Whose it is.
+    /// The process that the stack belongs to.
     pub pid: Pid,
-    /// The stack pointer, the address of the first byte.
+    /// The stack pointer: the address of the first byte of `content`.
     pub pointer: u64,
-    /// Its content, from there on.
+    /// The bytes of the stack from `pointer` on.
     pub content: &'a [u8],
 }
 
-/// Parses consecutive copies. Those of 32-bit programs, and what follows a malformed one, are left out.
+/// Parses consecutive copies and passes them to `take`. Stacks of 32-bit programs are skipped. Stops at a malformed record.
 pub fn parse_stacks<'a>(mut bytes: &'a [u8], take: &mut impl FnMut(Stack<'a>)) {
     while let Some(size) = bytes.get(6..).and_then(|rest| rest.first_chunk()) {
         let size = usize::from(u16::from_ne_bytes(*size));
@@ -38,10 +38,10 @@ pub fn parse_stacks<'a>(mut bytes: &'a [u8], take: &mut impl FnMut(Stack<'a>)) {
 fn parse_one(record: &[u8]) -> Option<Stack<'_>> {
     let long = |at: usize| Some(u64::from_ne_bytes(*record.get(at..)?.first_chunk()?));
     let kind = u32::from_ne_bytes(*record.first_chunk()?);
-    if kind != perf::PERF_RECORD_SAMPLE || long(32)? != WIDE {
+    if kind != perf::PERF_RECORD_SAMPLE || long(32)? != ABI_64 {
         return None;
     }
-    // Thread, time, CPU, ABI and stack pointer; then the bytes that were reserved, and how many of them were copied.
+    // A sample consists of thread, time, CPU, ABI and stack pointer, the number of reserved bytes, these bytes, and how many of them were copied.
     let content = record.get(56..)?;
     let (content, rest) = content.split_at_checked(usize::try_from(long(48)?).ok()?)?;
     let copied = usize::try_from(u64::from_ne_bytes(*rest.first_chunk()?)).ok()?;
@@ -57,7 +57,7 @@ fn parse_one(record: &[u8]) -> Option<Stack<'_>> {
 mod tests {
     use super::*;
 
-    /// A sample of process 7 at time 99, of which `copied` of `content` count.
+    /// Returns a sample of process 7 at time 99. The first `copied` bytes of `content` were copied.
     fn sample(abi: u64, content: &[u8], copied: u64) -> Vec<u8> {
         let numbers = [99, 0, abi, 0x7000, content.len() as u64];
         let numbers = numbers.map(u64::to_ne_bytes).concat();
@@ -82,15 +82,15 @@ mod tests {
     }
 
     #[test]
-    fn the_copied_bytes_are_the_content() {
-        let first = sample(WIDE, b"abcdefgh", 3);
-        let all = [&first[..], &sample(1, b"narrow..", 8), &sample(WIDE, b"ijklmnop", 8)].concat();
+    fn the_content_is_only_what_was_copied() {
+        let first = sample(ABI_64, b"abcdefgh", 3);
+        let all = [&first[..], &sample(1, b"narrow..", 8), &sample(ABI_64, b"ijklmnop", 8)].concat();
         let (abc, rest) = ((b"abc".to_vec(), 0x7000), (b"ijklmnop".to_vec(), 0x7000));
         assert_eq!(parsed(&all), [abc.clone(), rest]);
         for cut in 0..first.len() {
             assert_eq!(parsed(&first[..cut]), [], "{cut} bytes");
         }
-        assert_eq!(parsed(&sample(WIDE, b"abcdefgh", 9)), [], "more than was reserved");
+        assert_eq!(parsed(&sample(ABI_64, b"abcdefgh", 9)), [], "more than was reserved");
         assert_eq!(parsed(&[0; 16]), [], "a size of zero");
     }
 }

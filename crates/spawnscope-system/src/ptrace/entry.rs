@@ -1,9 +1,10 @@
-//! Reports when a dynamic loader is done and the program itself begins. A breakpoint would do, but a process that meets it after its tracer
-//! was killed ends by SIGTRAP. Instead, the loader is sent through a few of our own instructions first: they send the thread a signal that is
-//! ignored by default, and jump to the program. A tracer sees the signal; without a tracer, nothing happens.
+//! Reports when a dynamic loader is done and the program itself begins. A breakpoint would be simpler, but it would kill the process by
+//! SIGTRAP if the tracer had been killed before. Instead, the loader jumps to a few of our own instructions, the detour. They send the thread
+//! a signal that is ignored by default, and jump to the program. A tracer sees the signal; without a tracer, it has no effect.
 //!
-//! The instructions are written after the vDSO, into the unused rest of its last page; the loader finds them through the entry point in
-//! the auxiliary vector, which is restored when they run. Neither is code or data of the program. fork copies both; exec discards them.
+//! The instructions are written after the vDSO, into the unused rest of its last page. The loader jumps to them because the entry point in
+//! the auxiliary vector is changed; it is restored when they run. The program's own code and data are not changed. fork copies both changes;
+//! exec discards them.
 
 use std::io;
 use std::sync::OnceLock;
@@ -13,43 +14,46 @@ use super::request::poke;
 use crate::memory;
 use spawnscope_data::event::Pid;
 
-/// Ignored by default, and used by few programs. It must not be blocked, or it would not be reported.
+/// A signal that is ignored by default, and that few programs use. If the thread blocks it, the tracer does not see it.
 const SIGNAL: u8 = libc::SIGURG as u8;
 const PAGE: u64 = 4096;
 const WORD: usize = size_of::<u64>();
-/// Where an ELF header has the place of the section headers, their size and their number.
+/// Offset in an ELF header of the section headers' file offset (`e_shoff`).
 const SECTIONS: usize = 0x28;
+/// Offset in an ELF header of the size of a section header (`e_shentsize`). The number of section headers follows.
 const SECTION_SIZE: usize = 0x3a;
 
-/// A planted detour of a loader.
+/// A detour of a loader, with addresses in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryDetour {
-    /// Where the instructions are, and where they end.
+    /// The start of the instructions.
     start: u64,
+    /// The end of the instructions.
     end: u64,
-    /// Where the auxiliary vector has the entry point.
+    /// The address of the entry point in the auxiliary vector.
     slot: u64,
+    /// The program's entry point.
     entry: u64,
 }
 
 impl EntryDetour {
-    /// Sends the loader of a process that is stopped right after its exec through a detour. `slot` is the address of AT_ENTRY's value,
-    /// `entry` that value, and `vdso` the value of AT_SYSINFO_EHDR.
+    /// Installs the detour in a process that is stopped right after its exec. `slot` is the address of AT_ENTRY's value, `entry` is that
+    /// value, and `vdso` is the value of AT_SYSINFO_EHDR.
     ///
     /// # Errors
-    /// If there is no room after the vDSO, the signal is blocked, or the thread was killed.
+    /// If there is no room after the vDSO, if the thread blocks the signal, or if it was killed.
     pub fn plant(thread: Pid, slot: u64, entry: u64, vdso: u64) -> io::Result<EntryDetour> {
         if is_blocked(thread)? {
             return Err(io::Error::other("the signal is blocked"));
         }
         let code = code(entry);
-        // The vDSO of all programs of this architecture is the same.
-        static ROOM: OnceLock<u64> = OnceLock::new();
-        let room = ROOM.get().copied().or_else(|| {
-            let found = room_behind(thread, vdso, code.len())?;
-            Some(*ROOM.get_or_init(|| found))
+        // All programs of this architecture have the same vDSO.
+        static OFFSET: OnceLock<u64> = OnceLock::new();
+        let offset = OFFSET.get().copied().or_else(|| {
+            let found = free_offset(thread, vdso, code.len())?;
+            Some(*OFFSET.get_or_init(|| found))
         });
-        let start = vdso + room.ok_or_else(|| io::Error::other("no room after the vDSO"))?;
+        let start = vdso + offset.ok_or_else(|| io::Error::other("no room after the vDSO"))?;
         let (words, _) = code.as_chunks::<WORD>();
         for (index, word) in words.iter().enumerate() {
             poke(thread, start + (index * WORD) as u64, u64::from_ne_bytes(*word))?;
@@ -63,21 +67,21 @@ impl EntryDetour {
         })
     }
 
-    /// Whether a thread that stopped by `signal` is in the detour, so that the loader is done.
+    /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
     #[must_use]
     pub fn is_met_by(&self, thread: Pid, signal: i32) -> bool {
         let is_inside = |registers: Registers| (self.start..self.end).contains(&registers.instruction());
         signal == i32::from(SIGNAL) && Registers::of(thread).is_ok_and(is_inside)
     }
 
-    /// Restores the entry point in the auxiliary vector, for programs that ask for it (getauxval(3)).
+    /// Restores the entry point in the auxiliary vector, for programs that read it (getauxval(3)).
     pub fn restore(&self, thread: Pid) {
         let _ = poke(thread, self.slot, self.entry);
     }
 }
 
-/// Where the vDSO's file ends, relative to its begin, if the rest of its last page has room.
-fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
+/// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has not.
+fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_SIZE + 4);
     let word = header
         .get(SECTIONS..)?
@@ -91,12 +95,12 @@ fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     };
     let end = word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
     let start = end.next_multiple_of(WORD as u64 * 2);
-    // A file that fills its last page has no rest.
+    // A vDSO that fills its last page has no unused bytes.
     (!end.is_multiple_of(PAGE) && start + length as u64 <= end.next_multiple_of(PAGE)).then_some(start)
 }
 
 fn is_blocked(thread: Pid) -> io::Result<bool> {
-    /// `linux/ptrace.h`; the C libraries do not all have it.
+    /// From `linux/ptrace.h`. Not every C library defines it.
     const PTRACE_GETSIGMASK: libc::c_int = 0x420a;
     let mut mask = 0u64;
     // SAFETY: the request writes one mask of the kernel's size, 8 bytes, to `mask`.
@@ -107,7 +111,8 @@ fn is_blocked(thread: Pid) -> io::Result<bool> {
     Ok(mask & 1 << (SIGNAL - 1) != 0)
 }
 
-/// tkill(gettid(), SIGNAL) with all registers as they were, then a jump to `entry`. A multiple of a word long.
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry`. Their length is
+/// a multiple of a word.
 #[cfg(target_arch = "x86_64")]
 fn code(entry: u64) -> Vec<u8> {
     let mut code = Vec::from([
@@ -123,8 +128,9 @@ fn code(entry: u64) -> Vec<u8> {
     code
 }
 
-/// tkill(gettid(), SIGNAL), then a jump to `entry`. Keeps x0, in which the loader passes its exit function; the calling convention lets a
-/// program's entry expect nothing of the other registers that this uses. A multiple of a word long.
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), and a jump to `entry`. They preserve x0, in which the loader passes its exit
+/// function. By the calling convention, the program's entry does not depend on the other registers that they change. Their length is a
+/// multiple of a word.
 #[cfg(target_arch = "aarch64")]
 fn code(entry: u64) -> Vec<u8> {
     let movz = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;

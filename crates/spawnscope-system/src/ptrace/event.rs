@@ -1,4 +1,4 @@
-//! What a wait status says about a tracee. ptrace(2) describes each kind of stop.
+//! Decodes the wait status of a tracee. ptrace(2) describes each kind of stop.
 
 use super::request::Resume;
 use spawnscope_data::event::Pid;
@@ -8,71 +8,71 @@ use spawnscope_data::event::Pid;
 pub enum Event {
     /// The thread is stopped until it is resumed.
     Stopped(Pid, Stop),
-    /// The thread has ended with this wait status. The first thread of a process ends last. If a process is killed, or if another of
-    /// its threads executes a program, threads may end without this event.
+    /// The thread has ended with this wait status. The first thread of a process ends last. A thread may end without this event if its
+    /// process is killed, or if another thread of the process executes a program.
     Ended(Pid, i32),
 }
 
 /// Why a tracee is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is about to receive this signal (signal-delivery-stop). The signal is delivered only if it is passed to the resuming request,
-    /// which may also pass another one.
+    /// The thread is about to receive this signal (signal-delivery-stop). The thread receives the signal that is passed to the resuming
+    /// request, which may be this one, another one or none.
     Signal(i32),
-    /// Its process was stopped by this signal, which is SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU (group-stop). It must only listen, or it
-    /// would continue although the user has stopped it.
+    /// The thread's process was stopped by this signal, which is SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU (group-stop). The thread must be resumed
+    /// by `Resume::Listen`. Otherwise it would continue although the user has stopped it.
     Group(i32),
-    /// It stopped without a cause of its own (PTRACE_EVENT_STOP): a new thread before its first instruction, a thread after
-    /// PTRACE_INTERRUPT, or a listening thread that SIGCONT continues.
+    /// A stop for another reason (PTRACE_EVENT_STOP): a new thread before its first instruction, a thread after PTRACE_INTERRUPT, or a listening
+    /// thread that SIGCONT continues.
     Interrupted,
-    /// It has created a thread or process, and is still in that system call. The child is traced with the same options.
+    /// The thread has created a thread or process, and is still in that system call. The child is traced with the same options.
     Created {
-        /// The kind of creation.
+        /// How the child was created.
         how: Creation,
         /// The new thread, in the tracer's pid namespace; `None` if the creator was killed.
         child: Option<Pid>,
     },
-    /// Its vfork child has executed a program or ended.
+    /// The thread's vfork child has executed a program or ended.
     VforkDone,
-    /// It has executed a program, and is stopped before the first instruction. All other threads of the process are gone.
+    /// The thread has executed a program, and is stopped before the first instruction. All other threads of the process are gone.
     Exec {
-        /// The id of the thread that executed. Afterwards it has the id of the process, and events use that one. `None` if it was
+        /// The former id of the thread. Since the exec, the thread has the id of the process, which the events use. `None` if it was
         /// killed.
         former_thread: Option<Pid>,
     },
-    /// It is about to end with this wait status: its memory, descriptors and registers can still be read. `None` if it was killed.
-    /// A killed thread may end without this stop.
+    /// The thread is about to end with this wait status. Its memory, descriptors and registers can still be read. The status is `None` if the
+    /// thread was killed since it stopped. A killed thread may end without this stop.
     Exiting(Option<i32>),
-    /// A seccomp filter returned SECCOMP_RET_TRACE with this data. `None` if it was killed.
+    /// A seccomp filter returned SECCOMP_RET_TRACE with this data. The data is `None` if the thread was killed since it stopped.
     Seccomp(Option<u16>),
-    /// It enters or leaves a system call. PTRACE_GET_SYSCALL_INFO says which, and has number, arguments or result.
+    /// The thread enters or leaves a system call. PTRACE_GET_SYSCALL_INFO says which, and returns number and arguments or the result.
     SystemCall,
-    /// An event that this module does not know, by its number.
+    /// An event with this number, which this module does not know.
     Other(i32),
 }
 
 /// How a thread or process was created. The kernel derives this from the flags of clone (kernel_clone in kernel/fork.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
-    /// By fork, or by clone without CLONE_VFORK, whose end sends SIGCHLD.
+    /// By fork, or by clone without CLONE_VFORK and with SIGCHLD as the child's exit signal.
     Fork,
     /// By vfork, or by clone with CLONE_VFORK, as in posix_spawn.
     Vfork,
-    /// By clone whose end sends another signal, or none. This is usually a thread.
+    /// By clone with another exit signal or none. The child is usually a thread.
     Clone,
 }
 
 /// The signals that stop a process.
 const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-/// With PTRACE_O_TRACESYSGOOD, system call stops have this bit in the signal, which no signal has.
+/// The bit that PTRACE_O_TRACESYSGOOD sets in the signal number of system call stops. No signal has this bit.
 const SYSTEM_CALL_BIT: i32 = 0x80;
 
 impl Event {
-    /// Decodes a wait status. `message` requests the event's message from the kernel (PTRACE_GETEVENTMSG), which is valid while the thread
-    /// is in the event's stop.
-    pub(super) fn of(thread: Pid, status: i32, message: impl FnOnce(Pid) -> Option<u64>) -> Event {
+    /// Decodes a wait status. `message` requests the event's message from the kernel (PTRACE_GETEVENTMSG), which is possible while the thread is
+    /// stopped by the event.
+    pub(super) fn decode(thread: Pid, status: i32, message: impl FnOnce(Pid) -> Option<u64>) -> Event {
         if libc::WIFSTOPPED(status) {
-            Event::Stopped(thread, Stop::of(status, || message(thread)))
+            Event::Stopped(thread, Stop::decode(status, || message(thread)))
         } else {
             Event::Ended(thread, status)
         }
@@ -80,7 +80,7 @@ impl Event {
 }
 
 impl Stop {
-    fn of(status: i32, message: impl FnOnce() -> Option<u64>) -> Stop {
+    fn decode(status: i32, message: impl FnOnce() -> Option<u64>) -> Stop {
         let signal = libc::WSTOPSIG(status);
         let pid = |message: Option<u64>| message.and_then(|pid| i32::try_from(pid).ok()).map(Pid);
         let created = |how, message| Stop::Created {
@@ -105,7 +105,7 @@ impl Stop {
         }
     }
 
-    /// How to resume the thread so that it behaves as if it were not traced.
+    /// Returns how to resume the thread so that it behaves as if it were not traced.
     #[must_use]
     pub fn transparently(self) -> Resume {
         match self {
@@ -115,7 +115,7 @@ impl Stop {
         }
     }
 
-    /// How to detach from the thread so that it behaves as if it had not been traced. A process in a group-stop stays stopped.
+    /// Returns how to detach from the thread so that it behaves as if it had not been traced. A process in a group-stop stays stopped.
     #[must_use]
     pub fn detachment(self) -> Resume {
         match self {
@@ -129,18 +129,18 @@ impl Stop {
 mod tests {
     use super::*;
 
-    /// The wait status of a stop with this signal and event.
+    /// Returns the wait status of a stop with this signal and event.
     fn stopped(signal: i32, event: i32) -> i32 {
         event << 16 | signal << 8 | 0x7f
     }
 
     #[test]
-    fn each_status_has_its_event() {
+    fn each_status_is_decoded_to_its_event() {
         let child = Some(Pid(7));
         let expected = [
             (stopped(libc::SIGUSR1, 0), Stop::Signal(libc::SIGUSR1)),
             (stopped(libc::SIGTRAP, 0), Stop::Signal(libc::SIGTRAP)),
-            // A real-time signal, of which the C library keeps the first.
+            // A real-time signal that the C library reserves for itself.
             (stopped(32, 0), Stop::Signal(32)),
             (stopped(libc::SIGSTOP, 0), Stop::Signal(libc::SIGSTOP)),
             (stopped(libc::SIGTRAP | 0x80, 0), Stop::SystemCall),
@@ -183,15 +183,15 @@ mod tests {
             (stopped(libc::SIGTRAP, 100), Stop::Other(100)),
         ];
         for (status, stop) in expected {
-            assert_eq!(Event::of(Pid(1), status, |_| Some(7)), Event::Stopped(Pid(1), stop));
+            assert_eq!(Event::decode(Pid(1), status, |_| Some(7)), Event::Stopped(Pid(1), stop));
         }
         for status in [0, 3 << 8, libc::SIGKILL, 0x80 | libc::SIGSEGV] {
-            assert_eq!(Event::of(Pid(1), status, |_| None), Event::Ended(Pid(1), status));
+            assert_eq!(Event::decode(Pid(1), status, |_| None), Event::Ended(Pid(1), status));
         }
     }
 
     #[test]
-    fn only_signals_are_delivered_and_only_group_stops_last() {
+    fn signals_are_passed_on_and_group_stops_are_kept() {
         let stops = [Stop::Signal(40), Stop::Group(libc::SIGSTOP), Stop::Interrupted];
         let resumed = stops.map(Stop::transparently);
         assert_eq!(resumed, [Resume::Continue(40), Resume::Listen, Resume::Continue(0)]);

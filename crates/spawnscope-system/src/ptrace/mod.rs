@@ -1,14 +1,14 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
 //! `registers` and `entry` examine and change a stopped thread, `identification` counts CPUID instructions of a child, and `refusal`
-//! explains why the kernel does not permit tracing. The caller decides what happens at each stop. A caller without an opinion passes the stop on (`Tracer::pass_on`), and the thread behaves
-//! as if it were not traced.
+//! explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
+//! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
-//! The kernel's rules, which shape this module:
-//! - Each thread of a process is a tracee of its own, with its own stops. The tracer is a thread too: requests of other threads fail
+//! Rules of the kernel that shape this module:
+//! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too: requests of other threads fail
 //!   with ESRCH. `Tracer` is therefore not `Send`.
-//! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not fake signals: each exec or new thread
-//!   has an event of its own, and group-stops are distinguishable from signals.
-//! - A request needs a stopped thread, except for PTRACE_INTERRUPT and PTRACE_SEIZE. It fails with ESRCH if the thread runs, or was
+//! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not generate artificial signals: execs and new
+//!   threads have events of their own, and group-stops are distinguishable from signals.
+//! - All requests except PTRACE_INTERRUPT and PTRACE_SEIZE need a stopped thread. They fail with ESRCH if the thread runs, or if it was
 //!   killed in the meantime: SIGKILL ends a thread in any stop. The end is then the next event of that thread, so `resume` does not
 //!   report failure.
 //! - While a thread is in a ptrace-stop, it does not react to any other signal.
@@ -43,8 +43,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Uses `libc` directly: nix represents signals and statuses by an enum without real-time signals. The C library's threads send those
-//! to each other, and a thread stopped by one could neither be understood nor continued.
+//! This module uses `libc` directly, because nix represents signals and statuses by an enum without real-time signals. The C library sends
+//! real-time signals between threads, and nix could neither decode such a stop nor pass the signal on.
 
 mod entry;
 mod event;
@@ -68,41 +68,41 @@ use spawnscope_data::event::Pid;
 /// The tracees of this thread.
 #[derive(Debug, Default)]
 pub struct Tracer {
-    /// Threads that were seen, and are neither detached nor known to have ended. Some may be gone: an exec ends all other threads of
-    /// its process without an event. Requests to threads that we do not trace fail without effect, even if their ids were reused.
+    /// The tracees that are not known to have ended. Some may be gone, because an exec ends all other threads of its process without an
+    /// event. Requests to threads that we do not trace fail without effect, even if their ids were reused.
     threads: HashSet<Pid>,
     is_detaching: bool,
-    // Not `Send`: the kernel identifies tracers by thread.
-    _of_thread: PhantomData<*const ()>,
+    // Not `Send`, because the kernel identifies tracers by thread.
+    _not_send: PhantomData<*const ()>,
 }
 
 impl Tracer {
-    /// A tracer without tracees.
+    /// Creates a tracer without tracees.
     #[must_use]
     pub fn new() -> Tracer {
         Tracer::default()
     }
 
-    /// Starts to trace a thread, which continues to run. Other threads of its process need a call each. Threads and processes that it
-    /// creates from now on are traced too if the options include `Options::CREATION`.
+    /// Starts to trace a thread, which continues to run. Each other thread of its process needs its own call. Threads and processes that the
+    /// thread creates from now on are traced too if the options include `Options::CREATION`.
     ///
     /// # Errors
-    /// If the kernel refuses (`refusal`).
+    /// If the kernel refuses; `refusal` explains why.
     pub fn seize(&mut self, thread: Pid, options: Options) -> io::Result<()> {
         seize(thread, options)?;
         self.threads.insert(thread);
         Ok(())
     }
 
-    /// The next event, without waiting; SIGCHLD signals that there may be one. Also reports the ends of other children of this thread,
-    /// because one call waits for all of them. After `detach_all`, only ends are reported.
+    /// Returns the next event, without waiting. SIGCHLD signals that there may be one. Also reports when untraced children of this thread end,
+    /// because one call waits for all children. After `detach_all`, only ends are reported.
     ///
-    /// If a traced child of this process ends, this reaps it, even if another thread of this process created it.
+    /// If a traced child of this process has ended, this function reaps it, even if another thread of this process created it.
     pub fn next_event(&mut self) -> Option<Event> {
         self.event(libc::WNOHANG)
     }
 
-    /// The next event, like `next_event`, but waits for it: one system call for each event. `None` if a signal handler interrupted the wait
+    /// Waits for the next event and returns it, with one system call. `None` if a signal handler interrupted the wait
     /// (`signals::ThreadWaker`), or if this thread has no tracees or other children.
     pub fn await_event(&mut self) -> Option<Event> {
         self.event(0)
@@ -111,13 +111,13 @@ impl Tracer {
     fn event(&mut self, flags: i32) -> Option<Event> {
         loop {
             let (thread, status) = wait(flags)?;
-            let event = Event::of(thread, status, request::message);
+            let event = Event::decode(thread, status, request::message);
             match event {
                 Event::Ended(thread, _) => {
                     self.threads.remove(&thread);
                 }
                 Event::Stopped(thread, stop) => {
-                    self.note(thread, stop);
+                    self.update_threads(thread, stop);
                     if self.is_detaching {
                         self.resume(thread, stop.detachment());
                         continue;
@@ -139,8 +139,8 @@ impl Tracer {
         }
     }
 
-    /// Keeps the list of threads. The stop of a new thread and the creation event of its creator arrive in any order.
-    fn note(&mut self, thread: Pid, stop: Stop) {
+    /// Updates the set of tracees. The first stop of a new thread may arrive before or after the event of its creator.
+    fn update_threads(&mut self, thread: Pid, stop: Stop) {
         self.threads.insert(thread);
         match stop {
             Stop::Created { child, .. } => self.threads.extend(child),
@@ -167,15 +167,15 @@ impl Tracer {
         self.resume(thread, stop.transparently());
     }
 
-    /// Detaches from all threads. A running thread must stop first: it is interrupted, and `next_event` detaches from it when its stop is
-    /// reported. A parent blocked in vfork stops only once its child has executed a program or ended. A thread that is stopped now must
-    /// be resumed by the caller, who may detach from it (`Resume::Detach`).
+    /// Detaches from all threads. Detaching needs a stopped thread, so running threads are interrupted, and `next_event` detaches from each
+    /// when it has stopped. A parent blocked in vfork stops only once its child has executed a program or ended. Threads that are stopped now
+    /// must be resumed by the caller, who may detach from them (`Resume::Detach`).
     pub fn detach_all(&mut self) {
         self.is_detaching = true;
         self.interrupt_all();
     }
 
-    /// Stops all running threads, whose stops are then reported. A caller that has changed a thread undoes this there, and detaches.
+    /// Stops all running threads. Their stops are then reported, so that the caller can undo changes to the threads before it detaches.
     pub fn interrupt_all(&self) {
         for thread in &self.threads {
             let _ = interrupt(*thread);
@@ -183,11 +183,11 @@ impl Tracer {
     }
 }
 
-/// Which children a wait covers. __WALL: also threads, and children whose end does not send SIGCHLD. __WNOTHREAD: not the children of
-/// other threads, whose statuses those threads expect.
+/// Flags that select the children to wait for. __WALL includes threads, and children whose exit signal is not SIGCHLD. __WNOTHREAD excludes
+/// the children of other threads, because those threads wait for them.
 const CHILDREN: i32 = libc::__WALL | libc::__WNOTHREAD;
 
-/// The next change of a tracee or child of this thread; `None` if there is none, or no such thread.
+/// Returns the next change of a tracee or child of this thread as its id and wait status; `None` if there is no change or no such thread.
 fn wait(flags: i32) -> Option<(Pid, i32)> {
     let mut status = 0;
     // SAFETY: `status` has room for a status.

@@ -1,9 +1,9 @@
-//! Why the kernel refuses to trace a process.
+//! Explains why the kernel refuses to trace a process.
 
 use crate::procfs::{self, Status};
 use spawnscope_data::event::Pid;
 
-/// The likely reason why PTRACE_SEIZE failed for a process of this user.
+/// Returns the likely reason why PTRACE_SEIZE failed for a process of this user.
 #[must_use]
 pub fn reason(process: Pid) -> String {
     let tracer = Status::of(process).and_then(|status| status.tracer);
@@ -13,7 +13,7 @@ pub fn reason(process: Pid) -> String {
 fn reason_of(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
     match (tracer, yama_scope) {
         (Some(Pid(tracer)), _) => {
-            format!("process {tracer} already traces it, as a debugger or strace does with everything it starts")
+            format!("process {tracer} already traces it, for example a debugger or strace that started spawnscope")
         }
         (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is disabled until the next boot".to_owned(),
         (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run this with sudo".to_owned(),
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_follows_from_the_process_and_the_machine() {
+    fn the_reason_depends_on_the_tracer_and_on_yama() {
         assert!(reason_of(Some(Pid(7)), Some(2)).contains("process 7 already traces it"));
         assert!(reason_of(None, Some(3)).contains("ptrace_scope is 3"));
         assert!(reason_of(None, Some(2)).contains("sudo"));

@@ -1,13 +1,13 @@
-//! What a stopped thread was doing: its registers, and the system call it is in.
+//! The registers of a stopped thread, and the system call that it is in.
 
 use std::io;
 use std::mem::MaybeUninit;
 
 use spawnscope_data::event::Pid;
 
-/// Data type of PTRACE_GETREGSET: general registers (`linux/elf.h`).
+/// Type of register set for PTRACE_GETREGSET: general registers (`linux/elf.h`).
 const NT_PRSTATUS: usize = 1;
-/// `linux/ptrace.h`, since Linux 5.3. The C libraries do not all have it.
+/// From `linux/ptrace.h`, since Linux 5.3. Not every C library defines it.
 const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
 
 /// The general registers of a stopped thread.
@@ -15,6 +15,8 @@ const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
 pub struct Registers(libc::user_regs_struct);
 
 impl Registers {
+    /// Reads the registers of a stopped thread.
+    ///
     /// # Errors
     /// If the thread was killed.
     pub fn of(thread: Pid) -> io::Result<Registers> {
@@ -53,7 +55,7 @@ impl Registers {
     }
 }
 
-/// For a tracer that executes a CPUID instruction in place of the thread.
+/// Functions for a tracer that emulates a CPUID instruction.
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// The stack pointer.
@@ -61,16 +63,16 @@ impl Registers {
         self.0.rsp
     }
 
-    /// The leaf and subleaf that the thread asks for.
+    /// The leaf and subleaf that the CPUID instruction queries.
     pub(super) fn cpuid_request(&self) -> (u32, u32) {
         (self.0.rax as u32, self.0.rcx as u32)
     }
 
-    /// Enters the processor's answer, and continues at the instruction at `next`.
-    pub(super) fn answer_cpuid(&mut self, next: u64, answer: &std::arch::x86_64::CpuidResult) {
+    /// Sets the result of the CPUID instruction, and `next` as the address of the next instruction.
+    pub(super) fn set_cpuid_result(&mut self, next: u64, result: &std::arch::x86_64::CpuidResult) {
         let registers = &mut self.0;
-        (registers.rax, registers.rbx) = (answer.eax.into(), answer.ebx.into());
-        (registers.rcx, registers.rdx) = (answer.ecx.into(), answer.edx.into());
+        (registers.rax, registers.rbx) = (result.eax.into(), result.ebx.into());
+        (registers.rcx, registers.rdx) = (result.ecx.into(), result.edx.into());
         registers.rip = next;
     }
 
@@ -98,7 +100,7 @@ impl Registers {
         Registers::of(thread).ok().map(|registers| registers.0.fs_base)
     }
 
-    /// Whether this is the thread pointer of the thread with this pthread_t.
+    /// Whether `pointer` is the thread pointer of the thread with this pthread_t.
     #[must_use]
     pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
         pthread == pointer
@@ -110,7 +112,7 @@ impl Registers {
     /// The base of the C library's data of a stopped thread; `None` if it was killed.
     #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
-        /// Data type of PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
+        /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
         const NT_ARM_TLS: usize = 0x401;
         let mut pointer = 0u64;
         let mut buffer = libc::iovec {
@@ -122,7 +124,8 @@ impl Registers {
         (result == 0).then_some(pointer)
     }
 
-    /// Whether this is the thread pointer of the thread with this pthread_t. The C library keeps the thread's data right before it.
+    /// Whether `pointer` is the thread pointer of the thread with this pthread_t. The C library keeps the thread's data right before the
+    /// address in the thread pointer.
     #[must_use]
     pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
         pointer.wrapping_sub(pthread).wrapping_sub(1) < 4096
@@ -135,10 +138,10 @@ impl Registers {
     }
 
     /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
-    /// overwritten the first argument, so that is returned as 0, which for `wait4` means any child.
+    /// overwritten the first argument, so 0 is returned in its place, as if `wait4` waited for any child.
     #[must_use]
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
-        /// Data type of PTRACE_GETREGSET: the number of the current system call, or -1.
+        /// Type of register set for PTRACE_GETREGSET: the number of the current system call, or -1.
         const NT_ARM_SYSTEM_CALL: usize = 0x404;
         let mut number = -1i32;
         let mut buffer = libc::iovec {
@@ -177,25 +180,25 @@ fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
     }
 }
 
-/// Where a stopped thread is in its system call.
+/// Whether a stopped thread enters or leaves a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStop {
-    /// It enters this system call with these arguments.
+    /// The thread enters the system call with this number and these arguments.
     Enters(u64, [u64; 6]),
-    /// It leaves a system call with this result; a negative one is an errno.
+    /// The thread leaves a system call with this result. A negative result is a negated errno.
     Leaves(i64),
-    /// It is stopped for another reason.
+    /// The thread is stopped for another reason.
     Neither,
 }
 
-/// What the kernel reports about a stop.
+/// What PTRACE_GET_SYSCALL_INFO reports about a stopped thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInfo {
-    /// Where it is in its system call.
+    /// Whether the thread enters or leaves a system call.
     pub stop: CallStop,
-    /// The audit architecture of the thread: a 32-bit program has another one than this one.
+    /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE`.
     pub architecture: u32,
-    /// Its stack pointer.
+    /// The stack pointer of the thread.
     pub stack_pointer: u64,
 }
 
@@ -213,10 +216,12 @@ struct RawCallInfo {
     data: u64,
 }
 
-/// AUDIT_ARCH_* of programs of this architecture: EM_* with the bits for 64 bits and little endian.
+/// The audit architecture of 64-bit programs on this processor: EM_* with the bits for 64 bits and little endian.
 pub const NATIVE: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
 
 impl CallInfo {
+    /// Reads the information about a stopped thread.
+    ///
     /// # Errors
     /// If the thread was killed, or the kernel is older than 5.3.
     pub fn of(thread: Pid) -> io::Result<CallInfo> {

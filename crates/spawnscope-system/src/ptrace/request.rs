@@ -6,21 +6,21 @@ use std::ops::BitOr;
 
 use spawnscope_data::event::Pid;
 
-/// Which events of a tracee are reported, in addition to signals and group-stops.
+/// Options of a tracee, most of which select events to be reported in addition to signals and group-stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options(c_int);
 
 impl Options {
-    /// New threads and processes, which are then traced with the same options (`Stop::Created`).
+    /// Reports new threads and processes (`Stop::Created`), which are then traced with the same options.
     pub const CREATION: Options =
         Options(libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE);
-    /// Executed programs (`Stop::Exec`).
+    /// Reports executed programs (`Stop::Exec`).
     pub const EXEC: Options = Options(libc::PTRACE_O_TRACEEXEC);
-    /// Ends of vforks (`Stop::VforkDone`).
+    /// Reports to the vfork parent that its child has executed a program or ended (`Stop::VforkDone`).
     pub const VFORK_DONE: Options = Options(libc::PTRACE_O_TRACEVFORKDONE);
-    /// Ends, while the thread can still be examined (`Stop::Exiting`).
+    /// Reports the end of a thread while the thread can still be examined (`Stop::Exiting`).
     pub const EXITING: Options = Options(libc::PTRACE_O_TRACEEXIT);
-    /// System calls that a seccomp filter selects (`Stop::Seccomp`). Others run without a stop.
+    /// Reports system calls that a seccomp filter selects (`Stop::Seccomp`). Other calls run without a stop.
     pub const SECCOMP: Options = Options(libc::PTRACE_O_TRACESECCOMP);
     /// Makes the stops of `Resume::ToSystemCall` distinguishable from SIGTRAP (`Stop::SystemCall`). Required for that request.
     pub const SYSTEM_CALLS: Options = Options(libc::PTRACE_O_TRACESYSGOOD);
@@ -36,26 +36,26 @@ impl BitOr for Options {
     }
 }
 
-/// How a stopped thread continues. A signal, where there is one, is delivered if the stop is `Stop::Signal`, and otherwise ignored; 0 means
-/// none.
+/// How a stopped thread continues. The number is a signal to deliver, or 0 for none. It is ignored unless the thread is stopped by
+/// `Stop::Signal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// Until its next event (PTRACE_CONT).
+    /// The thread runs until its next event (PTRACE_CONT).
     Continue(i32),
-    /// Until its next event or the next entry or exit of a system call (PTRACE_SYSCALL).
+    /// The thread runs until its next event or the next entry or exit of a system call (PTRACE_SYSCALL).
     ToSystemCall(i32),
-    /// It stays stopped, and reports when SIGCONT continues it (PTRACE_LISTEN). Only valid in `Stop::Group`.
+    /// The thread stays stopped, and an event is reported when SIGCONT continues it (PTRACE_LISTEN). Only valid in `Stop::Group`.
     Listen,
-    /// Untraced (PTRACE_DETACH).
+    /// The thread continues untraced (PTRACE_DETACH).
     Detach(i32),
 }
 
-/// Fails with EPERM if the process is traced already, or if the tracer may not trace it.
+/// Starts to trace a thread. Fails with EPERM if the thread is already traced, or if the tracer may not trace it.
 pub(super) fn seize(thread: Pid, options: Options) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, options.0)
 }
 
-/// Stops a running thread. Without effect on a thread that is about to stop anyway.
+/// Stops a running thread. Has no effect on a thread that is about to stop anyway.
 pub(super) fn interrupt(thread: Pid) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, thread, 0)
 }
@@ -69,7 +69,7 @@ pub(super) fn resume(thread: Pid, how: Resume) -> io::Result<()> {
     }
 }
 
-/// The message of the event in which the thread is stopped; `None` if the thread was killed in the meantime.
+/// Returns the message of the event that the thread is stopped by; `None` if the thread was killed in the meantime.
 pub(super) fn message(thread: Pid) -> Option<u64> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the request writes one unsigned long to `message`.
@@ -77,7 +77,7 @@ pub(super) fn message(thread: Pid) -> Option<u64> {
     (result == 0).then_some(message)
 }
 
-/// Writes a word to the memory of a stopped thread, whatever its protection.
+/// Writes a word to the memory of a stopped thread, regardless of the memory's protection.
 pub(super) fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
     // SAFETY: the request does not access our memory.
     let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, thread.0, address, word) };
@@ -88,13 +88,13 @@ pub(super) fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
     }
 }
 
-/// The C libraries disagree on the type.
+/// The type of a request's number, which depends on the C library.
 #[cfg(target_env = "musl")]
 type Request = c_int;
 #[cfg(not(target_env = "musl"))]
 type Request = libc::c_uint;
 
-/// A request with a number as data.
+/// Makes a request whose data is a number.
 fn request(request: Request, thread: Pid, data: c_int) -> io::Result<()> {
     // SAFETY: with these requests, the kernel does not access our memory.
     let result = unsafe { libc::ptrace(request, thread.0, 0usize, data as usize) };

@@ -9,7 +9,7 @@ use super::*;
 use crate::held::HeldCommand;
 use crate::procfs::Status;
 
-/// A traced shell, and its events so far.
+/// A traced shell.
 struct Traced {
     shell: Pid,
     tracer: Tracer,
@@ -37,7 +37,7 @@ impl Traced {
         }
     }
 
-    /// All events up to the end of the shell, each passed on.
+    /// Returns all events up to the end of the shell, and passes each stop on.
     fn events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -51,7 +51,7 @@ impl Traced {
         }
     }
 
-    /// Passes stops on until the shell is in this one.
+    /// Passes stops on until the shell is in the wanted stop.
     fn run_to(&mut self, wanted: Stop) {
         loop {
             match self.next() {
@@ -62,6 +62,7 @@ impl Traced {
         }
     }
 
+    /// Runs the shell to its end, and returns its wait status.
     fn status(&mut self) -> i32 {
         match self.events().last() {
             Some(Event::Ended(_, status)) => *status,
@@ -71,7 +72,7 @@ impl Traced {
 }
 
 #[test]
-fn a_launch_is_a_creation_an_exec_and_an_end() {
+fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
     let options = Options::CREATION | Options::EXEC | Options::EXITING;
     let mut traced = Traced::start("/bin/sh -c 'exit 2'; exit 3", options);
     let events = traced.events();
@@ -176,7 +177,7 @@ fn detached_processes_continue_untraced() {
 }
 
 #[test]
-fn a_process_that_is_gone_is_refused() {
+fn a_process_that_does_not_exist_cannot_be_traced() {
     let refused = Tracer::new().seize(Pid(i32::MAX), Options::default());
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ESRCH));
 }

@@ -1,4 +1,4 @@
-//! aarch64: the generic numbers that most architectures share.
+//! Names of the system calls of aarch64, which has the generic numbers that most architectures share.
 
 /// Names in the order of their numbers, starting at 0 (include/uapi/asm-generic/unistd.h); `-` for an unused number.
 pub(super) const NAMES: &str = "\

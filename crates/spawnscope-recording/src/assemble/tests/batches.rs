@@ -1,4 +1,4 @@
-//! Batches: their contents, and that neither splitting nor losing events makes a recording inconsistent.
+//! Tests of batches: their contents, and that neither their size nor lost events make a recording inconsistent.
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -30,14 +30,14 @@ fn unfinished_launches_are_bounded_by_pid_reuse_and_orphans_by_a_limit() {
 }
 
 #[test]
-fn a_batch_holds_only_what_changed() {
+fn a_batch_contains_only_what_has_changed() {
     let mut assembler = assembler();
     assembler.apply(&released());
     assembler.apply(&launched(10, ROOT, CHILD, 200));
     assert_eq!(assembler.take_batch().launches.len(), 2);
     assembler.apply(&slice(100, CHILD, LeftCpu::Interruptible));
     let batch = assembler.take_batch();
-    assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.mentioned.is_empty());
+    assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.referenced.is_empty());
     assert_eq!(
         assembler.take_batch().last,
         Nanos(100),
@@ -102,8 +102,8 @@ fn a_slice_is_stored_as_spans() {
         "outside the recorder's pid namespace"
     );
     assert_eq!(batch.slices[3].waker, Some(WakerRow::Interrupt));
-    assert_eq!(batch.slices[3].off_span, None, "it ended");
-    assert_eq!(batch.mentioned, HashSet::from([CHILD]));
+    assert_eq!(batch.slices[3].off_span, None, "the thread ended");
+    assert_eq!(batch.referenced, HashSet::from([CHILD]));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
         .collect();
     assert_eq!(spans, [(Some(Nanos(20)), None), (None, None)]);
     assert!(batch.slices[0].is_open_wait() && batch.slices[1].is_open());
-    assert_eq!(batch.last, Nanos(100), "known up to there");
-    assert!(batch.launches.is_empty(), "it never ran");
+    assert_eq!(batch.last, Nanos(100), "the time of the last event");
+    assert!(batch.launches.is_empty(), "an open slice does not change a launch");
 }
 
-/// Writes events in batches of the given size, and returns the file. Its checksums match its rows.
+/// Writes events in batches of the given size, checks the checksums, and returns the database.
 fn written(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     let mut sums = create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
@@ -146,8 +146,8 @@ fn written(events: &[Event], batch_events: usize) -> Connection {
         batch.iter().for_each(|event| assembler.apply(event));
         sums = write_batch(&mut connection, sums, &assembler.take_batch()).unwrap();
     }
-    assert_eq!(sums, Sums::of_rows(&connection));
-    assert_eq!(sums, Sums::stored(&connection));
+    assert_eq!(sums, Sums::compute(&connection));
+    assert_eq!(sums, Sums::read(&connection));
     connection
 }
 
@@ -156,7 +156,7 @@ fn number(connection: &Connection, query: &str) -> i64 {
 }
 
 #[test]
-fn a_late_event_adds_to_a_row_and_takes_nothing_from_it() {
+fn a_late_event_adds_values_to_a_row_and_removes_none() {
     let mut events = vec![released()];
     events.extend(whole_life(1_000, CHILD, 200));
     events.push(with_kind(gone(2_500, CHILD), |_| {}));
@@ -168,7 +168,8 @@ fn a_late_event_adds_to_a_row_and_takes_nothing_from_it() {
     assert_eq!(number(&connection, "SELECT zombie_ns FROM launch WHERE id = 2"), 2_495);
 }
 
-const DANGLING: [&str; 6] = [
+/// Queries that count inconsistent rows, most of which refer to rows that do not exist.
+const INCONSISTENT: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE parent IS NOT NULL AND parent NOT IN (SELECT id FROM launch)",
     "SELECT count(*) FROM exec WHERE launch NOT IN (SELECT id FROM launch)",
     "SELECT count(*) FROM failed_exec WHERE launch NOT IN (SELECT id FROM launch)",
@@ -177,15 +178,15 @@ const DANGLING: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE origin = 0 AND (pid IS NULL OR created_ns IS NULL)",
 ];
 
-/// Builds a valid history from a list of choices: a few processes that launch each other, reuse pids, create threads and die.
+/// Builds a valid history from a list of choices: a few processes that launch each other, reuse pids, execute programs, wait and exit.
 fn history(choices: &[(u8, u8)]) -> Vec<Event> {
     let mut events = vec![released()];
     let mut alive = vec![(ROOT, 100)];
     let mut free_pids: Vec<i32> = (200..206).collect();
     let mut next_id = 2;
-    for (step, &(choice, whom)) in choices.iter().enumerate() {
+    for (step, &(choice, process)) in choices.iter().enumerate() {
         let at = 1_000 + step as u64 * 1_000;
-        let chosen = usize::from(whom) % alive.len();
+        let chosen = usize::from(process) % alive.len();
         let (launch, pid) = alive[chosen];
         match choice % 6 {
             0 | 1 => {
@@ -220,7 +221,7 @@ fn history(choices: &[(u8, u8)]) -> Vec<Event> {
 
 proptest! {
     #[test]
-    fn lost_events_leave_a_consistent_tree(
+    fn a_recording_with_lost_events_is_consistent(
         choices in prop::collection::vec(any::<(u8, u8)>(), 0..60),
         kept in prop::collection::vec(prop::bool::weighted(0.7), 200),
         batch_events in 1_usize..40,
@@ -228,7 +229,7 @@ proptest! {
         let all = history(&choices);
         let some: Vec<Event> = all.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept).map(|(event, _)| event.clone()).collect();
         let connection = written(&some, batch_events);
-        for query in DANGLING {
+        for query in INCONSISTENT {
             prop_assert_eq!(number(&connection, query), 0, "{}", query);
         }
         let launches = some.iter().filter(|event| matches!(event.kind, EventKind::Launched(_))).count();
@@ -236,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn how_events_are_cut_into_batches_changes_nothing(
+    fn the_rows_do_not_depend_on_the_size_of_batches(
         choices in prop::collection::vec(any::<(u8, u8)>(), 0..60),
         batch_events in 1_usize..40,
     ) {

@@ -1,4 +1,4 @@
-//! The rows that events produce: a launch's whole life and its execs.
+//! Tests of the rows for the whole life of a launch and for its execs.
 
 use super::*;
 use crate::reader::StackId;
@@ -43,7 +43,7 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
 }
 
 #[test]
-fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
+fn each_exec_of_a_process_has_a_row_with_its_loader() {
     let mut assembler = assembler();
     for event in [
         released(),
@@ -61,7 +61,7 @@ fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
     assert_eq!(
         (ordinals(&first), ordinals(&second)),
         (vec![1, 2], vec![2]),
-        "the loaded one is written again"
+        "the exec that was loaded is written again"
     );
     let row = &second.execs[0].row;
     assert_eq!(
@@ -80,12 +80,12 @@ fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
     );
     assert_eq!(
         first.execs[0].row.has_loader, None,
-        "unknown, because it executed again first"
+        "unknown, because the process executed another program before"
     );
 }
 
 #[test]
-fn a_static_image_has_no_loader_and_an_unseen_end_is_unknown() {
+fn a_static_image_has_no_loader_and_a_loader_may_have_an_unknown_end() {
     for (loader, has_loader) in [(Loader::None, false), (Loader::Unknown, true)] {
         let mut assembler = assembler();
         assembler.apply(&executed(100, CHILD, "x"));
@@ -100,7 +100,7 @@ fn a_static_image_has_no_loader_and_an_unseen_end_is_unknown() {
 }
 
 #[test]
-fn masking_a_secret_does_not_make_an_argv_look_cut() {
+fn masking_a_secret_does_not_make_an_argv_look_truncated() {
     let mut assembler = assembler();
     assembler.apply(&executed(100, CHILD, "x --password hunter2hunter2"));
     assembler.apply(&with_kind(executed(200, CHILD, "x --password hunter2"), |kind| {
@@ -121,7 +121,7 @@ fn masking_a_secret_does_not_make_an_argv_look_cut() {
 }
 
 #[test]
-fn the_command_ran_before_it_was_let_go_and_that_is_not_its_set_up() {
+fn the_first_run_of_the_command_is_not_before_its_release() {
     let late = Event {
         at: instant(500),
         ..released()
@@ -144,7 +144,7 @@ fn the_command_ran_before_it_was_let_go_and_that_is_not_its_set_up() {
 }
 
 #[test]
-fn a_process_that_was_there_before_is_not_a_launch() {
+fn a_process_that_existed_before_is_not_a_launch() {
     let adopted = event(
         0,
         ROOT,
@@ -162,7 +162,7 @@ fn a_process_that_was_there_before_is_not_a_launch() {
 }
 
 #[test]
-fn a_launch_that_is_killed_before_it_ran_has_no_instants_it_did_not_reach() {
+fn a_launch_that_is_killed_before_it_runs_has_no_first_run() {
     let killed = with_kind(exited(100, CHILD), |kind| {
         if let EventKind::Exited(exited) = kind {
             (exited.exit_group_entered, exited.wait_status) = (None, Some(9));
@@ -177,13 +177,13 @@ fn a_launch_that_is_killed_before_it_ran_has_no_instants_it_did_not_reach() {
 }
 
 #[test]
-fn the_parent_may_have_weighed_an_unknown_amount() {
-    let light = with_kind(launched(10, ROOT, CHILD, 200), |kind| {
+fn the_parents_memory_may_be_unknown() {
+    let without_memory = with_kind(launched(10, ROOT, CHILD, 200), |kind| {
         if let EventKind::Launched(launched) = kind {
             (launched.parent_memory, launched.entered) = (None::<ParentMemory>, None);
         }
     });
-    let row = &launches(&[released(), light])[&CHILD];
+    let row = &launches(&[released(), without_memory])[&CHILD];
     assert_eq!(
         (row.parent_rss_bytes, row.parent_table_bytes, row.create),
         (None, None, None)

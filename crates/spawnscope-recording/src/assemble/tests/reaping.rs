@@ -1,4 +1,4 @@
-//! Which process reaped which, when pids are reused and parents die.
+//! Tests that each reaping is assigned to the right launch, even if pids are reused or parents have ended.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_wait_for_a_stopped_child_is_not_a_reaping() {
 }
 
 #[test]
-fn a_child_that_reaps_itself_is_reaped_as_a_zombie_unless_a_wait_says_otherwise() {
+fn an_auto_reaped_child_is_reaped_when_it_becomes_a_zombie_unless_a_wait_reaps_it() {
     let auto = event(
         300,
         CHILD,
@@ -34,18 +34,18 @@ fn a_child_that_reaps_itself_is_reaped_as_a_zombie_unless_a_wait_says_otherwise(
         .into_iter()
         .find(|row| row.id == CHILD)
         .unwrap();
-    assert_eq!(late.reaped, Some(Nanos(400)), "even after it left memory");
+    assert_eq!(late.reaped, Some(Nanos(400)), "even after the launch was finished");
 
     events.insert(3, reaped(250, ROOT, 200));
     assert_eq!(
         launches(&events)[&CHILD].reaped,
         Some(Nanos(250)),
-        "the reaper may be faster than the last step"
+        "the wait may return before the last event of the child"
     );
 }
 
 #[test]
-fn a_child_whose_parent_died_is_reaped_by_the_subreaper() {
+fn a_child_whose_parent_has_ended_is_reaped_by_the_subreaper() {
     let grandchild = LaunchId(3);
     let mut events = vec![
         released(),
@@ -56,14 +56,14 @@ fn a_child_whose_parent_died_is_reaped_by_the_subreaper() {
     assert_eq!(
         launches(&events)[&grandchild].reaped,
         None,
-        "a tracer's wait: the parent lives and will reap it"
+        "this wait is a tracer's, because the parent lives and will reap the child"
     );
     events.extend([exited(200, CHILD), reaped(250, ROOT, 300)]);
     assert_eq!(launches(&events)[&grandchild].reaped, Some(Nanos(250)));
 }
 
 #[test]
-fn a_pid_that_is_used_again_belongs_to_the_new_launch() {
+fn a_reused_pid_belongs_to_the_new_launch() {
     let second = LaunchId(3);
     let events = [
         released(),
@@ -77,11 +77,11 @@ fn a_pid_that_is_used_again_belongs_to_the_new_launch() {
     ];
     let rows = launches(&events);
     assert_eq!(rows[&second].reaped, Some(Nanos(400)));
-    assert_eq!(rows[&CHILD].reaped, None, "its reaping was lost");
+    assert_eq!(rows[&CHILD].reaped, None, "the event of its reaping was lost");
 }
 
 #[test]
-fn finished_launches_leave_memory() {
+fn finished_launches_are_forgotten() {
     let mut assembler = assembler();
     assembler.apply(&released());
     for number in 0..100 {

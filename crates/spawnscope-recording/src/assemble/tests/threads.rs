@@ -1,8 +1,8 @@
-//! Processes with several threads: when they begin to exit, and when they become zombies.
+//! Tests when processes with several threads begin to exit, and when they become zombies.
 
 use super::*;
 
-/// The exit of a thread: its task, whether and when it called `exit_group`, and whether it is the last.
+/// Returns the exit of a thread. `group` is when the thread called `exit_group`, if it did.
 fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Event {
     let kind = EventKind::Exited(Exited {
         first_run: None,
@@ -46,7 +46,7 @@ fn exit_begins_with_the_first_exit_group_of_any_thread() {
 }
 
 #[test]
-fn without_exit_group_exit_begins_with_the_last_thread() {
+fn without_exit_group_the_exit_begins_with_that_of_the_last_thread() {
     let row = &launches(&[thread_started(100, 7), thread_exit(200, 2, None, false)])[&CHILD];
     assert_eq!(
         (row.exit, row.wait_status),
@@ -63,7 +63,7 @@ fn without_exit_group_exit_begins_with_the_last_thread() {
 }
 
 #[test]
-fn an_exec_by_another_thread_ends_the_first_but_not_the_process() {
+fn an_exec_by_another_thread_ends_the_first_thread_but_not_the_process() {
     let exec = Event {
         task: TaskId(7),
         ..executed(300, CHILD, "x")
@@ -90,7 +90,7 @@ fn a_thread_row_is_completed_by_its_exit() {
 }
 
 #[test]
-fn the_process_is_a_zombie_with_the_last_of_its_threads() {
+fn the_process_becomes_a_zombie_when_its_last_thread_does() {
     let row = &launches(&[exited(100, CHILD), gone(200, CHILD), gone(150, CHILD)])[&CHILD];
     assert_eq!(row.zombie, Some(Nanos(195)));
 }

@@ -1,14 +1,15 @@
-//! Bits that flipped in transit. In a finished recording, each flip is detected. In one that was cut off, each flip is detected unless the
-//! data that is read is the same.
+//! Tests of recordings with a flipped bit. In a finished recording, every flip is detected. If the recorder was killed, a flip is detected
+//! unless the data that is read is the same.
 
 use super::wal::cut_off;
 use super::*;
 use crate::log;
 
-/// Flips in each kind of file. The generator is that of the C standard, so that they are the same on every machine.
+/// Number of flips in each file.
 const FLIPS: usize = 300;
 
-fn places(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
+/// Returns the byte and the bit of each flip. The random number generator is that of the C standard, so that every run tests the same flips.
+fn flips(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
     let mut state = seed;
     let mut next = move || {
         state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -18,26 +19,26 @@ fn places(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
 }
 
 #[test]
-fn in_a_finished_recording_every_flip_is_found() {
+fn every_flip_in_a_finished_recording_is_detected() {
     let (_directory, path) = recording(60);
-    let whole = fs::read(&path).unwrap();
-    for (at, bit) in places(whole.len(), 1) {
-        let mut flipped = whole.clone();
+    let intact = fs::read(&path).unwrap();
+    for (at, bit) in flips(intact.len(), 1) {
+        let mut flipped = intact.clone();
         flipped[at] ^= bit;
         fs::write(&path, &flipped).unwrap();
         let error = RecordingFile::open(&path)
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default();
-        let is_clear = ["is damaged", "is not a spawnscope recording", "update spawnscope"];
+        let expected = ["is damaged", "is not a spawnscope recording", "update spawnscope"];
         assert!(
-            is_clear.iter().any(|words| error.contains(words)),
+            expected.iter().any(|words| error.contains(words)),
             "byte {at}, bit {bit}: {error}"
         );
     }
 }
 
-/// Returns everything that is read, as text.
+/// Reads a recording and returns its content as text.
 fn content(path: &Path) -> Result<String, RecordError> {
     let file = RecordingFile::open(path)?;
     let mut slices = Vec::new();
@@ -46,18 +47,18 @@ fn content(path: &Path) -> Result<String, RecordError> {
 }
 
 #[test]
-fn in_a_recording_that_was_cut_off_no_flip_changes_what_is_read_unnoticed() {
+fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
     let (_directory, path) = cut_off(60);
     let log = log::path_of(&path);
     let sound = content(&path).unwrap();
-    // Most pages of the file have a newer version in the log.
+    // Few flips in the file itself are detected, because the log contains newer versions of most of its pages.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {
-        let whole = fs::read(file).unwrap();
-        // Without the mark that the last frame ends a batch, that batch does not exist.
-        let last_mark = whole.len() - PAGE_AND_HEADER + 4..whole.len() - PAGE_AND_HEADER + 16;
+        let intact = fs::read(file).unwrap();
+        // A flip in the mark that the last frame ends a batch is not detected: it looks as if the recorder was killed before.
+        let last_mark = intact.len() - PAGE_AND_HEADER + 4..intact.len() - PAGE_AND_HEADER + 16;
         let mut found = 0;
-        for (at, bit) in places(whole.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {
-            let mut flipped = whole.clone();
+        for (at, bit) in flips(intact.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {
+            let mut flipped = intact.clone();
             flipped[at] ^= bit;
             fs::write(file, &flipped).unwrap();
             match content(&path) {
@@ -65,7 +66,7 @@ fn in_a_recording_that_was_cut_off_no_flip_changes_what_is_read_unnoticed() {
                 Err(_) => found += 1,
             }
         }
-        fs::write(file, &whole).unwrap();
+        fs::write(file, &intact).unwrap();
         assert!(found > at_least, "{}: {found}", file.display());
     }
 }
@@ -73,7 +74,7 @@ fn in_a_recording_that_was_cut_off_no_flip_changes_what_is_read_unnoticed() {
 const PAGE_AND_HEADER: usize = 4_096 + 24;
 
 #[test]
-fn a_row_that_was_changed_added_or_deleted_is_found() {
+fn a_row_that_was_changed_added_or_deleted_is_detected() {
     for sql in [
         "UPDATE slice SET off_ns = off_ns + 1 WHERE rowid = 3",
         "DELETE FROM launch WHERE id = 3",

@@ -1,4 +1,5 @@
-//! Files made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack that worked.
+//! Tests with files that were made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack that
+//! succeeded before.
 
 use super::*;
 
@@ -11,7 +12,7 @@ fn refused(sql: &str) -> String {
 }
 
 #[test]
-fn a_view_in_the_place_of_a_table_is_not_run() {
+fn a_view_that_replaces_a_table_is_not_executed() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
     let found = refused(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
     assert!(found.contains("its view missing does not match format"), "{found}");
@@ -32,8 +33,8 @@ fn a_huge_value_is_not_read() {
 }
 
 #[test]
-fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
-    for (sql, place) in [
+fn numbers_that_determine_loops_or_allocations_are_limited() {
+    for (sql, expected) in [
         (
             "UPDATE recording SET cpus = 2147483647",
             "column cpus of table recording",
@@ -55,7 +56,7 @@ fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
         ("UPDATE exec SET argv_bytes = -1", "column argv_bytes of table exec"),
         (
             "INSERT INTO label VALUES ('a b', 'x')",
-            "column value of table label holds what no label has: a key begins with a letter",
+            "column value of table label holds an invalid label: a key begins with a letter",
         ),
         (
             "INSERT INTO label VALUES ('long', CAST(zeroblob(2000) AS TEXT))",
@@ -72,7 +73,7 @@ fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
         ),
     ] {
         let found = refused(sql);
-        assert!(found.contains(place), "{sql}: {found}");
+        assert!(found.contains(expected), "{sql}: {found}");
     }
     let found = refused(
         "UPDATE launch SET cpu_ns = 1 << 55; UPDATE recording SET last_ns = 1 << 55; \
@@ -82,7 +83,7 @@ fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
     assert!(found.contains("more than 292 years"), "{found}");
 }
 
-/// Returns the kinds of contradictions, with their numbers of rows and first ids.
+/// Returns the contradictions in a recording that `sql` has changed: each kind with its number of rows and its first id.
 fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
     let found = read_after(sql).unwrap().info.contradictions.0;
     found.iter().map(|kind| (kind.what, kind.rows, kind.first)).collect()
@@ -90,7 +91,7 @@ fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
 
 #[test]
 fn rows_that_contradict_each_other_are_counted() {
-    assert_eq!(contradictions_after(""), [], "written by a recorder");
+    assert_eq!(contradictions_after(""), [], "a recorder writes no contradictions");
     let minute = "60000000000";
     for (sql, what, first) in [
         (
@@ -204,19 +205,19 @@ fn rows_that_contradict_each_other_are_counted() {
 }
 
 const PAGE: usize = 4_096;
-/// Of a text with this length, 489 bytes are in the row itself, and the rest fills overflow pages.
+/// Length of a text of which SQLite stores 489 bytes in the row itself, while the rest fills overflow pages.
 const LONG: usize = 489 + 48 * (PAGE - 4);
 
 #[test]
-fn texts_that_share_their_pages_do_not_fill_the_memory() {
+fn texts_that_share_their_pages_do_not_exhaust_memory() {
     let (_directory, path) = recording(1);
     let row =
         |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
     change(&path, &"ABCDE".chars().map(row).collect::<String>());
     let mut bytes = fs::read(&path).unwrap();
-    // The row has the number of the text's first overflow page after its own bytes. All texts get the first page of the first text, and the
-    // file ends after those pages.
-    let own_part = |bytes: &[u8], letter: u8| {
+    // In a row, the number of the text's first overflow page follows the bytes that are in the row itself. Here, the other texts get the overflow
+    // pages of the first text, and the file is truncated after these pages.
+    let page_number_offset = |bytes: &[u8], letter: u8| {
         let starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
         starts
             .into_iter()
@@ -224,10 +225,10 @@ fn texts_that_share_their_pages_do_not_fill_the_memory() {
             .unwrap()
             + 489
     };
-    let at = own_part(&bytes, b'A');
+    let at = page_number_offset(&bytes, b'A');
     let first: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
     for letter in *b"BCDE" {
-        let at = own_part(&bytes, letter);
+        let at = page_number_offset(&bytes, letter);
         bytes[at..at + 4].copy_from_slice(&first);
     }
     let pages = u32::from_be_bytes(first) + 47;
@@ -257,12 +258,12 @@ fn a_cycle_of_pages_does_not_loop_forever() {
     assert_eq!(bytes[start], 5, "an inner page of a table");
     // Every child pointer is set to the first child.
     let cells = u16::from_be_bytes([bytes[start + 3], bytes[start + 4]]) as usize;
-    let place = |bytes: &[u8], cell: usize| {
+    let child_offset = |bytes: &[u8], cell: usize| {
         start + u16::from_be_bytes([bytes[start + 12 + 2 * cell], bytes[start + 13 + 2 * cell]]) as usize
     };
-    let first: [u8; 4] = bytes[place(&bytes, 0)..][..4].try_into().unwrap();
+    let first: [u8; 4] = bytes[child_offset(&bytes, 0)..][..4].try_into().unwrap();
     for cell in 1..cells {
-        let at = place(&bytes, cell);
+        let at = child_offset(&bytes, cell);
         bytes[at..at + 4].copy_from_slice(&first);
     }
     fs::write(&path, bytes).unwrap();

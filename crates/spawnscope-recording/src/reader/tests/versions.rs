@@ -1,11 +1,11 @@
-//! Recordings of earlier versions of the format.
+//! Tests with recordings of earlier format versions.
 
 use super::*;
 use crate::checksum::{RowHasher, TableSum};
 use crate::tables::{self, TABLES};
 use spawnscope_data::table::Table;
 
-/// Turns a recording into one of an earlier version: without the tables and columns added later, and with the checksums of what is left.
+/// Turns a recording into one of an earlier version: removes the tables and columns that were added later, and updates the checksums.
 pub(super) fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     let has_checksums = TABLES
@@ -28,7 +28,7 @@ pub(super) fn downgrade(path: &Path, to: i32) {
     connection.pragma_update(None, "user_version", to).unwrap();
 }
 
-/// Stores the checksum of the rows of a table as an earlier version has them.
+/// Stores the checksum of a table, computed from the columns of an earlier version.
 fn store_sum(connection: &Connection, table: &Table, version: i32) {
     let known = table.columns.iter().filter(|column| column.since <= version).count();
     let mut select = connection.prepare(&tables::select(table, version)).unwrap();
@@ -56,7 +56,7 @@ fn every_earlier_version_is_read() {
 }
 
 #[test]
-fn before_version_12_a_polled_socket_may_not_be_what_ended_the_wait() {
+fn polled_sockets_are_ignored_before_version_12() {
     let polls_and_reads = "DELETE FROM slice;
          INSERT INTO object VALUES (7, 3, 8, 4242, NULL), (8, 0, 8, 4243, NULL);
          INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 7, -1, 0, NULL, 7, NULL, NULL),

@@ -1,11 +1,11 @@
-//! Reading a recording with a write-ahead log or a rollback journal beside it. The reader writes nothing.
+//! Tests that read a recording with a write-ahead log or a rollback journal beside it, and that the reader writes nothing.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::{Finished, log};
 
-/// A recording as a killed recorder leaves it, with its batches in the log.
+/// Returns a recording as a killed recorder leaves it, with its batches in the log.
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
@@ -25,6 +25,7 @@ fn wait_for_launches(path: &Path, launches: usize) {
     }
 }
 
+/// Returns the names and contents of all files in a directory.
 fn listing(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<_> = entries
@@ -35,14 +36,14 @@ fn listing(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 }
 
 #[test]
-fn what_a_killed_recorder_left_is_read_to_its_last_batch_and_left_as_it_is() {
+fn the_files_of_a_killed_recorder_are_read_up_to_the_last_batch_and_not_changed() {
     let (directory, path) = cut_off(5);
     let before = listing(directory.path());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let recording = read_all(&path).unwrap();
     assert_eq!((recording.launches.len(), recording.info.ended), (6, None));
-    let again = RecordingFile::open(&path).unwrap().reopen().unwrap().read().unwrap();
-    assert_eq!(again.launches.len(), 6);
+    let reopened = RecordingFile::open(&path).unwrap().reopen().unwrap().read().unwrap();
+    assert_eq!(reopened.launches.len(), 6);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(listing(directory.path()), before);
 }
@@ -60,7 +61,7 @@ fn without_its_log_only_checkpointed_rows_are_read() {
 }
 
 #[test]
-fn other_programs_may_move_the_log_into_the_file() {
+fn other_programs_may_merge_the_log_into_the_file() {
     let (_directory, path) = cut_off(5);
     let sql = "SELECT count(*) FROM launch";
     let connection = Connection::open(&path).unwrap();
@@ -79,9 +80,9 @@ fn the_error_names_a_log_that_is_not_a_file() {
     assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
 }
 
-/// Left by a recorder of format version 7 or older that was killed in the middle of a batch.
+/// A recorder of format version 7 or older leaves such files if it is killed in the middle of a batch.
 #[test]
-fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() {
+fn reading_does_not_roll_back_an_unfinished_change_by_another_program() {
     let (directory, path) = recording(200);
     let other = tempfile::tempdir().unwrap();
     let connection = Connection::open(&path).unwrap();
@@ -103,7 +104,7 @@ fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() 
 }
 
 #[test]
-fn a_reader_that_keeps_the_file_open_loses_no_launch_and_leaves_the_log_beside_it() {
+fn while_another_program_reads_the_recording_the_recorder_leaves_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("spawnscope.db");
     let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
@@ -124,10 +125,13 @@ fn a_reader_that_keeps_the_file_open_loses_no_launch_and_leaves_the_log_beside_i
         Finished::WithLog(log::path_of(&path))
     );
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);
-    let seen: i64 = reader
+    let launches: i64 = reader
         .query_row("SELECT count(*) FROM launch", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(seen, 2, "as of the start of the read");
+    assert_eq!(
+        launches, 2,
+        "the reader still sees the state at the start of its transaction"
+    );
     drop(reader);
     assert!(!log::path_of(&path).exists());
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);

@@ -1,15 +1,15 @@
-//! Edges of ninja, from its log.
+//! Tests that the edges of ninja are found in its log and stored.
 
 use super::*;
 use spawnscope_data::event::Executed;
 
 const NINJA: LaunchId = LaunchId(2);
 
-/// An exec in a directory.
+/// Returns an exec in a directory.
 fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) -> Event {
     let mut event = executed(2_000, launch, "x");
     let EventKind::Executed(exec) = &mut event.kind else {
-        unreachable!("it is an exec")
+        unreachable!("the event is an exec")
     };
     let argv: Vec<u8> = arguments
         .iter()
@@ -25,14 +25,14 @@ fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) 
     event
 }
 
-/// A ninja in a directory that launches two commands.
+/// Returns the events of a ninja that works in a directory and launches two commands.
 fn build(directory: &Path) -> Vec<Event> {
     let shell = |launch, command| executes(launch, "/bin/sh", &["/bin/sh", "-c", command], directory);
     vec![
         launched(1_000, ROOT, NINJA, 101),
         executes(NINJA, "/usr/bin/ninja", &["ninja"], directory),
         launched(2_000, NINJA, LaunchId(3), 102),
-        // Its secret is masked in the recording, and part of the hash.
+        // The secret is masked in the recording, but it is part of the hash.
         shell(LaunchId(3), "make-it --password=hunter2"),
         launched(2_000, NINJA, LaunchId(4), 103),
         shell(LaunchId(4), "fail"),
@@ -48,8 +48,8 @@ fn edges(directory: &Directory, events: &[&[Event]]) -> Vec<(LaunchId, String)> 
     edges.iter().map(|edge| (edge.launch, text(edge.output))).collect()
 }
 
-/// Puts a log of `make-it` there, as ninja 1.11 would write it.
-fn put_log(directory: &Directory) {
+/// Writes a log of `make-it` to the directory, as ninja 1.11 would write it.
+fn write_log(directory: &Directory) {
     let log = "# ninja log v5\n0\t5\t1700\tb\tHASH\n0\t5\t1700\ta\tHASH\n".replace("HASH", "a72213ac9e74717e");
     fs::write(directory.0.path().join(".ninja_log"), log).unwrap();
 }
@@ -57,7 +57,7 @@ fn put_log(directory: &Directory) {
 #[test]
 fn edges_are_stored_when_ninja_ends() {
     let directory = Directory::new();
-    put_log(&directory);
+    write_log(&directory);
     let found = edges(&directory, &[&build(directory.0.path()), &[exited(5_000, NINJA)]]);
     assert_eq!(found, [(LaunchId(3), "a".into()), (LaunchId(3), "b".into())]);
 }
@@ -65,7 +65,7 @@ fn edges_are_stored_when_ninja_ends() {
 #[test]
 fn edges_are_stored_when_the_recording_ends_before_ninja() {
     let directory = Directory::new();
-    put_log(&directory);
+    write_log(&directory);
     assert_eq!(edges(&directory, &[&build(directory.0.path())]).len(), 2);
 }
 

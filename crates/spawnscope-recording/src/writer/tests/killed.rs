@@ -1,4 +1,4 @@
-//! What killed recorders leave behind. Each recorder is this test program, started as a separate process.
+//! Tests of the files that killed recorders leave. Each recorder is this test program, started as a separate process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use super::*;
 use crate::log;
 
 #[test]
-fn a_stray_log_is_not_played_into_a_new_recording() {
+fn the_log_of_a_removed_recording_is_not_applied_to_a_new_one() {
     let directory = Directory::new();
     kill_helper_inside_a_batch(&directory.path());
     fs::remove_file(directory.path()).unwrap();
@@ -17,11 +17,13 @@ fn a_stray_log_is_not_played_into_a_new_recording() {
     assert_eq!(read(&directory.path()).launches.len(), 2);
 }
 
+/// The variable with the path that the helper records to.
 const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
-const HELPER_WAY: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
+/// The variable that says when the helper is killed.
+const HELPER_KILL: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
 
-/// This test program, as a process that records until it is killed.
-fn helper(path: &Path, way: &str) -> Command {
+/// Returns the command that runs this test program as a process that records until it is killed.
+fn helper(path: &Path, kill: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
         "--ignored",
@@ -30,7 +32,7 @@ fn helper(path: &Path, way: &str) -> Command {
     ]);
     command
         .env(HELPER_FILE, path)
-        .env(HELPER_WAY, way)
+        .env(HELPER_KILL, kill)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command
@@ -44,11 +46,11 @@ fn helper_process_that_records_until_it_is_killed() {
     };
     let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
-    if std::env::var_os(HELPER_WAY).is_some_and(|way| way == "inside a batch") {
+    if std::env::var_os(HELPER_KILL).is_some_and(|kill| kill == "inside a batch") {
         wait_until("the batch is written", || read(&path).launches.len() == 1);
         die_inside_a_batch(&path);
     }
-    // Bounded, in case the test that should kill it dies first.
+    // The number of launches is bounded, in case the test that should kill this process ends first.
     for number in 0..100_000 {
         recorder.send(life(number));
         if number % 100 == 0 {
@@ -58,7 +60,7 @@ fn helper_process_that_records_until_it_is_killed() {
 }
 
 fn die_inside_a_batch(path: &Path) -> ! {
-    // With a tiny cache, SQLite writes pages of the open transaction to the log.
+    // With a tiny cache, SQLite writes pages to the log before the transaction is committed.
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
@@ -77,11 +79,11 @@ fn kill_helper_inside_a_batch(path: &Path) {
     let status = helper(path, "inside a batch").status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGKILL));
     let log = fs::metadata(log::path_of(path)).unwrap().len();
-    assert!(log > 100_000, "it was killed inside a batch");
+    assert!(log > 100_000, "the log contains a part of a batch");
 }
 
 #[test]
-fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
+fn after_a_kill_inside_a_batch_the_batch_before_is_readable() {
     let directory = Directory::new();
     kill_helper_inside_a_batch(&directory.path());
     let recording = read(&directory.path());
@@ -89,7 +91,7 @@ fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
 }
 
 #[test]
-fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
+fn the_recording_of_a_killed_recorder_is_kept_as_old_and_is_readable() {
     let directory = Directory::new();
     kill_helper_inside_a_batch(&directory.path());
     Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default())
@@ -103,18 +105,22 @@ fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
 #[test]
 fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
     let directory = Directory::new();
-    let mut recorder = helper(&directory.path(), "for ever").spawn().unwrap();
+    let mut recorder = helper(&directory.path(), "by the test").spawn().unwrap();
     let launches = || {
         RecordingFile::open(&directory.path())
             .and_then(|file| file.read())
-            .map_or(0, |it| it.launches.len())
+            .map_or(0, |recording| recording.launches.len())
     };
     wait_until("two batches are written", || launches() > 1_000);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     let recording = read(&directory.path());
     assert!(recording.launches.len() > 1_000);
-    assert_eq!((recording.info.ended, recording.info.wall), (None, None), "cut off");
+    assert_eq!(
+        (recording.info.ended, recording.info.wall),
+        (None, None),
+        "the end is unknown"
+    );
     assert_eq!(
         recording.launches.last().unwrap().id.0 as usize,
         recording.launches.len(),

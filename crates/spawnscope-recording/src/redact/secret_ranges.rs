@@ -1,4 +1,4 @@
-//! The ranges of secrets in a byte string, and the bytes with masks instead. A mask does not reveal the length of the secret.
+//! Collects the ranges of secrets in a byte string, and replaces them by masks. A mask does not reveal the length of the secret.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ const MASK: &[u8] = b"***";
 
 /// The ranges of secrets, in any order. They may overlap.
 #[derive(Debug, Default)]
-pub(super) struct Spots {
+pub(super) struct SecretRanges {
     found: Vec<Range<usize>>,
 }
 
-impl Spots {
+impl SecretRanges {
     /// Adds a range. Empty ranges are ignored.
     pub(super) fn add(&mut self, range: Range<usize>) {
         if !range.is_empty() {
@@ -18,8 +18,8 @@ impl Spots {
         }
     }
 
-    /// Adds the ranges of another text, which begins at `by` in this one.
-    pub(super) fn add_shifted(&mut self, others: &Spots, by: usize) {
+    /// Adds the ranges in a part of the text that begins at `by`.
+    pub(super) fn add_shifted(&mut self, others: &SecretRanges, by: usize) {
         others
             .iter()
             .for_each(|range| self.add(by + range.start..by + range.end));
@@ -35,7 +35,7 @@ impl Spots {
         self.found.iter()
     }
 
-    /// Returns the bytes with masks. Ranges that touch or overlap get one mask.
+    /// Returns the bytes with masks instead of secrets. Ranges that touch or overlap get one mask.
     pub(super) fn mask(mut self, bytes: &[u8]) -> Vec<u8> {
         self.found.sort_unstable_by_key(|range| (range.start, range.end));
         let mut masked = Vec::with_capacity(bytes.len());
@@ -59,12 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overlapping_or_adjacent_secrets_are_one_mask() {
-        let mut spots = Spots::default();
+    fn overlapping_or_adjacent_secrets_get_one_mask() {
+        let mut ranges = SecretRanges::default();
         for range in [6..8, 0..2, 1..4, 4..5, 9..9] {
-            spots.add(range);
+            ranges.add(range);
         }
-        assert_eq!(spots.mask(b"0123456789"), b"***5***89");
-        assert_eq!(Spots::default().mask(b"01"), b"01");
+        assert_eq!(ranges.mask(b"0123456789"), b"***5***89");
+        assert_eq!(SecretRanges::default().mask(b"01"), b"01");
     }
 }

@@ -1,0 +1,88 @@
+//! The held process: tracks whether it is still stopped, and guarantees that it is continued in any case.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::SETTLED;
+use spawnscope_data::event::Pid;
+use spawnscope_system::process::{is_readable_within, pidfd};
+use spawnscope_system::procfs::Status;
+
+/// A process that we stopped. Dropping it continues the process.
+#[derive(Debug)]
+pub struct HeldProcess {
+    pid: Pid,
+    pidfd: OwnedFd,
+    state: State,
+}
+
+/// The state of the held process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The process has not reached its stop yet.
+    Stopping,
+    /// The process is stopped (`None`), or runs again since this time but still counts as stopped, because an attaching process may let it
+    /// run for a moment.
+    Stopped(Option<Instant>),
+    /// The process has been continued.
+    Continued,
+    /// The process has ended.
+    Ended,
+}
+
+impl HeldProcess {
+    /// Holds a process, which must currently be stopped by us, so that its pid cannot be reused.
+    pub fn new(pid: Pid) -> io::Result<HeldProcess> {
+        Ok(HeldProcess {
+            pid,
+            pidfd: pidfd(pid)?,
+            state: State::Stopping,
+        })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns a descriptor that becomes readable when the process ends; `None` once the process is known to have ended.
+    pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
+        (self.state != State::Ended).then(|| self.pidfd.as_fd())
+    }
+
+    /// Whether the process still has to be continued.
+    pub fn is_held(&self) -> bool {
+        matches!(self.state, State::Stopping | State::Stopped(_))
+    }
+
+    /// Checks and returns the current state of the process.
+    pub fn update(&mut self) -> State {
+        let is_stopped = || Status::of(self.pid).is_some_and(|status| status.is_stopped());
+        self.state = match self.state {
+            State::Ended => State::Ended,
+            _ if is_readable_within(&self.pidfd, Duration::ZERO) => State::Ended,
+            State::Continued => State::Continued,
+            _ if is_stopped() => State::Stopped(None),
+            State::Stopped(Some(since)) if since.elapsed() > SETTLED => State::Continued,
+            State::Stopped(since) => State::Stopped(since.or_else(|| Some(Instant::now()))),
+            State::Stopping => State::Stopping,
+        };
+        self.state
+    }
+
+    /// Continues the process. Has no effect if it has ended or another process has continued it.
+    pub fn release(&mut self) {
+        if self.is_held() {
+            let _ = pidfd_send_signal(&self.pidfd, Signal::CONT);
+            self.state = State::Continued;
+        }
+    }
+}
+
+impl Drop for HeldProcess {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
