@@ -111,7 +111,7 @@ def test_nul_bytes(api: ModuleType, words: list[str]) -> None:
         ({"args": ["no-such"]}, "exec", "exec no-such, which is in no directory of PATH"),
         ({"cwd": "/no/such"}, "chdir", "chdir to /no/such"),
         ({"process_group": 2**22 + 1}, "process_group", "join process group 4194305"),
-        ({"stdin": 987654}, "dup", "dup of 987654 to 0"),
+        ({"stdin": 987654}, "dup", "dup 987654 to 0"),
     ],
 )
 def test_stage_and_action(options: dict[str, Any], stage: str, action: str) -> None:

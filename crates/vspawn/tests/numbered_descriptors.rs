@@ -62,7 +62,7 @@ fn a_kept_descriptor_survives_the_closing_of_others() {
 fn a_number_without_a_file_is_said() {
     let error = shell(":").stdin(Stdio::number(NOT_OPEN)).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
-    assert_eq!(error.action(), "dup of 2147483647 to 0");
+    assert_eq!(error.action(), "dup 2147483647 to 0");
     let error = shell(":").stdin(Stdio::number(-1)).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
 }

@@ -167,7 +167,7 @@ static void failures(void)
 	struct vspawn_fd closed = { .target = 5, .source = 4000 };
 	options = (struct vspawn_options){ .size = sizeof options, .fds = &closed, .fd_count = 1 };
 	CHECK(vspawn(pass, &options, &child) == EBADF);
-	CHECK(vspawn_last_error(&error) == 0 && error.stage == VSPAWN_STAGE_DUP && strstr(error.text, "dup of 4000 to 5"));
+	CHECK(vspawn_last_error(&error) == 0 && error.stage == VSPAWN_STAGE_DUP && strstr(error.text, "dup 4000 to 5"));
 	error.size = 8;
 	CHECK(vspawn_last_error(&error) == EINVAL && vspawn_last_error(NULL) == EINVAL);
 	error.size = sizeof error;

@@ -144,7 +144,7 @@ fn failed_actions() {
     let at = |errno, action: &str| (Stage::FileAction, errno, action.to_owned());
     let missing = error_of(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
     assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
-    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup of 77 to 1"));
+    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup 77 to 1"));
     assert_eq!(
         error_of(shell("").fchdir(77)),
         at(libc::EBADF, "chdir to the directory at descriptor 77")

@@ -176,7 +176,7 @@ fn above_the_limit() {
     let source = kernel::copy_to(0, 20);
     let error = Command::new("/bin/true").fd(64, source).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
-    assert_eq!(error.action(), "dup of 20 to 64");
+    assert_eq!(error.action(), "dup 20 to 64");
 }
 
 fn random() {

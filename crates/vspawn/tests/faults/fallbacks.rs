@@ -107,7 +107,7 @@ fn cgroup_without_clone3() {
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
         assert_eq!(
             error.action(),
-            "create a process in a cgroup: clone3 is refused, and clone cannot"
+            "create a process in a cgroup: clone3 is refused, and clone has no option for it"
         );
     }
 }
