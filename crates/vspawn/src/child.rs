@@ -114,7 +114,8 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
     unsafe {
         if let Some(above) = job.unshare_above {
             let flags = libc::CLOSE_RANGE_UNSHARE;
-            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags).map_err(failed_at(Stage::UnshareFiles))?;
+            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags)
+                .map_err(failed_at(Stage::UnshareFiles))?;
             if job.parent_waits_for_files {
                 let state = &job.report().sharing_state;
                 state.store(SHARES_MEMORY_ONLY, Ordering::Release);

@@ -37,10 +37,7 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         {
             if is_source_a_target {
                 let copy = copy_beside_targets(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
-                moves
-                    .get_mut(index)
-                    .into_iter()
-                    .for_each(|a_move| a_move.source = copy);
+                moves.get_mut(index).into_iter().for_each(|a_move| a_move.source = copy);
             }
             index = index.wrapping_add(1);
         }
@@ -99,7 +96,8 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
         let kept = kept as u32;
         if kept > next {
             // SAFETY: integers.
-            unsafe { close_range(next, kept.wrapping_sub(1), job.close_flags) }.map_err(failed_at(Stage::CloseOthers))?;
+            unsafe { close_range(next, kept.wrapping_sub(1), job.close_flags) }
+                .map_err(failed_at(Stage::CloseOthers))?;
         }
         next = kept.wrapping_add(1);
     }

@@ -101,7 +101,13 @@ impl SigpipeBlocked {
         if !self.was_pending {
             // SAFETY: a set, no siginfo, and a timespec of 0.
             unsafe {
-                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, no_timeout.as_ptr(), SIGNAL_SET_BYTES);
+                let _ = syscall!(
+                    SYS_rt_sigtimedwait,
+                    &raw const set,
+                    0,
+                    no_timeout.as_ptr(),
+                    SIGNAL_SET_BYTES
+                );
             }
         }
     }

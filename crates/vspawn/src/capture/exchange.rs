@@ -62,7 +62,10 @@ impl<'a> Exchange<'a> {
                 return Err(Error::new(Stage::Communicate, errno, "exchange data with the child"));
             }
         };
-        let cut = cut.map(Ok).or_else(|| self.wait_until_deadline().transpose()).transpose()?;
+        let cut = cut
+            .map(Ok)
+            .or_else(|| self.wait_until_deadline().transpose())
+            .transpose()?;
         if cut.is_some() {
             self.stop()?;
         }
@@ -151,7 +154,9 @@ impl<'a> Exchange<'a> {
 
     /// Waits for the child's end once its streams have ended. Returns an error for the timeout if the child still runs at the deadline.
     fn wait_until_deadline(&mut self) -> Result<Option<Error>, Error> {
-        let Some(remaining) = self.remaining_time() else { return Ok(None) };
+        let Some(remaining) = self.remaining_time() else {
+            return Ok(None);
+        };
         let ended = self.child.wait_timeout(remaining)?;
         Ok(ended.is_none().then(|| self.timed_out()))
     }

@@ -22,7 +22,10 @@ pub fn tests() -> Vec<Test> {
         test("limits_and_niceness_change_only_in_the_child", limits),
         test("a_child_has_the_requested_group_or_session", groups),
         test("a_new_session_gets_the_requested_controlling_terminal", terminal),
-        test("a_child_gets_its_death_signal_when_the_spawning_thread_ends", parent_death),
+        test(
+            "a_child_gets_its_death_signal_when_the_spawning_thread_ends",
+            parent_death,
+        ),
         test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
         test("an_error_of_the_pre_exec_function_is_reported", pre_exec_fails),
         test("a_child_is_created_in_its_cgroup", move || {
@@ -80,7 +83,10 @@ fn limits() {
         .resource_limit(libc::RLIMIT_CORE, 0, 0)
         .nice(5);
     let niceness: i32 = stdout_of(&mut shell("nice")).trim().parse().unwrap();
-    assert_eq!(stdout_of(&mut command), format!("33\n44\n0\n{}\n", (niceness + 5).min(19)));
+    assert_eq!(
+        stdout_of(&mut command),
+        format!("33\n44\n0\n{}\n", (niceness + 5).min(19))
+    );
     assert_eq!(stdout_of(&mut shell("ulimit -n; ulimit -c; nice")), ours);
     let error = shell("").resource_limit(1000, 1, 1).spawn().unwrap_err();
     assert_eq!(
@@ -132,7 +138,13 @@ fn terminal() {
     let (_master, terminal) = unsafe {
         let null = std::ptr::null_mut();
         assert_eq!(
-            libc::openpty(&raw mut master, &raw mut terminal, null, std::ptr::null(), std::ptr::null()),
+            libc::openpty(
+                &raw mut master,
+                &raw mut terminal,
+                null,
+                std::ptr::null(),
+                std::ptr::null()
+            ),
             0
         );
         (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(terminal))

@@ -18,12 +18,18 @@ pub fn tests() -> Vec<Test> {
         .changes_its_process(),
         test("an_output_above_the_limit_is_truncated_and_its_child_killed", limit),
         test("a_child_is_killed_at_the_timeout", timeout),
-        test("a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout", grandchild),
+        test(
+            "a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout",
+            grandchild,
+        ),
         test(
             "the_timeout_applies_to_a_child_that_has_closed_its_streams",
             closed_streams,
         ),
-        test("streams_that_the_command_sets_are_not_captured", streams_set_by_the_command),
+        test(
+            "streams_that_the_command_sets_are_not_captured",
+            streams_set_by_the_command,
+        ),
         test("without_input_a_child_reads_an_empty_input", no_input),
     ]
 }

@@ -14,10 +14,7 @@ pub fn tests() -> Vec<Test> {
         test("a_child_changes_user_and_group_and_loses_roots_groups", user),
         test("a_child_has_the_requested_groups", groups),
         test("a_directory_is_entered_with_the_users_rights", directory),
-        test(
-            "the_parent_death_signal_survives_the_change_of_user",
-            parent_death,
-        ),
+        test("the_parent_death_signal_survives_the_change_of_user", parent_death),
         test("a_child_with_another_root_starts_in_that_root", root),
     ];
     tests.into_iter().map(|test| test.needs(&[Need::Root])).collect()

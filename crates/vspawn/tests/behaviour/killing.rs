@@ -40,7 +40,11 @@ fn signal() {
 
 /// Starts a shell that prints the pids of its descendants, one per line. Returns the shell, its output, and the first `count` pids. All
 /// these processes keep the output open.
-fn start_family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
+fn start_family(
+    command: &mut Command,
+    script: &str,
+    count: usize,
+) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut pids = Vec::new();

@@ -9,7 +9,10 @@ use crate::support::{Test, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_pipeline_passes_data_on_and_returns_each_status", statuses),
-        test("if_a_command_fails_to_start_the_earlier_ones_are_killed_and_waited_for", failure),
+        test(
+            "if_a_command_fails_to_start_the_earlier_ones_are_killed_and_waited_for",
+            failure,
+        ),
         test("a_pipeline_ends_when_its_last_command_stops_reading", ends_early),
         test("a_pipelines_input_may_be_piped", piped_input),
         test("an_empty_pipeline_is_refused", empty),
@@ -46,7 +49,9 @@ fn failure() {
         };
         let mut first = command(0);
         first.stdin(Stdio::piped());
-        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| pipeline.then(command(index)));
+        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| {
+            pipeline.then(command(index))
+        });
         let error = pipeline.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
         assert_eq!(pipeline.output().unwrap_err(), error);

@@ -18,10 +18,7 @@ pub fn tests() -> Vec<Test> {
         test("a_thread_with_asynchronous_cancellation_finishes_its_spawn", || {
             cancelled(true);
         }),
-        test(
-            "a_spawn_restores_the_cancellation_state",
-            state_of_cancellation,
-        ),
+        test("a_spawn_restores_the_cancellation_state", state_of_cancellation),
     ]
 }
 
@@ -90,7 +87,11 @@ fn cancelled(asynchronous: bool) {
         let mut byte = 0u8;
         // SAFETY: one byte each, in the forked child.
         unsafe {
-            libc::write(std::os::fd::AsRawFd::as_raw_fd(&hook_writer), (&raw const byte).cast(), 1);
+            libc::write(
+                std::os::fd::AsRawFd::as_raw_fd(&hook_writer),
+                (&raw const byte).cast(),
+                1,
+            );
             libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), (&raw mut byte).cast(), 1);
         }
         Ok(())

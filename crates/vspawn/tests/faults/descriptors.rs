@@ -22,7 +22,10 @@ pub fn tests() -> Vec<Test> {
     let mut tests = vec![
         with_helper("swaps_cycles_and_chains_of_descriptors_are_placed_correctly", shapes),
         with_helper("a_source_may_be_a_pipes_target", source_is_a_pipes_target),
-        test("a_closed_source_number_is_not_reused_by_the_spawn_itself", closed_number),
+        test(
+            "a_closed_source_number_is_not_reused_by_the_spawn_itself",
+            closed_number,
+        ),
         with_helper("high_target_numbers_work", far_above),
         with_helper("a_swap_up_to_the_limit_of_open_files_uses_the_gaps", swap_at_the_limit),
         with_helper("random_maps_are_placed_correctly", random),

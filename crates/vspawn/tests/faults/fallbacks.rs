@@ -16,9 +16,12 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
     let mut tests = vec![
-        test("with_clone3_handlers_are_cleared_and_ignored_signals_stay_ignored", || {
-            dispositions(None);
-        }),
+        test(
+            "with_clone3_handlers_are_cleared_and_ignored_signals_stay_ignored",
+            || {
+                dispositions(None);
+            },
+        ),
         test(
             "a_detached_start_shares_a_large_table_until_its_child_has_its_own",
             large_table,

@@ -19,7 +19,11 @@ pub fn tests() -> Vec<Test> {
         test("an_unchanged_environment_is_not_copied", unchanged_environment),
         test("a_child_does_not_write_the_parents_buffered_output", buffered_output),
         test("the_dumpable_flag_is_kept_when_a_child_changes_its_user", dumpable).needs(&[Need::Root]),
-        test("the_dumpable_flag_is_kept_when_eight_threads_change_users", dumpable_threads).needs(&[Need::Root]),
+        test(
+            "the_dumpable_flag_is_kept_when_eight_threads_change_users",
+            dumpable_threads,
+        )
+        .needs(&[Need::Root]),
         test("a_change_of_user_is_refused_for_a_detached_child", detached_user),
         test("children_dropped_before_their_exec_leak_no_memory", dropped),
         test("many_detached_children_run_concurrently", in_flight),
@@ -56,7 +60,11 @@ fn errno() {
     let missing = Command::new("/nowhere/x").prepare().unwrap();
     let searched = Command::new("nowhere").env("PATH", "/a:/b:/c:/bin").prepare().unwrap();
     let mut bad_directory = Command::new("/bin/true");
-    let bad_directory = bad_directory.current_dir("/nowhere").close_others(true).prepare().unwrap();
+    let bad_directory = bad_directory
+        .current_dir("/nowhere")
+        .close_others(true)
+        .prepare()
+        .unwrap();
     kernel::set_errno(UNTOUCHED);
     for _ in 0..2000 {
         for prepared in [&missing, &searched, &bad_directory] {

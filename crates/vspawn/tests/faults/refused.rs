@@ -94,9 +94,12 @@ pub fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> = ROWS
         .iter()
         .map(|row| {
-            test(format!("a_refused_{}_is_reported_and_leaves_nothing_behind", row.name), || {
-                check(row);
-            })
+            test(
+                format!("a_refused_{}_is_reported_and_leaves_nothing_behind", row.name),
+                || {
+                    check(row);
+                },
+            )
         })
         .collect();
     tests.push(
