@@ -105,7 +105,12 @@ fn flags(mode: Mode) -> c_int {
 fn unshare_descriptors() -> bool {
     // SAFETY: no descriptor is closed. More seccomp profiles allow the first call; older kernels have only the second.
     unsafe {
-        libc::syscall(libc::SYS_close_range, ABOVE_ALL_DESCRIPTORS, u32::MAX, CLOSE_RANGE_UNSHARE) == 0
+        libc::syscall(
+            libc::SYS_close_range,
+            ABOVE_ALL_DESCRIPTORS,
+            u32::MAX,
+            CLOSE_RANGE_UNSHARE,
+        ) == 0
             || libc::unshare(libc::CLONE_FILES) == 0
     }
 }
@@ -124,7 +129,13 @@ pub unsafe fn add_file_actions(actions: *mut Actions, words: &Words) -> c_int {
                 }
                 Destination::File { name, mode } => {
                     let name = words.name(name).as_ptr().cast();
-                    libc::posix_spawn_file_actions_addopen(actions, redirection.target, name, flags(mode), NEW_FILE_MODE)
+                    libc::posix_spawn_file_actions_addopen(
+                        actions,
+                        redirection.target,
+                        name,
+                        flags(mode),
+                        NEW_FILE_MODE,
+                    )
                 }
             }
         };

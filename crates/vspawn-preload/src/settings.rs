@@ -149,7 +149,14 @@ fn map_counters(file: *const libc::c_char) {
             && status.st_size >= PAGE_BYTES as libc::off_t;
         if is_page {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let page = libc::mmap(core::ptr::null_mut(), PAGE_BYTES, rights, libc::MAP_SHARED, descriptor, 0);
+            let page = libc::mmap(
+                core::ptr::null_mut(),
+                PAGE_BYTES,
+                rights,
+                libc::MAP_SHARED,
+                descriptor,
+                0,
+            );
             if page != libc::MAP_FAILED {
                 COUNTERS.store(page.cast(), Relaxed);
             }

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 
 use libc::c_char;
 
-use crate::exec::{skip_searched_shell, skip_shell, own_environment};
+use crate::exec::{own_environment, skip_searched_shell, skip_shell};
 use crate::hooks::{Strings, address_of};
 
 type Text = *const c_char;
