@@ -63,7 +63,7 @@ pub fn number_from_environment(name: &str, default: u64) -> u64 {
 fn random_arguments(random: &mut fastrand::Rng) -> String {
     // Long lists are rarely accepted.
     let max = if random.bool() { 12 } else { 3 };
-    let count = random.usize(0..most);
+    let count = random.usize(0..max);
     (0..count).map(|_| *random.choice(PIECES).expect("pieces")).collect()
 }
 
