@@ -43,7 +43,7 @@ pub extern "C" fn popen_noshell_get_fork_mode() -> c_int {
     MODE.load(Ordering::Relaxed)
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen_noshell(
     file: *const c_char,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn popen_noshell(
     })
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen_noshell_compat(
     command: *const c_char,
@@ -159,7 +159,7 @@ fn start(
     Ok(file)
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pclose_noshell(arg: *mut NoshellStream) -> c_int {
     entry_or(-1, || {

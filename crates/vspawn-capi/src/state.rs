@@ -43,7 +43,8 @@ extern "C" fn unlock() {
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
-/// If another thread was in `vspawn_system` during the fork, that call never ends in the child, so its changes are undone here.
+/// Runs in a forked process. If another thread was in `vspawn_system` during the fork, that call never ends in this process, so its changes
+/// are undone here.
 extern "C" fn unlock_in_child() {
     // SAFETY: the lock is held across the fork, and the child has no other thread.
     let dispositions = unsafe { (*SHARED.state.get()).dispositions.take() };

@@ -17,7 +17,7 @@ unsafe extern "C" {
 
 /// Returns the environment of this process.
 pub fn own_environment() -> Strings {
-    // SAFETY: libc keeps it. Another thread may change it meanwhile, as with every exec function.
+    // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec function.
     unsafe { environ }
 }
 

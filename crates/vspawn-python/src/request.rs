@@ -24,7 +24,7 @@ struct Combined {
 }
 
 impl Request {
-    /// `streams`: stdin, stdout, stderr. `options`: the options of `subprocess` that `set_option` handles.
+    /// Converts the arguments. `streams` are stdin, stdout and stderr; `options` are the options that `set_option` handles.
     pub(crate) fn new(
         args: &Bound<'_, PyAny>,
         streams: [&Bound<'_, PyAny>; 3],

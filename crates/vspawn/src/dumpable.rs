@@ -49,7 +49,7 @@ fn dumpable() -> usize {
     unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1)
 }
 
-/// The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
+/// Sets the flag. The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
 fn set_dumpable(value: usize) {
     if value < 2 {
         // SAFETY: sets a flag.

@@ -142,7 +142,7 @@ impl InUse {
         unsafe { &*self.workspace.job() }
     }
 
-    /// The state in the child's report, which the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
+    /// Returns the state in the child's report, which the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
     pub(crate) fn sharing_state(&self) -> &AtomicU32 {
         &self.job().report().sharing_state
     }

@@ -294,7 +294,7 @@ fn inherited() {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// The next pipe and the pidfd would get the lowest free numbers.
+/// Gives a child a number that is not open. Without a check, the next pipe or the pidfd could get this number, one of the lowest free ones.
 fn closed_number() {
     for distance in 0..4 {
         let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;

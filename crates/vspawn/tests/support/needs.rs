@@ -49,7 +49,7 @@ impl Need {
         Need::Realtime,
     ];
 
-    /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
+    /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
     pub fn name(self) -> &'static str {
         match self {
             Need::SharedMemory => "sharedmemory",
