@@ -1,4 +1,4 @@
-//! Gives the shared library its SONAME, which cargo does not.
+//! Sets the SONAME of the shared library, which cargo does not.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libvspawn_preload.so");

@@ -1,10 +1,10 @@
-/* The interface of the popen_noshell library (Ivan Zahariev, https://github.com/famzah/popen-noshell), on vspawn: the same
- * names, types and constants, so that its users compile unchanged and link with -lvspawn. This is a new implementation; it contains
- * no code of that library.
+/* The interface of the popen_noshell library (Ivan Zahariev, https://github.com/famzah/popen-noshell), implemented with vspawn. It has
+ * the same names, types and constants, so that its users compile unchanged and link with -lvspawn. This is a new implementation; it
+ * contains no code of that library.
  *
  * Differences:
- * - A program that cannot be executed is an error of popen_noshell itself: NULL with errno. There is no child then, nothing is
- *   printed, and no status 255. The same for an unknown stderr_mode (EINVAL).
+ * - If a program cannot be executed, popen_noshell itself fails and returns NULL with errno. Nothing is printed, and there is no
+ *   child and no status 255. An unknown stderr_mode is such a failure, too (EINVAL).
  * - NULL for a required pointer is EINVAL, not a crash.
  * - popen_noshell_compat refuses everything that a shell would interpret differently (see there).
  * - A failed call leaves no memory or descriptor behind. pclose_noshell reaps the child even if the last write to
@@ -32,22 +32,22 @@ extern "C" {
 
 struct popen_noshell_clone_arg;
 
-/* Provided by the caller, uninitialised. popen_noshell fills it, pclose_noshell reads it. */
+/* Provided by the caller, who need not initialise it. popen_noshell fills it, pclose_noshell reads it. */
 struct popen_noshell_pass_to_pclose {
 	FILE *fp;
 	pid_t pid;
-	/* Always zero; kept so that programs compiled with the original header have the same struct. */
+	/* The last three fields are always zero. They exist so that programs compiled with the original header have the same struct. */
 	int free_clone_mem;
 	void *stack;
 	struct popen_noshell_clone_arg *func_args;
 };
 
-/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one is
+/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one of the two is
  * /dev/null.
  *
  * file: the program, searched for in PATH if it has no slash. argv: its name and arguments, ended by NULL. Both are
- * borrowed for the call. pclose_arg: filled. stderr_mode: its standard error; 0: the caller's, 1: /dev/null, 2: the same file as
- * its standard output. Returns a stream that pclose_noshell closes; NULL with errno on failure. */
+ * borrowed for the call. pclose_arg: filled. stderr_mode: the program's standard error; 0: the caller's, 1: /dev/null, 2: the same
+ * file as its standard output. Returns a stream that pclose_noshell closes; NULL with errno on failure. */
 FILE *popen_noshell(const char *file, const char *const *argv, const char *type,
 		    struct popen_noshell_pass_to_pclose *pclose_arg, int stderr_mode);
 

@@ -4,10 +4,10 @@
  *
  * Every function may be called with NULL: if NULL has no documented meaning, the result is EINVAL. A function that returns int
  * returns 0 or a positive errno, unless its comment says otherwise. After a failure of any function, vspawn_last_error returns
- * its stage and text. Strings and arrays are copied, or only used during the call. Descriptors stay the caller's unless a
- * comment says otherwise. A handle may be used by one thread at a time, struct vspawn_prepared by any number of threads.
+ * its stage and text. Strings and arrays are copied, or only used during the call. The caller keeps the ownership of descriptors,
+ * unless a comment says otherwise. A handle may be used by one thread at a time, struct vspawn_prepared by any number of threads.
  *
- * With a strict -std=c99 or c11, define _POSIX_C_SOURCE as 200809L, for the types of signal.h.
+ * With a strict -std=c99 or -std=c11, define _POSIX_C_SOURCE as 200809L, for the types of signal.h.
  */
 
 #ifndef VSPAWN_H
@@ -23,13 +23,13 @@
 // Size of an error's text, including the NUL at its end.
 #define VSPAWN_ERROR_TEXT_BYTES 240
 
-// Close all descriptors in the child except the standard streams and those given.
+// Close all descriptors in the child except the standard streams and those in fds.
 #define VSPAWN_FLAG_CLOSE_OTHERS 1
 
 // Start a session.
 #define VSPAWN_FLAG_NEW_SESSION 2
 
-// Return at once, as vspawn_command_spawn_nowait.
+// Return at once, like vspawn_command_spawn_nowait.
 #define VSPAWN_FLAG_NOWAIT 4
 
 // Use the field umask.
@@ -55,7 +55,7 @@ enum vspawn_stage {
   VSPAWN_STAGE_SIGNALS = 4,
   // Creating the process.
   VSPAWN_STAGE_CLONE = 5,
-  // Getting its own file table.
+  // Giving the child its own file table.
   VSPAWN_STAGE_UNSHARE_FILES = 6,
   // setsid.
   VSPAWN_STAGE_SESSION = 7,
@@ -65,7 +65,7 @@ enum vspawn_stage {
   VSPAWN_STAGE_PROCESS_GROUP = 9,
   // Opening /dev/null.
   VSPAWN_STAGE_OPEN_NULL = 10,
-  // Putting a descriptor into its place in the child.
+  // Copying a descriptor to its number in the child.
   VSPAWN_STAGE_DUP = 11,
   // Changing the niceness.
   VSPAWN_STAGE_NICE = 12,
@@ -117,7 +117,7 @@ enum vspawn_stdio {
   VSPAWN_STDIO_NULL = 1,
   // A new pipe, whose other end vspawn_child_take_stdin and the similar functions return.
   VSPAWN_STDIO_PIPED = 2,
-  // A descriptor of the parent's.
+  // A descriptor of the parent.
   VSPAWN_STDIO_FD = 3,
 };
 
@@ -139,21 +139,21 @@ struct vspawn_command;
 struct vspawn_output;
 
 // A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
-// those at the time of its preparation.
+// those at the time of the preparation.
 struct vspawn_prepared;
 
-// How a command is run for its output. All zero except size: no input, no limit, no timeout.
+// The options of vspawn_command_output. If all fields except size are zero, there is no input, no limit and no timeout.
 struct vspawn_capture_options {
   // Set to sizeof(struct vspawn_capture_options) by the caller.
   size_t size;
-  // Bytes for the child's standard input, which is then closed; borrowed for the call. NULL: its standard input is
+  // Bytes for the child's standard input, which is closed after them; borrowed for the call. NULL: the standard input is
   // empty, unless the command sets it.
   const void *input;
-  // The number of these bytes.
+  // The number of bytes in input.
   size_t input_length;
-  // Limit of output and error in bytes, each; a child that writes more is killed. 0: no limit.
+  // The limit of standard output and of standard error, each in bytes. A child that writes more is killed. 0: no limit.
   size_t limit;
-  // Timeout in milliseconds; then the child is killed. 0: no timeout.
+  // The timeout in milliseconds, after which the child is killed. 0: no timeout.
   uint32_t timeout_ms;
   // Must be 0.
   uint32_t reserved[5];
@@ -171,7 +171,7 @@ struct vspawn_error {
   char text[VSPAWN_ERROR_TEXT_BYTES];
 };
 
-// A standard stream of a child. All zero: the parent's.
+// A standard stream of a child. If all fields are zero, the child inherits the parent's.
 struct vspawn_stream {
   // An enum vspawn_stdio.
   int kind;
@@ -179,15 +179,16 @@ struct vspawn_stream {
   int fd;
 };
 
-// A descriptor for a child.
+// A descriptor that a child gets.
 struct vspawn_fd {
-  // The child's number.
+  // The descriptor's number in the child.
   int target;
   // The parent's descriptor; borrowed for the call.
   int source;
 };
 
-// How a process is started. All zero except size: as vspawn_command_new describes. All pointers are borrowed for the call.
+// The options of vspawn. If all fields except size are zero, the process is started as vspawn_command_new describes. All pointers are
+// borrowed for the call.
 struct vspawn_options {
   // Set to sizeof(struct vspawn_options) by the caller.
   size_t size;
@@ -209,9 +210,9 @@ struct vspawn_options {
   const struct vspawn_fd *fds;
   // The number of further descriptors.
   size_t fd_count;
-  // With VSPAWN_FLAG_UMASK.
+  // The file mode creation mask. Used with VSPAWN_FLAG_UMASK.
   mode_t umask;
-  // With VSPAWN_FLAG_PROCESS_GROUP; 0 creates one.
+  // The process group; 0 creates one. Used with VSPAWN_FLAG_PROCESS_GROUP.
   pid_t process_group;
   // Must be 0.
   uint64_t reserved[4];
@@ -221,32 +222,35 @@ struct vspawn_options {
 extern "C" {
 #endif // __cplusplus
 
-// Lets the child open a file as its descriptor target, with the flags and the mode of open.
+// Lets the child open a file as its descriptor target, with flags and mode as for open.
 //
-// This and the following six functions add to one list, which the child carries out in order, after the descriptors of
-// vspawn_command_fd and the standard streams are in place. Descriptors are the child's numbers. path: copied.
+// This and the next six functions add to one list, which the child carries out in order, after the descriptors of
+// vspawn_command_fd and the standard streams are in place. All descriptor numbers are the child's. path: copied.
 int vspawn_command_open(struct vspawn_command *command,
                         int target,
                         const char *path,
                         int flags,
                         mode_t mode);
 
-// Closes one descriptor of the child; it may be closed already.
+// Closes one descriptor of the child. It is no error if the descriptor is closed already.
 int vspawn_command_close(struct vspawn_command *command, int fd);
 
 // Closes all descriptors of the child from this number on.
 int vspawn_command_close_from(struct vspawn_command *command, int first);
 
-// Copies a descriptor within the child. A copy to itself is kept open at the exec.
-int vspawn_command_dup(struct vspawn_command *command, int source, int target);
+// Copies a descriptor within the child. If source and target are equal, the descriptor stays open at the exec.
+int vspawn_command_dup(struct vspawn_command *command,
+                       int source,
+                       int target);
 
-// Changes the child's directory, so that later actions see it. directory: copied.
-int vspawn_command_chdir(struct vspawn_command *command, const char *directory);
+// Changes the child's directory at this point of the list, so that it applies to later actions. directory: copied.
+int vspawn_command_chdir(struct vspawn_command *command,
+                         const char *directory);
 
-// As vspawn_command_chdir, to the directory behind a descriptor of the child.
+// Like vspawn_command_chdir, but changes to the directory that a descriptor of the child refers to.
 int vspawn_command_fchdir(struct vspawn_command *command, int fd);
 
-// Makes the child's process group the foreground group of the terminal at a descriptor of the child, as tcsetpgrp.
+// Makes the child's process group the foreground group of a terminal, like tcsetpgrp. terminal: a descriptor of the child.
 int vspawn_command_foreground(struct vspawn_command *command,
                               int terminal);
 
@@ -256,57 +260,58 @@ int vspawn_command_scheduler(struct vspawn_command *command, int policy, int pri
 // Restricts the child to these CPUs. cpus: an array of count numbers, copied.
 int vspawn_command_affinity(struct vspawn_command *command, const int *cpus, size_t count);
 
-// Keeps the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS). give_up: 0 for the default.
+// Prevents the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS), unless enable is 0.
 int vspawn_command_no_new_privileges(struct vspawn_command *command,
-                                     int give_up);
+                                     int enable);
 
-// Sets the child's effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS.
+// Sets the child's effective user and group id to the real ones, like POSIX_SPAWN_RESETIDS.
 int vspawn_command_reset_ids(struct vspawn_command *command);
 
 // Runs a command, reads its output and error to their ends, and waits for it.
 //
 // command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
-// caller owns and passes to vspawn_output_free. After ETIMEDOUT and EMSGSIZE (limits of the options) it is set too,
-// to what was read before the child was killed; after any other failure it is NULL.
+// caller owns and passes to vspawn_output_free. If the child exceeds the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle
+// has what was read before the child was killed. After any other failure, output is NULL.
 int vspawn_command_output(const struct vspawn_command *command,
                           const struct vspawn_capture_options *options,
                           struct vspawn_output **output);
 
-// Returns how the command ended, as waitpid stores it; -1 with errno EINVAL for NULL.
+// Returns the command's status as waitpid stores it; -1 with errno EINVAL for NULL.
 int vspawn_output_status(const struct vspawn_output *output);
 
-// Returns what the command wrote to its standard output, followed by a NUL. It belongs to the handle. NULL with errno EINVAL for NULL.
+// Returns what the command wrote to its standard output, followed by a NUL. The bytes belong to the handle. Returns NULL with errno
+// EINVAL if output is NULL.
 //
 // length: receives the number of bytes, without the NUL; may be NULL.
 const unsigned char *vspawn_output_stdout(const struct vspawn_output *output,
                                           size_t *length);
 
-// Returns what it wrote to its standard error: see vspawn_output_stdout.
+// Returns what the command wrote to its standard error. Otherwise like vspawn_output_stdout.
 const unsigned char *vspawn_output_stderr(const struct vspawn_output *output, size_t *length);
 
 // Frees output. output: consumed; NULL does nothing.
 void vspawn_output_free(struct vspawn_output *output);
 
-// Returns the process id, which is not reused before the child was waited for; -1 with errno EINVAL for NULL.
+// Returns the process id, which is not reused before the child has been waited for; -1 with errno EINVAL for NULL.
 pid_t vspawn_child_pid(const struct vspawn_child *child);
 
-// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
-// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
-// must not close it.
+// Returns the pidfd, which becomes readable for poll when the child has ended. The pidfd belongs to the handle: the caller must not
+// close it. Returns -1 with errno EINVAL for NULL, and with EBADF if the kernel gave no pidfd (the table of descriptors was full, or a
+// seccomp filter refuses pidfds). All other functions work without a pidfd, too.
 int vspawn_child_pidfd(const struct vspawn_child *child);
 
-// Takes the parent's end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
-// errno EBADF if it is not piped or was already taken.
+// Takes the parent's end of the child's piped standard input. Returns a descriptor, close-on-exec, that the caller then owns; -1 with
+// errno EBADF if the stream is not piped or was taken before.
 int vspawn_child_take_stdin(struct vspawn_child *child);
 
-// Takes the parent's end of its standard output: see vspawn_child_take_stdin.
+// Takes the parent's end of the child's piped standard output. See vspawn_child_take_stdin.
 int vspawn_child_take_stdout(struct vspawn_child *child);
 
-// Takes the parent's end of its standard error: see vspawn_child_take_stdin.
+// Takes the parent's end of the child's piped standard error. See vspawn_child_take_stdin.
 int vspawn_child_take_stderr(struct vspawn_child *child);
 
-// After vspawn_command_spawn_nowait: waits for the exec. Returns 0, or the errno of the failure before or at exec; the
-// child has then been waited for.
+// Waits for the exec of a child that vspawn_command_spawn_nowait has started. Returns 0, or the errno if the exec or a step before
+// it failed; the child has then been waited for.
 int vspawn_child_started(struct vspawn_child *child);
 
 // Waits for the child's end. If its piped standard input was not taken, it is closed first.
@@ -315,40 +320,41 @@ int vspawn_child_started(struct vspawn_child *child);
 // ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
 int vspawn_child_wait(struct vspawn_child *child, int *status);
 
-// EAGAIN while the child runs; otherwise as vspawn_child_wait.
+// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
 int vspawn_child_try_wait(struct vspawn_child *child, int *status);
 
-// Waits for at most this time, then returns ETIMEDOUT, and the child still runs. Otherwise as vspawn_child_wait, but standard input
+// Waits for at most this time. Returns ETIMEDOUT if the child still runs then. Otherwise like vspawn_child_wait, but standard input
 // stays open.
 int vspawn_child_wait_timeout(struct vspawn_child *child,
                               uint32_t milliseconds,
                               int *status);
 
-// Kills the child with SIGKILL. Does nothing if it was waited for.
+// Kills the child with SIGKILL. Does nothing if the child has been waited for.
 int vspawn_child_kill(struct vspawn_child *child);
 
-// Sends the child a signal. Does nothing if it was waited for.
+// Sends the child a signal. Does nothing if the child has been waited for.
 int vspawn_child_signal(struct vspawn_child *child, int signal);
 
-// Sends a signal to the child's process group. EINVAL unless it was started with its own group or session.
-int vspawn_child_signal_group(struct vspawn_child *child, int signal);
+// Sends a signal to the child's process group. Returns EINVAL unless the child was started with its own group or session.
+int vspawn_child_signal_group(struct vspawn_child *child,
+                              int signal);
 
 // Kills the child and all its descendants.
 //
 // descendants: receives the number of descendants; may be NULL.
 int vspawn_child_kill_tree(struct vspawn_child *child, size_t *descendants);
 
-// Frees a handle, its pidfd and the ends of its pipes that were not taken. It neither kills nor waits: a child that was not waited
-// for stays a zombie after its end.
+// Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child nor waits for it: a child that was
+// not waited for stays a zombie after its end.
 //
 // child: consumed; NULL does nothing.
 void vspawn_child_free(struct vspawn_child *child);
 
 // Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
 // is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
-// SIGPIPE has its default there.
+// SIGPIPE has its default effect there.
 //
-// program: copied; a path, or a name that is searched for in PATH as execvp does.
+// program: copied; a path, or a name that is looked up in PATH as by execvp.
 // Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
 struct vspawn_command *vspawn_command_new(const char *program);
 
@@ -390,24 +396,25 @@ int vspawn_command_stdio(struct vspawn_command *command,
                          int kind,
                          int fd);
 
-// Gives the child the parent's descriptor source as its own descriptor target. Sources may be each other's targets.
+// Gives the child the parent's descriptor source as its own descriptor target. Calls may swap descriptors: the source of one may be the
+// target of another.
 //
 // source: borrowed, and must be open whenever the command is spawned.
 int vspawn_command_fd(struct vspawn_command *command,
                       int target,
                       int source);
 
-// If close is not 0: closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd.
+// Closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd, unless close is 0.
 int vspawn_command_close_others(struct vspawn_command *command,
                                 int close);
 
 // Sets the child's file mode creation mask.
 int vspawn_command_umask(struct vspawn_command *command, mode_t mask);
 
-// Puts the child into a process group; 0 creates one with the child's pid.
+// Puts the child into a process group; 0 creates a group whose id is the child's pid.
 int vspawn_command_process_group(struct vspawn_command *command, pid_t group);
 
-// If begin is not 0: starts a session, and with it a process group.
+// Starts a session, and with it a process group, unless begin is 0.
 int vspawn_command_new_session(struct vspawn_command *command, int begin);
 
 // Starts a session with a descriptor of the parent as its controlling terminal.
@@ -444,9 +451,9 @@ int vspawn_command_ignored_signals(struct vspawn_command *command, const sigset_
 // Leaves SIGPIPE as it is in the parent, as posix_spawn does.
 int vspawn_command_inherit_sigpipe(struct vspawn_command *command);
 
-// Creates the child in this cgroup (v2). Needs clone3 (Linux 5.7).
+// Creates the child in a cgroup (v2). Needs Linux 5.7 and clone3.
 //
-// directory: its open directory; duplicated, so the caller may close it at once.
+// directory: a descriptor of the cgroup's directory; duplicated, so the caller may close it at once.
 int vspawn_command_cgroup(struct vspawn_command *command, int directory);
 
 // Sets the signal that the child gets when the thread that spawned it ends.
@@ -469,30 +476,31 @@ int vspawn(const char *const *argv,
            const struct vspawn_options *options,
            struct vspawn_child **child);
 
-// Creates a pseudo-terminal of this size. Returns a descriptor, close-on-exec, that the caller owns and closes: what is
-// written there is typed on the terminal, what the children print is read there, and read fails with EIO when no process has
-// the terminal open any more. -1 with errno on failure.
+// Creates a pseudo-terminal of this size. Returns a descriptor, close-on-exec, that the caller owns and closes; -1 with errno on
+// failure. Bytes written to the descriptor are typed on the terminal; reads return what the children print, and fail with EIO when
+// no process has the terminal open any more.
 int vspawn_pty_open(unsigned short rows,
                     unsigned short columns);
 
-// Changes the size of a terminal; the foreground processes get SIGWINCH. pty: borrowed.
+// Sets the size of a terminal. If it changes, the foreground processes get SIGWINCH. pty: borrowed.
 int vspawn_pty_resize(int pty, unsigned short rows, unsigned short columns);
 
-// Starts a command in a session of its own, with a controlling terminal, without a fork. The standard streams are the terminal, unless the
-// command says otherwise.
+// Starts a command in a session of its own, with a controlling terminal, without a fork. The terminal becomes each standard stream that
+// the command does not set.
 //
-// pty: of vspawn_pty_open; borrowed. child: as for vspawn_command_spawn.
+// pty: from vspawn_pty_open; borrowed. child: as for vspawn_command_spawn.
 int vspawn_pty_spawn(int pty,
                      const struct vspawn_command *command,
                      struct vspawn_child **child);
 
-// Starts the command. Returns after its exec, or with the reason of its failure; no process remains then.
+// Starts the command. Returns 0 after the child's exec, or the errno if the exec or a step before it failed; no process remains then.
 //
 // child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
-int vspawn_command_spawn(const struct vspawn_command *command, struct vspawn_child **child);
+int vspawn_command_spawn(const struct vspawn_command *command,
+                         struct vspawn_child **child);
 
 // Starts the command and returns at once, before the child's exec. If the child fails before its exec,
-// vspawn_child_started and the waits return the error. Not for a command that changes user or group, nor for VSPAWN_MECHANISM_FORK.
+// vspawn_child_started and the waits return the error. EINVAL for a command that changes user or group, and for VSPAWN_MECHANISM_FORK.
 //
 // child: as for vspawn_command_spawn.
 int vspawn_command_spawn_nowait(const struct vspawn_command *command,
@@ -508,8 +516,9 @@ int vspawn_command_prepare(const struct vspawn_command *command,
 // Starts a child of a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
 int vspawn_prepared_spawn(const struct vspawn_prepared *prepared, struct vspawn_child **child);
 
-// As vspawn_command_spawn_nowait. prepared: borrowed. child: as for vspawn_command_spawn.
-int vspawn_prepared_spawn_nowait(const struct vspawn_prepared *prepared, struct vspawn_child **child);
+// Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
+int vspawn_prepared_spawn_nowait(const struct vspawn_prepared *prepared,
+                                 struct vspawn_child **child);
 
 // Frees a prepared command. Its children stay valid. prepared: consumed; NULL does nothing.
 void vspawn_prepared_free(struct vspawn_prepared *prepared);

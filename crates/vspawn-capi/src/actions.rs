@@ -1,4 +1,4 @@
-//! The command's file actions, in the order of the calls as with posix_spawn, and how its child is scheduled.
+//! The file actions of a command, which its child carries out in the order of the calls as with posix_spawn, and the child's scheduling.
 
 use std::ffi::{c_char, c_int};
 
@@ -8,10 +8,10 @@ use crate::command::{Command, change};
 use crate::error::Failure;
 use crate::pointers::{array, string};
 
-/// Lets the child open a file as its descriptor target, with the flags and the mode of open.
+/// Lets the child open a file as its descriptor target, with flags and mode as for open.
 ///
-/// This and the following six functions add to one list, which the child carries out in order, after the descriptors of
-/// vspawn_command_fd and the standard streams are in place. Descriptors are the child's numbers. path: copied.
+/// This and the next six functions add to one list, which the child carries out in order, after the descriptors of
+/// vspawn_command_fd and the standard streams are in place. All descriptor numbers are the child's. path: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_open(
     command: *mut Command,
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn vspawn_command_open(
     }
 }
 
-/// Closes one descriptor of the child; it may be closed already.
+/// Closes one descriptor of the child. It is no error if the descriptor is closed already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close(command: *mut Command, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -42,14 +42,14 @@ pub unsafe extern "C" fn vspawn_command_close_from(command: *mut Command, first:
     unsafe { change(command, |command| Ok(command.close_from(first))) }
 }
 
-/// Copies a descriptor within the child. A copy to itself is kept open at the exec.
+/// Copies a descriptor within the child. If source and target are equal, the descriptor stays open at the exec.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_dup(command: *mut Command, source: c_int, target: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.dup(source, target))) }
 }
 
-/// Changes the child's directory, so that later actions see it. directory: copied.
+/// Changes the child's directory at this point of the list, so that it applies to later actions. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
@@ -60,14 +60,14 @@ pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: 
     }
 }
 
-/// As vspawn_command_chdir, to the directory behind a descriptor of the child.
+/// Like vspawn_command_chdir, but changes to the directory that a descriptor of the child refers to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_fchdir(command: *mut Command, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.fchdir(fd))) }
 }
 
-/// Makes the child's process group the foreground group of the terminal at a descriptor of the child, as tcsetpgrp.
+/// Makes the child's process group the foreground group of a terminal, like tcsetpgrp. terminal: a descriptor of the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_foreground(command: *mut Command, terminal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -96,14 +96,14 @@ pub unsafe extern "C" fn vspawn_command_affinity(command: *mut Command, cpus: *c
     }
 }
 
-/// Keeps the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS). give_up: 0 for the default.
+/// Prevents the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS), unless enable is 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vspawn_command_no_new_privileges(command: *mut Command, give_up: c_int) -> c_int {
+pub unsafe extern "C" fn vspawn_command_no_new_privileges(command: *mut Command, enable: c_int) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.no_new_privileges(give_up != 0))) }
+    unsafe { change(command, |command| Ok(command.no_new_privileges(enable != 0))) }
 }
 
-/// Sets the child's effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS.
+/// Sets the child's effective user and group id to the real ones, like POSIX_SPAWN_RESETIDS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_reset_ids(command: *mut Command) -> c_int {
     // SAFETY: a handle or NULL.

@@ -1,4 +1,4 @@
-//! Running a command for its output.
+//! Runs a command and captures its output.
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::os::unix::process::ExitStatusExt;
@@ -9,20 +9,20 @@ use crate::entry::{entry, entry_or};
 use crate::error::{Failure, Stage};
 use crate::pointers::{array, borrow, free, null, options};
 
-/// How a command is run for its output. All zero except size: no input, no limit, no timeout.
+/// The options of vspawn_command_output. If all fields except size are zero, there is no input, no limit and no timeout.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CaptureOptions {
     /// Set to sizeof(struct vspawn_capture_options) by the caller.
     pub size: usize,
-    /// Bytes for the child's standard input, which is then closed; borrowed for the call. NULL: its standard input is
+    /// Bytes for the child's standard input, which is closed after them; borrowed for the call. NULL: the standard input is
     /// empty, unless the command sets it.
     pub input: *const c_void,
-    /// The number of these bytes.
+    /// The number of bytes in input.
     pub input_length: usize,
-    /// Limit of output and error in bytes, each; a child that writes more is killed. 0: no limit.
+    /// The limit of standard output and of standard error, each in bytes. A child that writes more is killed. 0: no limit.
     pub limit: usize,
-    /// Timeout in milliseconds; then the child is killed. 0: no timeout.
+    /// The timeout in milliseconds, after which the child is killed. 0: no timeout.
     pub timeout_ms: u32,
     /// Must be 0.
     pub reserved: [u32; 5],
@@ -31,7 +31,7 @@ pub struct CaptureOptions {
 /// The output of a command. Immutable.
 pub struct Output {
     status: c_int,
-    /// Each ends with a NUL that is not counted.
+    /// Ends with a NUL that is not part of the output, as does `stderr`.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -39,8 +39,8 @@ pub struct Output {
 /// Runs a command, reads its output and error to their ends, and waits for it.
 ///
 /// command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
-/// caller owns and passes to vspawn_output_free. After ETIMEDOUT and EMSGSIZE (limits of the options) it is set too,
-/// to what was read before the child was killed; after any other failure it is NULL.
+/// caller owns and passes to vspawn_output_free. If the child exceeds the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle
+/// has what was read before the child was killed. After any other failure, output is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_output(
     command: *const Command,
@@ -52,10 +52,10 @@ pub unsafe extern "C" fn vspawn_command_output(
         let target = unsafe { output.as_mut() }.ok_or_else(|| null("output"))?;
         *target = std::ptr::null_mut();
         // SAFETY: a handle or NULL; options that begin with their size, or NULL.
-        let (command, options) = unsafe { (borrow(command, "command")?, read(options)?) };
+        let (command, options) = unsafe { (borrow(command, "command")?, read_options(options)?) };
         // SAFETY: the options' input has its length.
         let input = unsafe { array(options.input.cast::<u8>(), options.input_length, "input") }?;
-        command.expect_start(command.changes_environment())?;
+        command.reserve_start(command.changes_environment())?;
         let mut capture = command.0.capture();
         if !options.input.is_null() {
             capture = capture.input(input);
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn vspawn_command_output(
         let captured = capture.run_to_any_end()?;
         *target = Box::into_raw(Box::new(Output {
             status: captured.status.into_raw(),
-            stdout: ended(captured.stdout)?,
-            stderr: ended(captured.stderr)?,
+            stdout: with_nul(captured.stdout)?,
+            stderr: with_nul(captured.stderr)?,
         }));
         captured.cut.map_or(Ok(()), |error| Err(error.into()))
     })
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn vspawn_command_output(
 
 /// # Safety
 /// NULL, or options that begin with their size.
-unsafe fn read(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> {
+unsafe fn read_options(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> {
     if given.is_null() {
         // SAFETY: valid when all zero.
         return Ok(unsafe { std::mem::zeroed() });
@@ -91,14 +91,14 @@ unsafe fn read(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> 
     Ok(read)
 }
 
-fn ended(mut bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+fn with_nul(mut bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let without_memory = |_| Failure::new(Stage::Communicate, libc::ENOMEM, "allocate memory for an output");
     bytes.try_reserve_exact(1).map_err(without_memory)?;
     bytes.push(0);
     Ok(bytes)
 }
 
-/// Returns how the command ended, as waitpid stores it; -1 with errno EINVAL for NULL.
+/// Returns the command's status as waitpid stores it; -1 with errno EINVAL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_status(output: *const Output) -> c_int {
     // SAFETY: a handle or NULL.
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn vspawn_output_status(output: *const Output) -> c_int {
 
 /// # Safety
 /// `length` is NULL or room for a number.
-unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
+unsafe fn store_length(bytes: &[u8], length: *mut usize) -> *const c_uchar {
     // SAFETY: the caller's promise.
     if let Some(target) = unsafe { length.as_mut() } {
         *target = bytes.len() - 1;
@@ -115,23 +115,24 @@ unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
     bytes.as_ptr()
 }
 
-/// Returns what the command wrote to its standard output, followed by a NUL. It belongs to the handle. NULL with errno EINVAL for NULL.
+/// Returns what the command wrote to its standard output, followed by a NUL. The bytes belong to the handle. Returns NULL with errno
+/// EINVAL if output is NULL.
 ///
 /// length: receives the number of bytes, without the NUL; may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; room for a number or NULL.
     entry_or(std::ptr::null(), || unsafe {
-        Ok(bytes(&borrow(output, "output")?.stdout, length))
+        Ok(store_length(&borrow(output, "output")?.stdout, length))
     })
 }
 
-/// Returns what it wrote to its standard error: see vspawn_output_stdout.
+/// Returns what the command wrote to its standard error. Otherwise like vspawn_output_stdout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; room for a number or NULL.
     entry_or(std::ptr::null(), || unsafe {
-        Ok(bytes(&borrow(output, "output")?.stderr, length))
+        Ok(store_length(&borrow(output, "output")?.stderr, length))
     })
 }
 

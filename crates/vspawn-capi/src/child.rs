@@ -16,11 +16,11 @@ use crate::pointers::{borrow, free, null};
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
 pub struct Child(pub(crate) vspawn_core::Child);
 
-/// Starts a process and stores its handle.
+/// Starts a process and stores its handle in `child`.
 ///
 /// # Safety
 /// `child` is NULL or room for a pointer.
-pub(crate) unsafe fn give(
+pub(crate) unsafe fn start_child(
     child: *mut *mut Child,
     spawn: impl FnOnce() -> Result<vspawn_core::Child, Failure>,
 ) -> c_int {
@@ -28,7 +28,7 @@ pub(crate) unsafe fn give(
         // SAFETY: the caller's promise.
         let target = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
         *target = std::ptr::null_mut();
-        memory::expect(0)?;
+        memory::reserve(0)?;
         *target = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
     })
@@ -44,14 +44,14 @@ unsafe fn borrow_mut<'a>(child: *mut Child) -> Result<&'a mut vspawn_core::Child
 
 /// # Safety
 /// As for `borrow_mut`.
-unsafe fn with(child: *mut Child, body: impl FnOnce(&mut vspawn_core::Child) -> Result<(), Failure>) -> c_int {
+unsafe fn with_child(child: *mut Child, body: impl FnOnce(&mut vspawn_core::Child) -> Result<(), Failure>) -> c_int {
     // SAFETY: the caller's promise.
     entry(|| body(unsafe { borrow_mut(child) }?))
 }
 
 /// # Safety
 /// `status` is NULL or room for an int.
-unsafe fn store(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
+unsafe fn store_status(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
     // SAFETY: the caller's promise.
     if let Some(target) = unsafe { status.as_mut() } {
         *target = value.into_raw();
@@ -59,16 +59,16 @@ unsafe fn store(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the process id, which is not reused before the child was waited for; -1 with errno EINVAL for NULL.
+/// Returns the process id, which is not reused before the child has been waited for; -1 with errno EINVAL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
     // SAFETY: a handle or NULL.
     entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
 }
 
-/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
-/// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
-/// must not close it.
+/// Returns the pidfd, which becomes readable for poll when the child has ended. The pidfd belongs to the handle: the caller must not
+/// close it. Returns -1 with errno EINVAL for NULL, and with EBADF if the kernel gave no pidfd (the table of descriptors was full, or a
+/// seccomp filter refuses pidfds). All other functions work without a pidfd, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     entry_or(-1, || {
@@ -79,48 +79,54 @@ pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     })
 }
 
-fn give_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
-    let missing = || Failure::new(Stage::Prepare, libc::EBADF, "take an end of a pipe that is not there");
+fn into_raw_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
+    let missing = || {
+        Failure::new(
+            Stage::Prepare,
+            libc::EBADF,
+            "take an end of a pipe: not piped, or taken before",
+        )
+    };
     end.map(IntoRawFd::into_raw_fd).ok_or_else(missing)
 }
 
-/// Takes the parent's end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
-/// errno EBADF if it is not piped or was already taken.
+/// Takes the parent's end of the child's piped standard input. Returns a descriptor, close-on-exec, that the caller then owns; -1 with
+/// errno EBADF if the stream is not piped or was taken before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
     entry_or(-1, || {
         // SAFETY: a handle or NULL.
         let child = unsafe { borrow_mut(child) }?;
-        give_end(child.stdin.take().map(OwnedFd::from))
+        into_raw_end(child.stdin.take().map(OwnedFd::from))
     })
 }
 
-/// Takes the parent's end of its standard output: see vspawn_child_take_stdin.
+/// Takes the parent's end of the child's piped standard output. See vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdout(child: *mut Child) -> c_int {
     entry_or(-1, || {
         // SAFETY: a handle or NULL.
         let child = unsafe { borrow_mut(child) }?;
-        give_end(child.stdout.take().map(OwnedFd::from))
+        into_raw_end(child.stdout.take().map(OwnedFd::from))
     })
 }
 
-/// Takes the parent's end of its standard error: see vspawn_child_take_stdin.
+/// Takes the parent's end of the child's piped standard error. See vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
     entry_or(-1, || {
         // SAFETY: a handle or NULL.
         let child = unsafe { borrow_mut(child) }?;
-        give_end(child.stderr.take().map(OwnedFd::from))
+        into_raw_end(child.stderr.take().map(OwnedFd::from))
     })
 }
 
-/// After vspawn_command_spawn_nowait: waits for the exec. Returns 0, or the errno of the failure before or at exec; the
-/// child has then been waited for.
+/// Waits for the exec of a child that vspawn_command_spawn_nowait has started. Returns 0, or the errno if the exec or a step before
+/// it failed; the child has then been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { with(child, |child| Ok(child.started()?)) }
+    unsafe { with_child(child, |child| Ok(child.started()?)) }
 }
 
 /// Waits for the child's end. If its piped standard input was not taken, it is closed first.
@@ -130,18 +136,28 @@ pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int) -> c_int {
     // SAFETY: a handle or NULL; room for the status or NULL.
-    unsafe { with(child, |child| store(status, child.wait()?)) }
+    unsafe { with_child(child, |child| store_status(status, child.wait()?)) }
 }
 
-/// EAGAIN while the child runs; otherwise as vspawn_child_wait.
+/// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
-    let running = || Failure::new(Stage::Wait, libc::EAGAIN, "wait for a child that runs");
+    let running = || {
+        Failure::new(
+            Stage::Wait,
+            libc::EAGAIN,
+            "return the status of a child that still runs",
+        )
+    };
     // SAFETY: as above.
-    unsafe { with(child, |child| store(status, child.try_wait()?.ok_or_else(running)?)) }
+    unsafe {
+        with_child(child, |child| {
+            store_status(status, child.try_wait()?.ok_or_else(running)?)
+        })
+    }
 }
 
-/// Waits for at most this time, then returns ETIMEDOUT, and the child still runs. Otherwise as vspawn_child_wait, but standard input
+/// Waits for at most this time. Returns ETIMEDOUT if the child still runs then. Otherwise like vspawn_child_wait, but standard input
 /// stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
@@ -150,36 +166,36 @@ pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, millisecon
         Failure::new(
             Stage::Timeout,
             libc::ETIMEDOUT,
-            &format!("see the child end within {timeout:?}"),
+            &format!("wait for the child's end within {timeout:?}"),
         )
     };
     // SAFETY: as above.
     unsafe {
-        with(child, |child| {
-            store(status, child.wait_timeout(timeout)?.ok_or_else(running)?)
+        with_child(child, |child| {
+            store_status(status, child.wait_timeout(timeout)?.ok_or_else(running)?)
         })
     }
 }
 
-/// Kills the child with SIGKILL. Does nothing if it was waited for.
+/// Kills the child with SIGKILL. Does nothing if the child has been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_kill(child: *mut Child) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { with(child, |child| Ok(child.kill()?)) }
+    unsafe { with_child(child, |child| Ok(child.kill()?)) }
 }
 
-/// Sends the child a signal. Does nothing if it was waited for.
+/// Sends the child a signal. Does nothing if the child has been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_signal(child: *mut Child, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { with(child, |child| Ok(child.signal(signal)?)) }
+    unsafe { with_child(child, |child| Ok(child.signal(signal)?)) }
 }
 
-/// Sends a signal to the child's process group. EINVAL unless it was started with its own group or session.
+/// Sends a signal to the child's process group. Returns EINVAL unless the child was started with its own group or session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { with(child, |child| Ok(child.signal_group(signal)?)) }
+    unsafe { with_child(child, |child| Ok(child.signal_group(signal)?)) }
 }
 
 /// Kills the child and all its descendants.
@@ -189,7 +205,7 @@ pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_
 pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: *mut usize) -> c_int {
     // SAFETY: a handle or NULL; room for a number or NULL.
     unsafe {
-        with(child, |child| {
+        with_child(child, |child| {
             let killed = child.kill_tree()?;
             if let Some(target) = descendants.as_mut() {
                 *target = killed;
@@ -199,8 +215,8 @@ pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: 
     }
 }
 
-/// Frees a handle, its pidfd and the ends of its pipes that were not taken. It neither kills nor waits: a child that was not waited
-/// for stays a zombie after its end.
+/// Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child nor waits for it: a child that was
+/// not waited for stays a zombie after its end.
 ///
 /// child: consumed; NULL does nothing.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! The command handle: what to start and how, one function per property. `start` has the functions that start it.
+//! The command handle, with one function for each property of the process to start. `start` has the functions that start it.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,23 +6,25 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use libc::{gid_t, mode_t, pid_t, rlim_t, sigset_t, uid_t};
 use vspawn_core::{Mechanism, Stdio};
 
+use crate::call_memory;
 use crate::entry::{entry, entry_or};
 use crate::error::{Failure, Stage};
-use crate::held;
 use crate::memory;
 use crate::pointers::{array, free, null, signals, string, string_array};
 
 /// A process to start. Used by one thread at a time.
+// The number is the sum of the bytes that the caller has passed.
 pub struct Command(pub(crate) vspawn_core::Command, usize);
 
 impl Command {
-    /// Makes sure that there is memory to start it: for what it consists of, and for a copy of the caller's environment if needed.
-    pub(crate) fn expect_start(&self, copies_environment: bool) -> Result<(), Failure> {
-        memory::expect(self.1)?;
-        memory::expect_environment(copies_environment)
+    /// Reserves the memory to start the command: for its strings, and for a copy of the caller's environment if one is made.
+    pub(crate) fn reserve_start(&self, copies_environment: bool) -> Result<(), Failure> {
+        memory::reserve(self.1)?;
+        memory::reserve_environment(copies_environment)
     }
 
-    /// Whether a start copies the variables, which the kernel otherwise reads where they are.
+    /// Returns whether a start copies the caller's variables, because the command changes some. Otherwise, the kernel reads them
+    /// directly.
     pub(crate) fn changes_environment(&self) -> bool {
         self.0.get_envs().len() > 0 && !self.0.get_env_clear()
     }
@@ -38,7 +40,7 @@ pub enum StdioKind {
     Null = 1,
     /// A new pipe, whose other end vspawn_child_take_stdin and the similar functions return.
     Piped = 2,
-    /// A descriptor of the parent's.
+    /// A descriptor of the parent.
     Fd = 3,
 }
 
@@ -62,7 +64,7 @@ pub(crate) fn stdio(kind: c_int, fd: c_int) -> Result<Stdio, Failure> {
     }
 }
 
-pub(crate) fn place(
+pub(crate) fn set_stream(
     command: &mut vspawn_core::Command,
     stream: c_int,
     stdio: Stdio,
@@ -86,18 +88,18 @@ pub(crate) unsafe fn change(
     entry(|| {
         // SAFETY: the caller's promise.
         let command = unsafe { command.as_mut() }.ok_or_else(|| null("command"))?;
-        memory::expect(0)?;
+        memory::reserve(0)?;
         change(&mut command.0)?;
-        command.1 += held::bytes() + memory::STRING_BYTES;
+        command.1 += call_memory::bytes() + memory::STRING_BYTES;
         Ok(())
     })
 }
 
 /// Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
 /// is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
-/// SIGPIPE has its default there.
+/// SIGPIPE has its default effect there.
 ///
-/// program: copied; a path, or a name that is searched for in PATH as execvp does.
+/// program: copied; a path, or a name that is looked up in PATH as by execvp.
 /// Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Command {
@@ -107,7 +109,7 @@ pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Comm
         let mut command = vspawn_core::Command::new(program);
         // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).
         unsafe { command.env_unlocked() };
-        Ok(Box::into_raw(Box::new(Command(command, held::bytes()))))
+        Ok(Box::into_raw(Box::new(Command(command, call_memory::bytes()))))
     })
 }
 
@@ -196,10 +198,11 @@ pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_int, kind: c_int, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| place(command, stream, stdio(kind, fd)?)) }
+    unsafe { change(command, |command| set_stream(command, stream, stdio(kind, fd)?)) }
 }
 
-/// Gives the child the parent's descriptor source as its own descriptor target. Sources may be each other's targets.
+/// Gives the child the parent's descriptor source as its own descriptor target. Calls may swap descriptors: the source of one may be the
+/// target of another.
 ///
 /// source: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
@@ -208,7 +211,7 @@ pub unsafe extern "C" fn vspawn_command_fd(command: *mut Command, target: c_int,
     unsafe { change(command, |command| Ok(command.fd_number(target, source))) }
 }
 
-/// If close is not 0: closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd.
+/// Closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd, unless close is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close_others(command: *mut Command, close: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -222,14 +225,14 @@ pub unsafe extern "C" fn vspawn_command_umask(command: *mut Command, mask: mode_
     unsafe { change(command, |command| Ok(command.umask(mask))) }
 }
 
-/// Puts the child into a process group; 0 creates one with the child's pid.
+/// Puts the child into a process group; 0 creates a group whose id is the child's pid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_process_group(command: *mut Command, group: pid_t) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.process_group(group))) }
 }
 
-/// If begin is not 0: starts a session, and with it a process group.
+/// Starts a session, and with it a process group, unless begin is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new_session(command: *mut Command, begin: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -266,7 +269,7 @@ pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *c
     // SAFETY: a handle or NULL; an array of `count` or NULL.
     unsafe {
         change(command, |command| {
-            memory::expect(count.saturating_mul(size_of::<gid_t>()))?;
+            memory::reserve(count.saturating_mul(size_of::<gid_t>()))?;
             array(groups, count, "groups").map(|groups| command.groups(groups))
         })
     }
@@ -323,9 +326,9 @@ pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -
     unsafe { change(command, |command| Ok(command.inherit_sigpipe())) }
 }
 
-/// Creates the child in this cgroup (v2). Needs clone3 (Linux 5.7).
+/// Creates the child in a cgroup (v2). Needs Linux 5.7 and clone3.
 ///
-/// directory: its open directory; duplicated, so the caller may close it at once.
+/// directory: a descriptor of the cgroup's directory; duplicated, so the caller may close it at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cgroup(command: *mut Command, directory: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -352,15 +355,11 @@ pub unsafe extern "C" fn vspawn_command_parent_death_signal(command: *mut Comman
 /// Sets how the child is created. mechanism: an enum vspawn_mechanism.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_mechanism(command: *mut Command, mechanism: c_int) -> c_int {
-    let by_name = || match mechanism {
+    let parse = || match mechanism {
         kind if kind == MechanismKind::Share as c_int => Ok(Mechanism::Share),
         kind if kind == MechanismKind::Fork as c_int => Ok(Mechanism::Fork),
         _ => Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
     };
     // SAFETY: a handle or NULL.
-    unsafe {
-        change(command, |command| {
-            by_name().map(|mechanism| command.mechanism(mechanism))
-        })
-    }
+    unsafe { change(command, |command| parse().map(|mechanism| command.mechanism(mechanism))) }
 }

@@ -1,15 +1,15 @@
-//! Wraps every call from C: panics are caught, cancellation is deferred, failures become codes.
+//! Wraps every call from C: catches panics, defers cancellation, and turns failures into error codes.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::call_memory;
 use crate::error::{Failure, Stage};
-use crate::held;
 
 /// The errno after a panic, which is a bug of this library.
 pub(crate) const PANICKED: c_int = libc::ENOTRECOVERABLE;
 
-/// For functions that return 0 or an errno.
+/// Runs the body of a function that returns 0 or an errno.
 pub(crate) fn entry(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match run(body) {
         Ok(()) => 0,
@@ -17,7 +17,7 @@ pub(crate) fn entry(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// For functions that return another type, and set errno on failure.
+/// Runs the body of a function that returns another type, and sets errno on failure.
 pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     run(body).unwrap_or_else(|errno| {
         set_errno(errno);
@@ -26,8 +26,8 @@ pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failur
 }
 
 fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
-    let _memory = held::Guard::new();
-    let _not_cancelled = CancellationDisabled::new();
+    let _memory = call_memory::Guard::new();
+    let _cancellation_disabled = CancellationDisabled::new();
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -45,12 +45,12 @@ pub(crate) fn set_errno(errno: c_int) {
 }
 
 unsafe extern "C" {
-    /// pthread.h; the libc crate lacks it for glibc.
+    /// Declared in pthread.h. The libc crate lacks it for glibc.
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-/// A cancellation unwinds the stack, which must not happen in frames of Rust.
+/// Disables cancellation of the thread: a cancellation unwinds the stack, which must not happen in Rust frames.
 struct CancellationDisabled {
     before: c_int,
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn cancellation_is_as_before_after_a_call() {
+    fn a_call_restores_the_cancellation_state() {
         let state = || {
             let mut before = 7;
             // SAFETY: stores into a local, then restores it.

@@ -12,7 +12,10 @@ pub const ERROR_TEXT_BYTES: usize = 240;
 /// The step that failed.
 #[cfg_attr(
     not(test),
-    expect(dead_code, reason = "the core makes most of them, as numbers; C has the names")
+    expect(
+        dead_code,
+        reason = "most stages come from the core as numbers; only C uses their names"
+    )
 )]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub enum Stage {
     Signals = 4,
     /// Creating the process.
     Clone = 5,
-    /// Getting its own file table.
+    /// Giving the child its own file table.
     UnshareFiles = 6,
     /// setsid.
     Session = 7,
@@ -39,7 +42,7 @@ pub enum Stage {
     ProcessGroup = 9,
     /// Opening /dev/null.
     OpenNull = 10,
-    /// Putting a descriptor into its place in the child.
+    /// Copying a descriptor to its number in the child.
     Dup = 11,
     /// Changing the niceness.
     Nice = 12,
@@ -96,7 +99,7 @@ pub struct LastError {
     pub text: [c_char; ERROR_TEXT_BYTES],
 }
 
-/// A failure on its way to the caller.
+/// A failure that is returned to the caller.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: c_int,
@@ -112,33 +115,36 @@ impl Failure {
         Failure { errno, stage, text }
     }
 
-    /// An invalid request.
+    /// Creates the failure of an invalid request.
     pub(crate) fn invalid(action: &str) -> Failure {
         Failure::new(Stage::Prepare, libc::EINVAL, action)
     }
 
-    /// The errno that a libc function has just set.
+    /// Creates a failure with the errno that a libc function has just set.
     pub(crate) fn last_os_error(stage: Stage, action: &str) -> Failure {
         let errno = std::io::Error::last_os_error().raw_os_error();
         Failure::new(stage, errno.unwrap_or(libc::EIO), action)
     }
 
-    /// Stores it as the thread's last error.
+    /// Stores the failure as the thread's last error.
     pub(crate) fn record(&self) {
         LAST.with_borrow_mut(|last| {
             last.errno = self.errno;
             last.stage = self.stage;
-            last.length = fitting(&self.text);
+            last.length = fitting_length(&self.text);
             last.text[..last.length].copy_from_slice(&self.text.as_bytes()[..last.length]);
         });
     }
 }
 
-/// The prefix that fits with its NUL, cut between characters.
-fn fitting(text: &str) -> usize {
+/// Returns the length of the longest prefix that fits with a NUL and ends between two characters.
+fn fitting_length(text: &str) -> usize {
     let text = text.split('\0').next().unwrap_or_default();
-    let most = text.len().min(ERROR_TEXT_BYTES - 1);
-    (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    let max = text.len().min(ERROR_TEXT_BYTES - 1);
+    (0..=max)
+        .rev()
+        .find(|length| text.is_char_boundary(*length))
+        .unwrap_or(0)
 }
 
 impl From<vspawn_core::Error> for Failure {
@@ -151,7 +157,7 @@ impl From<vspawn_core::Error> for Failure {
     }
 }
 
-/// Without a destructor: there is nothing to free when a thread ends.
+/// The last failure of a thread. It has no destructor, so there is nothing to free when a thread ends.
 struct Last {
     errno: c_int,
     stage: u32,
@@ -201,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stages_have_the_numbers_of_the_core() {
+    fn stages_have_the_same_numbers_as_in_the_core() {
         use vspawn_core::Stage as Core;
         let pairs = [
             (Core::Prepare, Stage::Prepare),
@@ -243,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        assert_eq!(fitting(&"ä".repeat(200)), ERROR_TEXT_BYTES - 2);
-        assert_eq!(fitting("chdir to /x"), 11);
+        assert_eq!(fitting_length(&"ä".repeat(200)), ERROR_TEXT_BYTES - 2);
+        assert_eq!(fitting_length("chdir to /x"), 11);
     }
 }

@@ -1,26 +1,28 @@
-//! Keeps this library from aborting its host when memory runs out. A call that needs memory asks for it first, and fails with ENOMEM.
-//! What it allocates after that comes from what it asked for (`held`) if the system has no more; an error's text comes from a reserve.
+//! Keeps this library from aborting its host process when memory runs out. A call first reserves the memory that it may need, or fails
+//! with ENOMEM. If the system has no memory left later, the call's allocations use the reserved block (`call_memory`). Allocations for the
+//! text of an error use a static reserve.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::call_memory;
 use crate::error::{Failure, Stage};
-use crate::held;
 
-/// More than any call needs besides the caller's strings, which are added.
+/// The bytes that each call reserves besides those for the caller's strings; more than any call needs.
 const CALL_BYTES: usize = 16 * 1024;
 
-/// A string is copied into the command, into a copy of that and into the plan; an array doubles as it grows, which copies it once more.
+/// How often the bytes of a string may be in memory at once. A string is copied into the command, into a copy of the command and into the
+/// plan; an array doubles as it grows, which copies it once more.
 const COPIES: usize = 5;
 
-/// Bytes that a string needs besides its own: its entries in two growing arrays.
+/// The bytes that a string needs besides its own, for its entries in two growing arrays.
 pub(crate) const STRING_BYTES: usize = 96;
 
-/// Fails if the memory for a call with this number of bytes from the caller (more than before) cannot be allocated.
-pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
-    match held::expect(bytes, COPIES, CALL_BYTES) {
+/// Reserves memory for this many further bytes from the caller, or fails.
+pub(crate) fn reserve(bytes: usize) -> Result<(), Failure> {
+    match call_memory::reserve(bytes, COPIES, CALL_BYTES) {
         true => Ok(()),
         false => Err(Failure::new(
             Stage::Prepare,
@@ -30,8 +32,8 @@ pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
     }
 }
 
-/// As `expect`, for a copy of the environment, or of PATH alone.
-pub(crate) fn expect_environment(is_copied: bool) -> Result<(), Failure> {
+/// Reserves memory for a copy of the environment, or only of PATH if the environment is not copied.
+pub(crate) fn reserve_environment(is_copied: bool) -> Result<(), Failure> {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
@@ -50,7 +52,7 @@ pub(crate) fn expect_environment(is_copied: bool) -> Result<(), Failure> {
             if path.is_null() { 0 } else { libc::strlen(path) }
         }
     };
-    expect(bytes)
+    reserve(bytes)
 }
 
 /// The system's allocator, with the reserve as its fallback.
@@ -59,7 +61,7 @@ struct Reserved;
 #[global_allocator]
 static ALLOCATOR: Reserved = Reserved;
 
-/// Parts of one size, each given out once until it is given back. A bit of `used` is a part.
+/// Parts of one size. A set bit of `used` marks a part in use.
 #[repr(C, align(64))]
 struct Parts<const BYTES: usize, const WORDS: usize> {
     memory: UnsafeCell<[[[u8; BYTES]; 64]; WORDS]>,
@@ -94,7 +96,7 @@ impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
         std::ptr::null_mut()
     }
 
-    /// Frees a part; false for a block from elsewhere.
+    /// Frees a part. Returns false if `block` is not one of the parts.
     fn give_back(&self, block: *mut u8) -> bool {
         let part = (block as usize).wrapping_sub(self.begin() as usize) / BYTES;
         let word = self.used.get(part / 64);
@@ -107,8 +109,9 @@ impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
     }
 }
 
-/// The reserve. Untouched pages cost nothing.
+/// The static reserve for small allocations. Untouched pages use no memory.
 static SMALL: Parts<512, 16> = Parts::new();
+/// The static reserve for large allocations, of up to 32 KiB.
 static LARGE: Parts<{ 32 * 1024 }, 1> = Parts::new();
 
 // SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until it is given back.
@@ -122,7 +125,7 @@ unsafe impl GlobalAlloc for Reserved {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if SMALL.give_back(block) || LARGE.give_back(block) || held::give_back(block) {
+        if SMALL.give_back(block) || LARGE.give_back(block) || call_memory::give_back(block) {
             return;
         }
         // SAFETY: the caller's promise.
@@ -132,7 +135,7 @@ unsafe impl GlobalAlloc for Reserved {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's promise: the layout is the block's, and `bytes` is valid with its alignment.
         unsafe {
-            if !is_of_reserve(block) {
+            if !is_from_reserve(block) {
                 let larger = System.realloc(block, layout, bytes);
                 if !larger.is_null() {
                     return larger;
@@ -149,7 +152,7 @@ unsafe impl GlobalAlloc for Reserved {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    let mut block = held::take(layout);
+    let mut block = call_memory::take(layout);
     if block.is_null() {
         block = SMALL.take(layout);
     }
@@ -159,8 +162,8 @@ fn from_reserve(layout: Layout) -> *mut u8 {
     block
 }
 
-fn is_of_reserve(block: *mut u8) -> bool {
-    SMALL.contains(block) || LARGE.contains(block) || held::contains(block)
+fn is_from_reserve(block: *mut u8) -> bool {
+    SMALL.contains(block) || LARGE.contains(block) || call_memory::contains(block)
 }
 
 #[cfg(test)]
@@ -168,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reserve_gives_each_part_once_until_it_is_given_back() {
+    fn a_part_of_the_reserve_is_not_given_out_again_before_it_is_freed() {
         static PARTS: Parts<512, 2> = Parts::new();
         let layout = |bytes| Layout::from_size_align(bytes, 16).expect("a layout");
         let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(layout(500))).collect();
@@ -183,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_too_large_is_known_before() {
-        assert!(expect(1 << 20).is_ok());
-        assert_eq!(expect(usize::MAX).expect_err("too much").errno, libc::ENOMEM);
+    fn reserving_too_much_memory_fails() {
+        assert!(reserve(1 << 20).is_ok());
+        assert_eq!(reserve(usize::MAX).expect_err("too much").errno, libc::ENOMEM);
     }
 }

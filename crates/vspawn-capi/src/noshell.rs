@@ -12,7 +12,7 @@ use vspawn_core::{Command, Mechanism, Stdio};
 
 use crate::entry::entry_or;
 use crate::error::Failure;
-use crate::options::command_of;
+use crate::options::command_from_argv;
 use crate::pointers::{null, string};
 use crate::shell_words::shell_words;
 use crate::stream::{Direction, close, direction, open};
@@ -28,10 +28,10 @@ pub struct NoshellStream {
 }
 
 const MODE_FORK: c_int = 1;
-/// Every other mode, known or not, shares memory.
+/// The mode that was set last. Every mode other than `MODE_FORK`, known or not, shares memory.
 static MODE: AtomicI32 = AtomicI32::new(0);
 
-/// POPEN_NOSHELL_MODE_FORK requests a fork.
+/// Sets the mode. POPEN_NOSHELL_MODE_FORK requests a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn popen_noshell_set_fork_mode(mode: c_int) {
     MODE.store(mode, Ordering::Relaxed);
@@ -43,7 +43,7 @@ pub extern "C" fn popen_noshell_get_fork_mode() -> c_int {
     MODE.load(Ordering::Relaxed)
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen_noshell(
     file: *const c_char,
@@ -55,15 +55,15 @@ pub unsafe extern "C" fn popen_noshell(
     entry_or(null_mut(), || {
         // SAFETY: a struct of the caller's or NULL; strings as documented or NULL.
         unsafe {
-            let stream_struct = emptied(pclose_arg)?;
+            let stream_struct = cleared(pclose_arg)?;
             string(file, "file")?;
-            let command = command_of(file, argv)?;
+            let command = command_from_argv(file, argv)?;
             start(command, direction(r#type)?, stderr_mode, stream_struct)
         }
     })
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen_noshell_compat(
     command: *const c_char,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn popen_noshell_compat(
     entry_or(null_mut(), || {
         // SAFETY: a struct of the caller's or NULL; strings or NULL.
         let (stream_struct, text, direction) =
-            unsafe { (emptied(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
+            unsafe { (cleared(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
         let words = shell_words(text.as_encoded_bytes())?;
         let mut words = words
             .iter()
@@ -94,8 +94,8 @@ pub unsafe extern "C" fn popen_noshell_compat(
     })
 }
 
-/// The first executable file of this name along PATH. Shells use that file, and do not try the next directory if its
-/// interpreter is missing, as a search by execve would.
+/// Returns the first executable file of this name along PATH. Shells execute this file. A search by execve would instead try the next
+/// directory if the file's interpreter is missing.
 fn first_executable(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return None;
@@ -113,9 +113,11 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
     candidates.into_iter().find(is_executable)
 }
 
+/// Fills the caller's struct with zeros.
+///
 /// # Safety
 /// `stream_struct` is NULL or the caller's struct, initialised or not.
-unsafe fn emptied<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
+unsafe fn cleared<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
     if stream_struct.is_null() {
         return Err(null("pclose_arg"));
     }
@@ -126,7 +128,7 @@ unsafe fn emptied<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut Noshe
     }
 }
 
-/// The streams as in the original: the one that is not requested is `/dev/null`.
+/// Starts a command with the streams of the original library: the stream that is not requested is `/dev/null`.
 fn start(
     mut command: Command,
     direction: Direction,
@@ -157,7 +159,7 @@ fn start(
     Ok(file)
 }
 
-/// See the header.
+/// See popen_noshell.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pclose_noshell(arg: *mut NoshellStream) -> c_int {
     entry_or(-1, || {
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_executable_along_path_is_the_one_that_sh_runs() {
+    fn the_first_executable_along_path_is_found() {
         let sh = first_executable(OsStr::new("sh")).expect("there is a shell");
         assert!(sh.ends_with("sh") && sh.is_absolute());
         assert_eq!(first_executable(OsStr::new("/bin/sh")), None, "a path is not a name");

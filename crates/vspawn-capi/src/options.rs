@@ -1,21 +1,21 @@
-//! Starting a process with one call: `vspawn`.
+//! `vspawn`, which starts a process with one call, and its options.
 
 use std::ffi::{c_char, c_int};
 
 use libc::{mode_t, pid_t};
 use vspawn_core::{Command, Mechanism};
 
-use crate::child::{Child, give};
-use crate::command::{place, stdio};
+use crate::child::{Child, start_child};
+use crate::command::{set_stream, stdio};
 use crate::error::Failure;
 use crate::memory;
 use crate::pointers::{array, options, string, string_array};
 
-/// Close all descriptors in the child except the standard streams and those given.
+/// Close all descriptors in the child except the standard streams and those in fds.
 pub const FLAG_CLOSE_OTHERS: u64 = 1;
 /// Start a session.
 pub const FLAG_NEW_SESSION: u64 = 2;
-/// Return at once, as vspawn_command_spawn_nowait.
+/// Return at once, like vspawn_command_spawn_nowait.
 pub const FLAG_NOWAIT: u64 = 4;
 /// Use the field umask.
 pub const FLAG_UMASK: u64 = 8;
@@ -25,7 +25,7 @@ pub const FLAG_PROCESS_GROUP: u64 = 16;
 pub const FLAG_FORK: u64 = 32;
 const ALL_FLAGS: u64 = 63;
 
-/// A standard stream of a child. All zero: the parent's.
+/// A standard stream of a child. If all fields are zero, the child inherits the parent's.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Stream {
@@ -35,17 +35,18 @@ pub struct Stream {
     pub fd: c_int,
 }
 
-/// A descriptor for a child.
+/// A descriptor that a child gets.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FdPair {
-    /// The child's number.
+    /// The descriptor's number in the child.
     pub target: c_int,
     /// The parent's descriptor; borrowed for the call.
     pub source: c_int,
 }
 
-/// How a process is started. All zero except size: as vspawn_command_new describes. All pointers are borrowed for the call.
+/// The options of vspawn. If all fields except size are zero, the process is started as vspawn_command_new describes. All pointers are
+/// borrowed for the call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Options {
@@ -69,9 +70,9 @@ pub struct Options {
     pub fds: *const FdPair,
     /// The number of further descriptors.
     pub fd_count: usize,
-    /// With VSPAWN_FLAG_UMASK.
+    /// The file mode creation mask. Used with VSPAWN_FLAG_UMASK.
     pub umask: mode_t,
-    /// With VSPAWN_FLAG_PROCESS_GROUP; 0 creates one.
+    /// The process group; 0 creates one. Used with VSPAWN_FLAG_PROCESS_GROUP.
     pub process_group: pid_t,
     /// Must be 0.
     pub reserved: [u64; 4],
@@ -86,17 +87,17 @@ pub struct Options {
 pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Options, child: *mut *mut Child) -> c_int {
     // SAFETY: the caller's pointers, as documented, or NULL.
     unsafe {
-        give(child, || {
+        start_child(child, || {
             if options.is_null() {
-                return Ok(command_of(std::ptr::null(), argv)?.spawn()?);
+                return Ok(command_from_argv(std::ptr::null(), argv)?.spawn()?);
             }
-            let options = read(options)?;
-            let mut command = command_of(options.program, argv)?;
+            let options = read_options(options)?;
+            let mut command = command_from_argv(options.program, argv)?;
             apply(&options, &mut command)?;
             Ok(match options.flags & FLAG_NOWAIT {
                 0 => command.spawn()?,
                 _ => {
-                    memory::expect_environment(options.env.is_null())?;
+                    memory::reserve_environment(options.env.is_null())?;
                     command.spawn_nowait()?
                 }
             })
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Opti
 
 /// # Safety
 /// NULL, or options that begin with their size.
-unsafe fn read(given: *const Options) -> Result<Options, Failure> {
+unsafe fn read_options(given: *const Options) -> Result<Options, Failure> {
     // SAFETY: the caller's promise; valid when all zero.
     let read = unsafe { options(given) }?;
     if read.flags & !ALL_FLAGS != 0 || read.reserved != [0; 4] {
@@ -127,14 +128,14 @@ unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure>
         if !options.cwd.is_null() {
             command.current_dir(string(options.cwd, "cwd")?);
         }
-        memory::expect(options.fd_count.saturating_mul(memory::STRING_BYTES))?;
+        memory::reserve(options.fd_count.saturating_mul(memory::STRING_BYTES))?;
         for pair in array(options.fds, options.fd_count, "fds")? {
             command.fd_number(pair.target, pair.source);
         }
     }
     for (number, stream) in (0..).zip([options.input, options.output, options.error]) {
         if stream.kind != 0 {
-            place(command, number, stdio(stream.kind, stream.fd)?)?;
+            set_stream(command, number, stdio(stream.kind, stream.fd)?)?;
         }
     }
     if has(FLAG_UMASK) {
@@ -165,20 +166,20 @@ unsafe fn set_environment(options: &Options, command: &mut Command) -> Result<()
             return Err(Failure::invalid("pass a variable without ="));
         };
         let (name, value) = (&bytes[..equals], &bytes[equals + 1..]);
-        command.env(os(name), os(value));
+        command.env(os_str(name), os_str(value));
     }
     Ok(())
 }
 
-fn os(bytes: &[u8]) -> &std::ffi::OsStr {
+fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }
 
-/// A command for these arguments. The first one is its name, and also the program unless that is given.
+/// Creates a command from its arguments. The first one is argv[0], and also the program if `program` is NULL.
 ///
 /// # Safety
 /// `program` is NULL or a string, `argv` NULL or an array of strings ended by NULL.
-pub(crate) unsafe fn command_of(program: *const c_char, argv: *const *const c_char) -> Result<Command, Failure> {
+pub(crate) unsafe fn command_from_argv(program: *const c_char, argv: *const *const c_char) -> Result<Command, Failure> {
     // SAFETY: the caller's promise.
     let argv = unsafe { string_array(argv, "argv") }?;
     let Some((name, args)) = argv.split_first() else {
@@ -189,7 +190,7 @@ pub(crate) unsafe fn command_of(program: *const c_char, argv: *const *const c_ch
         // SAFETY: the caller's promise.
         false => unsafe { string(program, "program") }?,
     };
-    memory::expect_environment(false)?;
+    memory::reserve_environment(false)?;
     let mut command = Command::new(program);
     command.arg0(name).args(args);
     // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).

@@ -7,7 +7,7 @@ use crate::entry::entry;
 use crate::error::Failure;
 use crate::memory;
 
-/// The error for a required parameter that is NULL.
+/// Returns the error for a required parameter that is NULL.
 pub(crate) fn null(parameter: &str) -> Failure {
     Failure::invalid(&format!("use NULL as {parameter}"))
 }
@@ -20,7 +20,7 @@ pub(crate) unsafe fn string<'a>(text: *const c_char, parameter: &str) -> Result<
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) }.to_bytes();
-    memory::expect(text.len())?;
+    memory::reserve(text.len())?;
     Ok(OsStr::from_bytes(text))
 }
 
@@ -40,17 +40,17 @@ pub(crate) unsafe fn string_array<'a>(
             bytes += CStr::from_ptr(*next).to_bytes().len() + memory::STRING_BYTES;
             next = next.add(1);
         }
-        memory::expect(bytes)?;
+        memory::reserve(bytes)?;
         let count = next.offset_from_unsigned(strings);
         let string = |index| CStr::from_ptr(*strings.add(index)).to_bytes();
         Ok((0..count).map(|index| OsStr::from_bytes(string(index))).collect())
     }
 }
 
-/// An array that may be NULL if it has no elements.
+/// Converts an array, which may be NULL if it has no elements.
 ///
 /// # Safety
-/// `elements` is NULL or has `count` of them.
+/// `elements` is NULL or an array of `count` elements.
 pub(crate) unsafe fn array<'a, T>(elements: *const T, count: usize, parameter: &str) -> Result<&'a [T], Failure> {
     match (elements.is_null(), count) {
         (_, 0) => Ok(&[]),
@@ -79,7 +79,7 @@ pub(crate) unsafe fn free<T>(handle: *mut T) {
     });
 }
 
-/// The numbers of a set's signals.
+/// Returns the numbers of the signals in a set.
 ///
 /// # Safety
 /// `set` is NULL or a signal set.
@@ -92,7 +92,7 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
     Ok((1..=64).filter(has).collect())
 }
 
-/// No version's options will be larger: a larger size was not initialised.
+/// The largest valid size of an options struct. No version's struct will be larger, so a larger size was not initialised.
 const MAX_OPTION_BYTES: usize = 4096;
 
 /// Converts the caller's options struct, which begins with its size, to this library's version. Fields that an older caller does
@@ -108,8 +108,8 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
         return Err(Failure::invalid("use options whose size is not set"));
     }
     // SAFETY: the struct has `size` bytes.
-    let beyond = (known..size).any(|at| unsafe { *bytes.add(at) } != 0);
-    if beyond {
+    let has_unknown_fields = (known..size).any(|offset| unsafe { *bytes.add(offset) } != 0);
+    if has_unknown_fields {
         return Err(Failure::invalid("use options that this version does not support"));
     }
     // SAFETY: valid when all zero, and only the common size is copied.
@@ -120,7 +120,7 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     }
 }
 
-/// How many bytes of the caller's struct to fill. The struct begins with its size, which is at least that of the first version.
+/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which is at least that of the first version.
 ///
 /// # Safety
 /// `out` points to a size.
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_callers_options_are_taken_when_what_is_not_known_is_zero() {
+    fn a_newer_callers_options_are_accepted_if_unknown_fields_are_zero() {
         assert_eq!(read(32, [1, 2, 0]), Ok((1, 2)));
         assert_eq!(read(32, [1, 2, 1 << 60]), Err(libc::EINVAL));
     }

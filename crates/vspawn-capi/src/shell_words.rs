@@ -1,7 +1,7 @@
 //! Splits a command for `sh -c` into words if nothing in it needs a shell; otherwise refuses it.
 //!
-//! Accepted is a program with arguments: plain words and simple quoting, separated by blanks. Everything that any of the known
-//! shells would expand, interpret, or run itself is refused, and so is everything that is not listed here as plain.
+//! Accepts a program with arguments: plain words and simple quoting, separated by blanks. Refuses everything that any of the known
+//! shells would expand, interpret, or run itself, and everything that is not listed here as plain.
 //! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that cannot be executed is
 //! an error of the call (a shell returns status 126 or 127).
 
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::Failure;
 
-/// The kernel accepts no longer string, so a shell could not get it either.
+/// The limit of a command's length. The kernel accepts no longer string, so a shell could not get one either.
 const MAX_BYTES: usize = 128 * 1024;
 
 /// A shell with known built-in commands.
@@ -20,13 +20,13 @@ enum Shell {
     Dash,
     Bash,
     Mksh,
-    /// Any name may be one of its applets.
+    /// Any program's name may be that of one of its applets.
     Busybox,
 }
 
 /// Words that dash, bash or both run themselves: reserved words, and built-in commands of any kind.
 #[rustfmt::skip]
-const OWN_WORDS: &[&str] = &[
+const SHELL_WORDS: &[&str] = &[
     "if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
     "function", "time", "coproc", "namespace",
     ".", ":", "alias", "autoload", "bg", "bind", "break", "builtin", "caller", "cd", "chdir", "command", "compgen",
@@ -39,9 +39,9 @@ const OWN_WORDS: &[&str] = &[
 /// Words that only mksh has.
 const MKSH_WORDS: &[&str] = &["cat", "mknod", "realpath", "rename", "sleep"];
 /// Variables that change the behaviour of bash (also as `sh`), or that name files that a shell reads first.
-const TELLING_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
+const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
 
-/// The words of a command; there is at least one.
+/// Splits a command into its words, of which there is at least one. Fails if the command needs a shell.
 pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let refuse = |why: &str| Failure::invalid(&format!("run the command without a shell: {why}"));
     let words = split(text).ok_or_else(|| refuse("it has more than plain words and quotes"))?;
@@ -58,20 +58,20 @@ pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(words)
 }
 
-/// Words and quotes, or `None`.
+/// Splits a text of plain words and quotes. Returns `None` for any other text.
 fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let plain_text = text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
     if text.len() >= MAX_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
         return None;
     }
     let mut words = Vec::new();
-    // Not `None`: within a word, which may be empty so far.
+    // `Some` while within a word, which may be empty so far.
     let mut word: Option<Vec<u8>> = None;
     let mut bytes = text.iter().copied();
     while let Some(byte) = bytes.next() {
         match byte {
             b' ' | b'\t' => words.extend(word.take()),
-            b'\'' | b'"' => quoted(byte, &mut bytes, word.get_or_insert_default())?,
+            b'\'' | b'"' => read_quoted(byte, &mut bytes, word.get_or_insert_default())?,
             _ if is_plain(byte) => word.get_or_insert_default().push(byte),
             _ => return None,
         }
@@ -81,18 +81,18 @@ fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!words.is_empty() && !words.iter().any(|word| word.starts_with(b"="))).then_some(words)
 }
 
-/// Characters that have no meaning to any shell within a word.
+/// Whether a character has no special meaning to any shell within a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./:,+@%-=".contains(&byte)
 }
 
-/// Text up to the closing quote, which is required.
-fn quoted(quote: u8, bytes: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
+/// Adds the text up to the closing quote to the word. Returns `None` if the quote is not closed, or if the text is not plain.
+fn read_quoted(quote: u8, bytes: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
     loop {
         match bytes.next()? {
             byte if byte == quote => return Some(()),
             b'$' | b'`' | b'\\' | b'!' if quote == b'"' => return None,
-            // Except for dash's echo, a backslash in single quotes is literal; refused anyway, for one rule in all cases.
+            // A backslash in single quotes is literal, except for dash's echo. It is refused here, as everywhere else.
             b'\\' => return None,
             byte => word.push(byte),
         }
@@ -108,15 +108,15 @@ fn is_program(word: &[u8], shell: Shell) -> bool {
     if word.contains(&b'/') {
         return true;
     }
-    let of_its_own = |words: &[&str]| words.iter().any(|own| own.as_bytes() == word);
+    let is_in = |words: &[&str]| words.iter().any(|own| own.as_bytes() == word);
     let plain = word
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
-    let mksh = shell == Shell::Mksh && of_its_own(MKSH_WORDS);
-    plain && shell != Shell::Busybox && !of_its_own(OWN_WORDS) && !mksh
+    let mksh = shell == Shell::Mksh && is_in(MKSH_WORDS);
+    plain && shell != Shell::Busybox && !is_in(SHELL_WORDS) && !mksh
 }
 
-/// The shell that a path leads to, by the name of the file at its end.
+/// Returns the shell that a path refers to, identified by the name of the file after all symbolic links.
 fn shell_at(path: &Path) -> Option<Shell> {
     let file = path.canonicalize().ok()?;
     match file.file_name()?.as_bytes() {
@@ -128,16 +128,17 @@ fn shell_at(path: &Path) -> Option<Shell> {
     }
 }
 
-/// No functions for bash, and no variable that changes a shell's options.
+/// Whether the environment has no functions for bash and no variable that changes the behaviour of a shell.
 fn environment_is_plain(names: impl Iterator<Item = OsString>) -> bool {
     let mut names = names;
     names.all(|name| {
-        let telling = TELLING_VARIABLES.iter().any(|known| name == *known);
-        !telling && !name.as_bytes().starts_with(b"BASH_FUNC_")
+        let is_special = SPECIAL_VARIABLES.iter().any(|known| name == *known);
+        !is_special && !name.as_bytes().starts_with(b"BASH_FUNC_")
     })
 }
 
-/// Each shell has its own default PATH; bash expands a tilde, and dash interprets a percent sign.
+/// Whether all shells search this PATH in the same way. Without PATH, each has its own default; bash expands a tilde in it, and dash
+/// interprets a percent sign.
 fn path_is_plain(path: Option<&OsStr>) -> bool {
     path.is_some_and(|path| !path.as_bytes().iter().any(|byte| b"~%".contains(byte)))
 }
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_builtin_and_reserved_word_of_the_bash_here_is_known() {
+    fn every_builtin_and_reserved_word_of_the_installed_bash_is_known() {
         let listed = std::process::Command::new("bash")
             .args(["-c", "compgen -b; compgen -k"])
             .output()
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_tells_a_shell_something_is_seen() {
+    fn variables_that_change_the_behaviour_of_a_shell_are_detected() {
         let plain = |name: &str| environment_is_plain([OsString::from("HOME"), OsString::from(name)].into_iter());
         assert!(plain("PATH"));
         for name in ["BASH_FUNC_ls%%", "ENV", "SHELLOPTS"] {
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_are_known_by_where_their_name_leads() {
+    fn a_shell_is_identified_by_the_file_that_a_link_refers_to() {
         let directory = tempfile::tempdir().unwrap();
         let (file, link) = (directory.path().join("bash"), directory.path().join("sh"));
         std::fs::write(&file, "").unwrap();

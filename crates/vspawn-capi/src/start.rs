@@ -1,42 +1,42 @@
-//! Starts a command, once or prepared for many times.
+//! Starts a command once, or prepares it to be started many times.
 
 use std::ffi::c_int;
 
-use crate::child::{Child, give};
+use crate::child::{Child, start_child};
 use crate::command::Command;
 use crate::entry::entry;
 use crate::pointers::{borrow, free, null};
 
 /// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
-/// those at the time of its preparation.
+/// those at the time of the preparation.
 pub struct Prepared(vspawn_core::Prepared);
 
-/// Starts the command. Returns after its exec, or with the reason of its failure; no process remains then.
+/// Starts the command. Returns 0 after the child's exec, or the errno if the exec or a step before it failed; no process remains then.
 ///
 /// child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
-        give(child, || {
+        start_child(child, || {
             let command = borrow(command, "command")?;
-            command.expect_start(command.changes_environment())?;
+            command.reserve_start(command.changes_environment())?;
             Ok(command.0.spawn()?)
         })
     }
 }
 
 /// Starts the command and returns at once, before the child's exec. If the child fails before its exec,
-/// vspawn_child_started and the waits return the error. Not for a command that changes user or group, nor for VSPAWN_MECHANISM_FORK.
+/// vspawn_child_started and the waits return the error. EINVAL for a command that changes user or group, and for VSPAWN_MECHANISM_FORK.
 ///
 /// child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
-        give(child, || {
+        start_child(child, || {
             let command = borrow(command, "command")?;
-            command.expect_start(true)?;
+            command.reserve_start(true)?;
             Ok(command.0.prepare()?.spawn_nowait()?)
         })
     }
@@ -54,9 +54,8 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
         *target = std::ptr::null_mut();
         // SAFETY: a handle or NULL.
         let command = unsafe { borrow(command, "command") }?;
-        command.expect_start(true)?;
-        let ready = command.0.prepare()?;
-        *target = Box::into_raw(Box::new(Prepared(ready)));
+        command.reserve_start(true)?;
+        *target = Box::into_raw(Box::new(Prepared(command.0.prepare()?)));
         Ok(())
     })
 }
@@ -66,18 +65,18 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
 pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
-        give(child, || {
+        start_child(child, || {
             borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn()?))
         })
     }
 }
 
-/// As vspawn_command_spawn_nowait. prepared: borrowed. child: as for vspawn_command_spawn.
+/// Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
-        give(child, || {
+        start_child(child, || {
             borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))
         })
     }

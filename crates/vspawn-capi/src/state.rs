@@ -13,7 +13,7 @@ use crate::system::SavedDispositions;
 pub(crate) struct State {
     /// Open streams by their address.
     pub(crate) streams: Vec<(usize, Child)>,
-    /// While a thread is in `vspawn_system`.
+    /// Set while a thread is in `vspawn_system`.
     pub(crate) dispositions: Option<SavedDispositions>,
 }
 
@@ -43,7 +43,8 @@ extern "C" fn unlock() {
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
-/// If another thread was in `vspawn_system` during the fork, that call never ends in the child: its changes are undone.
+/// Runs in a forked process. If another thread was in `vspawn_system` during the fork, that call never ends in this process, so its changes
+/// are undone here.
 extern "C" fn unlock_in_child() {
     // SAFETY: the lock is held across the fork, and the child has no other thread.
     let dispositions = unsafe { (*SHARED.state.get()).dispositions.take() };
@@ -72,8 +73,8 @@ impl Drop for Locked {
     }
 }
 
-/// Calls `use_state` with the lock held. It must be short, must not call `with` again, and must not fork.
-pub(crate) fn with<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
+/// Calls `use_state` with the lock held. `use_state` must be short, must not call `with_lock` again, and must not fork.
+pub(crate) fn with_lock<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
     // Named here so that a static link with this function includes the constructor too.
     std::hint::black_box(&raw const REGISTER);
     lock();

@@ -10,7 +10,7 @@ use vspawn_core::{Child, Command, Stdio};
 
 use crate::entry::entry_or;
 use crate::error::{Failure, Stage};
-use crate::options::command_of;
+use crate::options::command_from_argv;
 use crate::pointers::string;
 use crate::state;
 
@@ -22,7 +22,7 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// A child and a stream that is not in the table yet; dropping it closes the stream.
+/// An open stream that is not in the table yet. Dropping it closes the stream.
 pub(crate) struct Opened {
     file: *mut FILE,
 }
@@ -43,13 +43,13 @@ impl Opened {
         Ok(Opened { file })
     }
 
-    /// Puts it into the table; from now on, `close` closes it.
-    fn keep(self, child: Child) -> *mut FILE {
+    /// Adds the stream to the table. From now on, `close` closes it.
+    fn add_to_table(self, child: Child) -> *mut FILE {
         let file = self.file;
         std::mem::forget(self);
         let address = file as usize;
         // An entry at this address belongs to a stream that the caller has closed with fclose, which is an error.
-        let stale = state::with(|state| {
+        let stale = state::with_lock(|state| {
             let stale = state.streams.iter().position(|(other, _)| *other == address);
             let stale = stale.map(|at| state.streams.swap_remove(at));
             state.streams.push((address, child));
@@ -82,20 +82,20 @@ pub(crate) fn open(
     connect: impl FnOnce(&mut Command, c_int),
 ) -> Result<(*mut FILE, pid_t), Failure> {
     let (reader, writer) = pipe()?;
-    let (ours, childs) = match direction {
+    let (own_end, child_end) = match direction {
         Direction::Read => (reader, writer),
         Direction::Write => (writer, reader),
     };
-    let opened = Opened::new(ours, direction)?;
-    as_c_does(&mut command);
-    connect(&mut command, childs.as_raw_fd());
+    let opened = Opened::new(own_end, direction)?;
+    inherit_signals(&mut command);
+    connect(&mut command, child_end.as_raw_fd());
     let child = command.spawn()?;
     let pid = child.id() as pid_t;
-    Ok((opened.keep(child), pid))
+    Ok((opened.add_to_table(child), pid))
 }
 
-/// Sets signals as popen and system do: the child keeps the caller's mask and SIGPIPE.
-pub(crate) fn as_c_does(command: &mut Command) {
+/// Treats signals as popen and system do: the child keeps the caller's mask and its disposition of SIGPIPE.
+pub(crate) fn inherit_signals(command: &mut Command) {
     // SAFETY: an empty set is valid, and the mask is stored into it.
     let blocked = unsafe {
         let mut mask: libc::sigset_t = std::mem::zeroed();
@@ -108,10 +108,10 @@ pub(crate) fn as_c_does(command: &mut Command) {
     }
 }
 
-/// Closes a stream and waits for its child. `of`: the pid that it must have.
-pub(crate) fn close(file: *mut FILE, of: Option<pid_t>) -> Result<c_int, Failure> {
-    let taken = state::with(|state| {
-        let fits = |child: &Child| of.is_none_or(|pid| child.id() as pid_t == pid);
+/// Closes a stream and waits for its child, which must have the pid `expected` if that is given.
+pub(crate) fn close(file: *mut FILE, expected: Option<pid_t>) -> Result<c_int, Failure> {
+    let taken = state::with_lock(|state| {
+        let fits = |child: &Child| expected.is_none_or(|pid| child.id() as pid_t == pid);
         let at = state
             .streams
             .iter()
@@ -128,7 +128,7 @@ pub(crate) fn close(file: *mut FILE, of: Option<pid_t>) -> Result<c_int, Failure
         )),
     };
     match child.wait().map(ExitStatus::into_raw)? {
-        // As pclose of glibc: a child's failure is more useful than a stream's.
+        // As in glibc's pclose: a failure of the child is more useful than one of the stream.
         0 => closed.map(|()| 0),
         status => Ok(status),
     }
@@ -155,7 +155,7 @@ pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failu
 pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {
     entry_or(std::ptr::null_mut(), || {
         // SAFETY: strings as documented, or NULL.
-        let (command, direction) = unsafe { (command_of(std::ptr::null(), argv)?, direction(r#type)?) };
+        let (command, direction) = unsafe { (command_from_argv(std::ptr::null(), argv)?, direction(r#type)?) };
         let connect = |command: &mut Command, end: c_int| {
             match direction {
                 Direction::Read => command.stdout(Stdio::number(end)),

@@ -1,4 +1,4 @@
-//! `vspawn_system`: runs a program and waits for it, and treats the caller's signals as POSIX requires for system.
+//! `vspawn_system` runs a program and waits for it. It treats the caller's signals as POSIX requires for system.
 
 use std::ffi::{c_char, c_int};
 use std::os::unix::process::ExitStatusExt;
@@ -7,9 +7,9 @@ use libc::{SIGCHLD, SIGINT, SIGQUIT, sigaction, sigset_t};
 
 use crate::entry::entry_or;
 use crate::error::Failure;
-use crate::options::command_of;
+use crate::options::command_from_argv;
 use crate::state;
-use crate::stream::as_c_does;
+use crate::stream::inherit_signals;
 
 const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
 
@@ -22,7 +22,7 @@ pub(crate) struct SavedDispositions {
 /// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
 struct IgnoredInterrupts {
     mask: sigset_t,
-    /// Those of SIGINT and SIGQUIT that were not ignored before.
+    /// The signals, of SIGINT and SIGQUIT, that were not ignored before.
     effective: Vec<c_int>,
 }
 
@@ -30,7 +30,7 @@ impl IgnoredInterrupts {
     fn new() -> IgnoredInterrupts {
         // SAFETY: sets and actions of zeros are valid, and are initialised here.
         let (mut mask, mut child_signal): (sigset_t, sigset_t) = unsafe { std::mem::zeroed() };
-        let before = state::with(|state| {
+        let before = state::with_lock(|state| {
             let dispositions = state.dispositions.get_or_insert_with(ignore_interrupts);
             dispositions.calls += 1;
             dispositions.before
@@ -51,7 +51,7 @@ impl IgnoredInterrupts {
 }
 
 impl SavedDispositions {
-    /// Makes only system calls, because it is also called in a process that was just forked.
+    /// Restores the dispositions. Makes only system calls, because it also runs in a process that was just forked.
     pub(crate) fn restore(&self) {
         for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
             // SAFETY: the action that was there before.
@@ -75,7 +75,7 @@ fn ignore_interrupts() -> SavedDispositions {
 
 impl Drop for IgnoredInterrupts {
     fn drop(&mut self) {
-        state::with(|state| {
+        state::with_lock(|state| {
             let Some(dispositions) = &mut state.dispositions else {
                 return;
             };
@@ -100,9 +100,9 @@ impl Drop for IgnoredInterrupts {
 pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
     entry_or(-1, || -> Result<c_int, Failure> {
         // SAFETY: strings as documented, or NULL.
-        let mut command = unsafe { command_of(std::ptr::null(), argv) }?;
-        // The mask as it is before it is changed here.
-        as_c_does(&mut command);
+        let mut command = unsafe { command_from_argv(std::ptr::null(), argv) }?;
+        // First, since the child must get the mask as it was before this call changes it.
+        inherit_signals(&mut command);
         let ignored = IgnoredInterrupts::new();
         command.default_signals(&ignored.effective);
         Ok(command.status()?.into_raw())

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, Language, RenameRule, Style};
 
-/// Names in Rust and in C. cbindgen puts `struct` or `enum` before the latter.
+/// Names in Rust and in C. cbindgen puts `struct` or `enum` before the C names.
 const NAMES: [(&str, &str); 13] = [
     ("Command", "vspawn_command"),
     ("Prepared", "vspawn_prepared"),
@@ -29,9 +29,9 @@ const FLAGS: [&str; 6] = [
     "PROCESS_GROUP",
     "FORK",
 ];
-/// Not for this header: popen_noshell.h, written by hand, declares these.
-const ELSEWHERE: [&str; 7] = [
-    // pthread.h's.
+/// Items that this header must not declare. All but the first are in popen_noshell.h, which is written by hand.
+const EXCLUDED: [&str; 7] = [
+    // Declared in pthread.h.
     "pthread_setcancelstate",
     "popen_noshell",
     "popen_noshell_compat",
@@ -47,10 +47,10 @@ const HEAD: &str = "\
  *
  * Every function may be called with NULL: if NULL has no documented meaning, the result is EINVAL. A function that returns int
  * returns 0 or a positive errno, unless its comment says otherwise. After a failure of any function, vspawn_last_error returns
- * its stage and text. Strings and arrays are copied, or only used during the call. Descriptors stay the caller's unless a
- * comment says otherwise. A handle may be used by one thread at a time, struct vspawn_prepared by any number of threads.
+ * its stage and text. Strings and arrays are copied, or only used during the call. The caller keeps the ownership of descriptors,
+ * unless a comment says otherwise. A handle may be used by one thread at a time, struct vspawn_prepared by any number of threads.
  *
- * With a strict -std=c99 or c11, define _POSIX_C_SOURCE as 200809L, for the types of signal.h.
+ * With a strict -std=c99 or -std=c11, define _POSIX_C_SOURCE as 200809L, for the types of signal.h.
  */";
 
 fn config() -> Config {
@@ -81,7 +81,7 @@ fn config() -> Config {
         ..Config::default()
     };
     config.export.include = ["Stage", "StdioKind", "MechanismKind"].map(str::to_owned).to_vec();
-    config.export.exclude = ELSEWHERE.map(str::to_owned).to_vec();
+    config.export.exclude = EXCLUDED.map(str::to_owned).to_vec();
     config.export.rename = NAMES.map(|(rust, c)| (rust.to_owned(), c.to_owned())).into();
     for flag in FLAGS {
         config
@@ -92,7 +92,7 @@ fn config() -> Config {
     config
 }
 
-fn generated() -> String {
+fn generate_header() -> String {
     let bindings = Builder::new()
         .with_crate(env!("CARGO_MANIFEST_DIR"))
         .with_config(config())
@@ -104,9 +104,9 @@ fn generated() -> String {
 }
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_is_what_cbindgen_generates_from_the_sources() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/vspawn.h");
-    let generated = generated();
+    let generated = generate_header();
     assert!(generated.contains("vspawn_popen("), "cbindgen finds the functions");
     if std::env::var_os("HEADER").is_some_and(|value| value == "overwrite") {
         fs::write(&path, &generated).expect("the header can be written");
@@ -114,6 +114,6 @@ fn the_header_is_what_the_sources_say() {
     let kept = fs::read_to_string(&path).expect("the header is there");
     assert!(
         kept == generated,
-        "include/vspawn.h differs from the sources: HEADER=overwrite cargo test -p vspawn-capi --test header renews it"
+        "include/vspawn.h differs from the sources: HEADER=overwrite cargo test -p vspawn-capi --test header updates it"
     );
 }

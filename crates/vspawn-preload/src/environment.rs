@@ -1,16 +1,19 @@
-//! The environment that a shell passes to its only command: dash and bash set PWD, bash also `_` and SHLVL, dash drops entries
-//! whose name is not a valid variable name. Both pass the variables on in the order of their hash tables, so that order is reproduced too. Where a variable changes what a
-//! shell does, the shell is used.
+//! The environment that a shell passes to its only command. dash and bash set PWD; bash also sets `_` and SHLVL; dash drops entries
+//! whose name is not a valid variable name. Both pass the variables on in the order of their hash tables, so that order is
+//! reproduced, too. If a variable changes what a shell does, the shell is used.
 
 use libc::c_char;
 
 use crate::shell::Shell;
 use crate::strings::{PATH_LIMIT, PathBuffer, bytes, is_same_file, status_of};
 
-/// The largest number of variables.
+/// The largest number of variables. With more, the shell is used.
 pub const VARIABLES_MAX: usize = 512;
-const BUCKETS_MAX: usize = 1024;
+/// The number of lists in bash's hash table of variables.
+const BASH_BUCKETS: usize = 1024;
+/// The number of lists in dash's hash table of variables.
 const DASH_BUCKETS: usize = 39;
+/// The index of no variable: the end of a list.
 const NONE: u16 = u16::MAX;
 
 /// Variables that both shells treat in a special way.
@@ -57,26 +60,30 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"TEXTDOMAINDIR",
     b"UID",
 ];
-/// Variables that dash has from its start, in the order in which it puts them at the heads of its lists.
-const FIRST_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
-/// The value of IFS that both shells begin with, whatever the variable says. They pass it on if the variable exists.
-const FIRST_IFS: &[u8] = b" \t\n";
-/// Locales that exist everywhere. bash prints a warning if the locale is not installed.
+/// Variables that dash defines when it starts, in the order in which it inserts them at the heads of its lists.
+const INITIAL_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
+/// The value of IFS that both shells start with, whatever their environment says. They pass it on if their environment has IFS.
+const INITIAL_IFS: &[u8] = b" \t\n";
+/// Locales that exist everywhere. For others, bash prints a warning if the locale is not installed.
 const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
 /// The environment of a command, on the stack.
 pub struct Environment {
     variables: [*const c_char; VARIABLES_MAX + 4],
     count: usize,
-    /// The first variable of each list of the shell's hash table, and the next of each variable.
-    heads: [u16; BUCKETS_MAX],
+    /// The index of the first variable in each list of the shell's hash table.
+    heads: [u16; BASH_BUCKETS],
+    /// For each variable, the index of the next one in its list.
     next: [u16; VARIABLES_MAX + 4],
+    /// The variables in the shell's order, ended by NULL.
     ordered: [*const c_char; VARIABLES_MAX + 5],
+    /// The variable PWD, if it has to be set.
     working_directory: PathBuffer,
+    /// bash's variable `_`.
     last_command: PathBuffer,
 }
 
-/// What decides whether the shell can be skipped.
+/// Properties of the environment that decide whether the shell can be skipped.
 pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
     /// Whether SHLVL is unset or 0. Such a bash, if its standard input is a socket, assumes that rshd or sshd started it, and reads
@@ -89,7 +96,7 @@ impl Environment {
         Environment {
             variables: [core::ptr::null(); VARIABLES_MAX + 4],
             count: 0,
-            heads: [NONE; BUCKETS_MAX],
+            heads: [NONE; BASH_BUCKETS],
             next: [NONE; VARIABLES_MAX + 4],
             ordered: [core::ptr::null(); VARIABLES_MAX + 5],
             working_directory: PathBuffer::new(),
@@ -101,7 +108,7 @@ impl Environment {
         self.ordered.as_ptr()
     }
 
-    /// Reads the environment that a shell would get. `None` if only the shell can treat it correctly.
+    /// Reads the environment that a shell would get. Returns `None` if only the shell can treat it correctly.
     ///
     /// # Safety
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
@@ -130,7 +137,7 @@ impl Environment {
             if !is_name(name) {
                 match shell {
                     Shell::Dash => continue,
-                    // bash keeps these in a list of their own.
+                    // bash keeps such entries in a separate list.
                     Shell::Bash => return None,
                 }
             }
@@ -145,7 +152,7 @@ impl Environment {
                 }
                 b"SHLVL" if shell == Shell::Bash => {
                     has_level = true;
-                    found.is_first_level = !level_is_positive(value)?;
+                    found.is_first_level = !is_level_positive(value)?;
                 }
                 _ => {}
             }
@@ -161,14 +168,14 @@ impl Environment {
         Some(found)
     }
 
-    /// Puts the variables into the shell's order, and adds bash's `_` where bash has it.
+    /// Puts the variables into the shell's order, with bash's `_` at the position where bash has it.
     pub fn finish(&mut self, shell: Shell, program: &[u8]) -> Option<()> {
         if shell == Shell::Bash && !self.last_command.set(&[b"_=", program]) {
             return None;
         }
         let mut count = 0;
         let mut has_command = shell == Shell::Dash;
-        for head in self.heads.iter().take(buckets(shell)) {
+        for head in self.heads.iter().take(bucket_count(shell)) {
             let mut at = *head;
             while let Some(variable) = self.variables.get(usize::from(at)) {
                 let mut variable = *variable;
@@ -190,7 +197,7 @@ impl Environment {
         Some(())
     }
 
-    /// Adds a variable where the shell's hash table has it. `None` for a duplicate variable, or too many variables.
+    /// Adds a variable at its position in the shell's hash table. Returns `None` for a duplicate variable, or too many variables.
     fn insert(&mut self, shell: Shell, variable: *const c_char, name: &[u8]) -> Option<()> {
         let index = self.count;
         if index >= VARIABLES_MAX + 2 {
@@ -200,7 +207,7 @@ impl Environment {
         self.count += 1;
         let bucket = bucket(shell, name);
         let rank = rank(name);
-        // dash appends, after its own variables; bash puts the newest first.
+        // dash appends to a list, after its initial variables; bash inserts at the head.
         let mut at = *self.heads.get(bucket)?;
         let mut last = NONE;
         while let Some(other) = self.variables.get(usize::from(at)) {
@@ -224,12 +231,12 @@ impl Environment {
         Some(())
     }
 
-    /// Sets PWD to the path of the working directory. `None` if the directory has none.
+    /// Sets PWD to the path of the working directory. Returns `None` if the directory has no path.
     fn set_working_directory(&mut self) -> Option<*const c_char> {
         let buffer = self.working_directory.as_mut_slice();
         buffer.get_mut(..4)?.copy_from_slice(b"PWD=");
         let room = buffer.get_mut(4..)?;
-        // SAFETY: the buffer has that size. The raw system call, because libc's getcwd may allocate.
+        // SAFETY: the buffer has that size. This is the raw system call because libc's getcwd may allocate.
         let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), PATH_LIMIT - 4) };
         // A directory outside of the root is "(unreachable)/...".
         (length > 0 && room.first() == Some(&b'/')).then(|| self.working_directory.as_ptr())
@@ -238,7 +245,7 @@ impl Environment {
 
 fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
     let is_special_to_both = match name {
-        b"IFS" => value != FIRST_IFS,
+        b"IFS" => value != INITIAL_IFS,
         b"SPAWNSCOPE_ACCEL" => value == b"0",
         _ => SPECIAL.contains(&name),
     };
@@ -267,7 +274,7 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Whether PWD names the working directory. `None` if the shells may change its spelling.
+/// Returns whether PWD names the working directory, or `None` if the shells may change its spelling.
 fn is_working_directory(value: &[u8]) -> Option<bool> {
     if value.first() != Some(&b'/') {
         return Some(false);
@@ -284,8 +291,9 @@ fn is_working_directory(value: &[u8]) -> Option<bool> {
     Some(status_of(path.as_ptr()).is_ok_and(|named| is_same_file(&named, &here)))
 }
 
-/// Whether SHLVL is above 0; `None` if bash would rewrite it (it adds 1 and subtracts 1, so only a plain number stays the same).
-fn level_is_positive(value: &[u8]) -> Option<bool> {
+/// Returns whether SHLVL is above 0, or `None` if bash would rewrite it. (bash adds 1 and subtracts 1, so only a plain number stays the
+/// same.)
+fn is_level_positive(value: &[u8]) -> Option<bool> {
     let is_number = matches!(
         value,
         [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']
@@ -293,10 +301,10 @@ fn level_is_positive(value: &[u8]) -> Option<bool> {
     is_number.then_some(value != b"0")
 }
 
-fn buckets(shell: Shell) -> usize {
+fn bucket_count(shell: Shell) -> usize {
     match shell {
         Shell::Dash => DASH_BUCKETS,
-        Shell::Bash => BUCKETS_MAX,
+        Shell::Bash => BASH_BUCKETS,
     }
 }
 
@@ -309,18 +317,19 @@ fn bucket(shell: Shell, name: &[u8]) -> usize {
         }
         Shell::Bash => {
             let hash = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
-            name.iter().fold(2_166_136_261, hash) as usize & (BUCKETS_MAX - 1)
+            name.iter().fold(2_166_136_261, hash) as usize & (BASH_BUCKETS - 1)
         }
     }
 }
 
-/// The position of a variable among those that dash has from its start; the last of them is first in its list.
+/// Returns the rank of a variable in its list of dash's hash table: the initial variables come first, the last inserted one before the
+/// others.
 fn rank(name: &[u8]) -> usize {
-    let position = FIRST_IN_DASH.iter().position(|first| *first == name);
-    position.map_or(FIRST_IN_DASH.len(), |position| FIRST_IN_DASH.len() - 1 - position)
+    let position = INITIAL_IN_DASH.iter().position(|first| *first == name);
+    position.map_or(INITIAL_IN_DASH.len(), |position| INITIAL_IN_DASH.len() - 1 - position)
 }
 
 fn rank_is_before(other: &[u8], own: usize) -> bool {
     let other = rank(other);
-    other < own || (other == own && own == FIRST_IN_DASH.len())
+    other < own || (other == own && own == INITIAL_IN_DASH.len())
 }

@@ -1,4 +1,4 @@
-//! The exec hooks with an array of arguments.
+//! The hooks of the exec functions that take an array of arguments.
 
 use libc::{c_char, c_int};
 
@@ -15,22 +15,22 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-/// The environment of this process.
+/// Returns the environment of this process.
 pub fn own_environment() -> Strings {
-    // SAFETY: libc keeps it. Another thread may change it meanwhile, as with every exec function.
+    // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec function.
     unsafe { environ }
 }
 
-/// Executes the program of a `sh -c` that needs no shell. If it returns, the caller has to call the real function.
+/// Executes the program of a `sh -c` that needs no shell. If this function returns, the caller has to call the real function.
 ///
 /// # Safety
 /// The arguments are valid for `execve`.
 #[inline(never)]
-pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn skip_shell(path: *const c_char, argv: Strings, environment: Strings) {
     let before = errno();
     let mut plan = Plan::new();
     // SAFETY: as the caller promises; all that the plan borrows outlives it.
-    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_none() {
+    if unsafe { plan.decide(path, argv, environment, Start::INHERITED) }.is_none() {
         return;
     }
     count(Counter::Direct);
@@ -38,7 +38,7 @@ pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) 
         // SAFETY: the plan's arrays end with NULL.
         unsafe {
             if in_place::is_candidate(plan.program()) {
-                in_place::attempt(plan.program(), plan.arguments(), plan.environment());
+                in_place::replace_program(plan.program(), plan.arguments(), plan.environment());
             }
         }
         set_errno(before);
@@ -49,36 +49,36 @@ pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) 
     count(Counter::Failed);
 }
 
-/// As `attempt`, for a shell that is searched in PATH.
+/// Like `skip_shell`, for a shell that is searched for in PATH.
 ///
 /// # Safety
 /// The arguments are valid for `execvpe`.
-pub unsafe fn attempt_search(file: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn skip_searched_shell(file: *const c_char, argv: Strings, environment: Strings) {
     let mut path = PathBuffer::new();
     // SAFETY: as the caller promises.
     unsafe {
-        if let Some(path) = found(file, &mut path) {
-            attempt(path, argv, environment);
+        if let Some(path) = find_shell(file, &mut path) {
+            skip_shell(path, argv, environment);
         }
     }
 }
 
-/// Finds a shell as `execvp` does. `None` if it is not one, or not found.
+/// Finds a shell as `execvp` does. Returns `None` if `file` is not a shell's name, or is not found.
 ///
 /// # Safety
 /// `file` is NULL or a C string.
-pub unsafe fn found(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
+pub unsafe fn find_shell(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
     // SAFETY: as the caller promises; PATH is read as `execvp` reads it.
     unsafe {
         if file.is_null() || !is_named_as_shell(file) {
             return None;
         }
-        searched(file, path)
+        find_program(file, path)
     }
 }
 
 /// Finds a program as `execvp` does.
-unsafe fn searched(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
+unsafe fn find_program(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
     // SAFETY: `file` is a C string; PATH is read as `execvp` reads it.
     unsafe {
         let name = bytes(file);
@@ -91,21 +91,21 @@ unsafe fn searched(file: *const c_char, path: &mut PathBuffer) -> Option<*const 
     }
 }
 
-/// Does the work of a small program that is searched in PATH.
-unsafe fn attempt_in_place(file: *const c_char, argv: Strings, environment: Strings) {
+/// Like `in_place::replace_program`, for a program that is searched for in PATH.
+unsafe fn replace_searched_program(file: *const c_char, argv: Strings, environment: Strings) {
     let before = errno();
     let mut path = PathBuffer::new();
     // SAFETY: the arguments are those of `execvp`.
     unsafe {
-        let path = searched(file, &mut path);
+        let path = find_program(file, &mut path);
         set_errno(before);
         if let Some(path) = path.filter(|path| in_place::is_candidate(*path)) {
-            in_place::attempt(path, argv, environment);
+            in_place::replace_program(path, argv, environment);
         }
     }
 }
 
-/// Whether an exec may be one of a shell. All other execs then do not need the buffers on their stack.
+/// Returns whether an exec may execute a shell. All other execs then do not need the buffers on the stack.
 unsafe fn is_candidate(path: *const c_char) -> bool {
     // SAFETY: the callers pass a C string or NULL.
     !path.is_null() && unsafe { is_named_as_shell(path) }
@@ -116,9 +116,9 @@ unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Str
     // SAFETY: the arguments are the caller's.
     unsafe {
         if is_candidate(path) {
-            attempt(path, argv, environment);
+            skip_shell(path, argv, environment);
         } else if !path.is_null() && in_place::is_candidate(path) {
-            in_place::attempt(path, argv, environment);
+            in_place::replace_program(path, argv, environment);
         }
         real::execve(path, argv, environment)
     }
@@ -129,9 +129,9 @@ unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
         if is_candidate(path) {
-            attempt(path, argv, own_environment());
+            skip_shell(path, argv, own_environment());
         } else if !path.is_null() && in_place::is_candidate(path) {
-            in_place::attempt(path, argv, own_environment());
+            in_place::replace_program(path, argv, own_environment());
         }
         real::execv(path, argv)
     }
@@ -142,9 +142,9 @@ unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
         if is_candidate(file) {
-            attempt_search(file, argv, own_environment());
+            skip_searched_shell(file, argv, own_environment());
         } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
-            attempt_in_place(file, argv, own_environment());
+            replace_searched_program(file, argv, own_environment());
         }
         real::execvp(file, argv)
     }
@@ -155,9 +155,9 @@ unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, environment: St
     // SAFETY: the arguments are the caller's.
     unsafe {
         if is_candidate(file) {
-            attempt_search(file, argv, environment);
+            skip_searched_shell(file, argv, environment);
         } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
-            attempt_in_place(file, argv, environment);
+            replace_searched_program(file, argv, environment);
         }
         real::execvpe(file, argv, environment)
     }

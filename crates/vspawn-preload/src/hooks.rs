@@ -11,7 +11,7 @@ pub type Strings = *const *const c_char;
 
 macro_rules! hooks {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)* jumped to: $($jump:ident),*;) => {
-        /// The real functions: those of the next library that has them.
+        /// The real functions, from the next library that has them.
         pub mod real {
             use super::*;
             $(
@@ -46,7 +46,7 @@ macro_rules! hooks {
                     if !found.is_null() {
                         return found;
                     }
-                    // Only before the constructor has run: the constructor of another library may launch something.
+                    // Reached only before the constructor below has run: the constructor of another library may launch something.
                     let found = look_up(concat!(stringify!($name), "\0"));
                     FOUND.store(found, Relaxed);
                     found

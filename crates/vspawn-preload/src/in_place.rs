@@ -1,8 +1,9 @@
 //! Small programs of coreutils whose work is done by the process that was about to execute them: `dirname`, `basename`, `mkdir`, `rmdir`, `rm`,
-//! `mv`, `ln` and `touch`, with few of their options. Their own start-up costs more than their work.
+//! `mv`, `ln` and `touch`, with few of their options. Starting them takes longer than their work.
 //!
-//! Only a success is reported from here. Whatever fails, may print, or was not proven to be the same has had no effect, or one that the program
-//! repeats with the same result; then the program is executed, and reports it.
+//! Only complete successes end the process here. In all other cases (the work fails, the program might print a message, or the result is
+//! not proven to be the same), the program is executed after all and reports the result. Work that was done before then has had no effect,
+//! or one that the program repeats with the same result.
 
 use core::mem::MaybeUninit;
 
@@ -14,7 +15,7 @@ use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
 use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno, status_of};
 
-/// The largest number of arguments.
+/// The largest number of arguments. With more, the program is executed.
 const ARGUMENTS_MAX: usize = 16;
 const DIRECTORIES: [&[u8]; 2] = [b"/usr/bin/", b"/bin/"];
 
@@ -25,7 +26,7 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// `None` if there are none, or too many.
+    /// Reads the arguments. Returns `None` if there are none, or too many.
     unsafe fn read(argv: Strings) -> Option<Arguments<'a>> {
         let mut arguments = Arguments {
             list: [&[]; ARGUMENTS_MAX],
@@ -36,11 +37,11 @@ impl<'a> Arguments<'a> {
             if (*argv).is_null() {
                 return None;
             }
-            let mut at = argv.add(1);
-            while !(*at).is_null() {
-                *arguments.list.get_mut(arguments.count)? = bytes(*at);
+            let mut next = argv.add(1);
+            while !(*next).is_null() {
+                *arguments.list.get_mut(arguments.count)? = bytes(*next);
                 arguments.count += 1;
-                at = at.add(1);
+                next = next.add(1);
             }
         }
         (arguments.count > 0).then_some(arguments)
@@ -51,7 +52,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Whether a path is that of a program that may be replaced. This runs at every exec, so it is cheap.
+/// Returns whether a path is that of a program whose work may be done in place. This runs at every exec, so it is cheap.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -72,12 +73,12 @@ pub fn is_known(name: &[u8]) -> bool {
     )
 }
 
-/// Does a program's work and ends this process. It returns if the program has to be executed.
+/// Does a program's work and ends this process. Returns if the program has to be executed.
 ///
 /// # Safety
 /// The arguments are valid for `execve`.
 #[inline(never)]
-pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn replace_program(path: *const c_char, argv: Strings, environment: Strings) {
     let settings = settings();
     if !settings.is_on || !settings.does_in_place || argv.is_null() || environment.is_null() {
         return;
@@ -85,21 +86,21 @@ pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) 
     let before = errno();
     // SAFETY: as the caller promises.
     let is_done = unsafe {
-        is_only_library(environment) && is_coreutils(path) && is_ordinary_process(false) && {
+        is_only_preload(environment) && is_coreutils(path) && is_ordinary_process(false) && {
             let arguments = Arguments::read(argv);
-            arguments.is_some_and(|arguments| work(base_name(bytes(path)), arguments.all()))
+            arguments.is_some_and(|arguments| do_work(base_name(bytes(path)), arguments.all()))
         }
     };
     set_errno(before);
     if is_done {
         count(Counter::InPlace);
-        // SAFETY: as an exec would, it ends the process without any of its own handlers.
+        // SAFETY: ends the process without running its exit handlers, which an exec would not run either.
         unsafe { libc::_exit(0) };
     }
 }
 
-/// Whether the program would be loaded with this library and no other, and without the loader's own output.
-unsafe fn is_only_library(mut environment: Strings) -> bool {
+/// Returns whether the loader would preload this library into the program and no other, and would print nothing itself.
+unsafe fn is_only_preload(mut environment: Strings) -> bool {
     let own = preloaded();
     let mut is_loaded = false;
     // SAFETY: the array ends with NULL, which ends the loop; its entries are C strings.
@@ -117,8 +118,8 @@ unsafe fn is_only_library(mut environment: Strings) -> bool {
     is_loaded
 }
 
-/// Whether a program is a file of its own, as in Debian's coreutils: not a link to a program with many names, and not a script. Its rights are
-/// the usual ones.
+/// Whether a program is a file of its own with the usual permissions, as in Debian's coreutils: not a link to a program with many names,
+/// and not a script.
 fn is_coreutils(path: *const c_char) -> bool {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `path` is a C string, and the buffer is a stat, read only if it was filled.
@@ -131,13 +132,13 @@ fn is_coreutils(path: *const c_char) -> bool {
     status.st_mode == libc::S_IFREG | 0o755 && status.st_nlink == 1 && status.st_uid == 0 && is_elf(path)
 }
 
-/// Returns whether the work is done.
-fn work(name: &[u8], arguments: &[&[u8]]) -> bool {
+/// Does the work of a program. Returns whether it succeeded.
+fn do_work(name: &[u8], arguments: &[&[u8]]) -> bool {
     let (options, operands) = match arguments {
         [options, operands @ ..] if options.first() == Some(&b'-') => (*options, operands),
         operands => (&b""[..], operands),
     };
-    // Options may stand after operands.
+    // An option may follow the operands.
     if operands.is_empty() || operands.iter().any(|operand| operand.first() == Some(&b'-')) {
         return false;
     }
@@ -152,7 +153,7 @@ fn work(name: &[u8], arguments: &[&[u8]]) -> bool {
         }),
         // SAFETY: arguments are C strings.
         (b"rmdir", b"", [directory]) => unsafe { libc::rmdir(pointer(directory)) == 0 },
-        (b"rm", b"", [file]) => !is_terminal() && remove(file) == Ok(()),
+        (b"rm", b"", [file]) => !is_input_a_terminal() && remove(file) == Ok(()),
         (b"rm", b"-f", files) => files
             .iter()
             .all(|file| matches!(remove(file), Ok(()) | Err(libc::ENOENT))),
@@ -168,31 +169,31 @@ fn pointer(argument: &[u8]) -> *const c_char {
     argument.as_ptr().cast()
 }
 
-/// The directory of a path, as dirname prints it.
+/// Returns the directory of a path, as dirname prints it.
 fn directory_of(path: &[u8]) -> &[u8] {
     let is_root = path.first() == Some(&b'/');
-    let without_end = trimmed(path);
+    let without_end = without_end_slashes(path);
     let length = without_end
         .iter()
         .rposition(|byte| *byte == b'/')
         .map_or(0, |slash| slash + 1);
-    match trimmed(without_end.get(..length).unwrap_or(&[])) {
+    match without_end_slashes(without_end.get(..length).unwrap_or(&[])) {
         b"" if is_root => b"/",
         b"" => b".",
         directory => directory,
     }
 }
 
-/// The last part of a path, as basename prints it.
+/// Returns the last part of a path, as basename prints it.
 fn last_part(path: &[u8]) -> &[u8] {
-    match base_name(trimmed(path)) {
+    match base_name(without_end_slashes(path)) {
         b"" if path.first() == Some(&b'/') => b"/",
         name => name,
     }
 }
 
-/// A path without the slashes at its end.
-fn trimmed(path: &[u8]) -> &[u8] {
+/// Returns a path without the slashes at its end.
+fn without_end_slashes(path: &[u8]) -> &[u8] {
     let length = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     path.get(..length).unwrap_or(&[])
 }
@@ -204,10 +205,10 @@ fn without_suffix<'a>(name: &'a [u8], suffix: &[u8]) -> &'a [u8] {
     }
 }
 
-/// Writes a line to standard output. A failure has written nothing, and is the program's to report.
+/// Writes a line to standard output. If that fails, nothing was written, and the program is executed to report the failure.
 fn print(text: &[u8]) -> bool {
     let mut line = PathBuffer::new();
-    if !line.set(&[text, b"\n"]) || !is_default(libc::SIGPIPE) {
+    if !line.set(&[text, b"\n"]) || !has_no_handler(libc::SIGPIPE) {
         return false;
     }
     let length = text.len() + 1;
@@ -216,8 +217,8 @@ fn print(text: &[u8]) -> bool {
     usize::try_from(written) == Ok(length)
 }
 
-/// Whether an exec leaves a signal's disposition as it is.
-fn is_default(signal: c_int) -> bool {
+/// Whether a signal has no handler, so that an exec does not change its disposition.
+fn has_no_handler(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the buffer is what the call fills.
     unsafe {
@@ -226,35 +227,35 @@ fn is_default(signal: c_int) -> bool {
     }
 }
 
-fn is_terminal() -> bool {
+fn is_input_a_terminal() -> bool {
     let mut settings = MaybeUninit::<libc::termios>::uninit();
     // SAFETY: the buffer is what the call fills.
     unsafe { libc::ioctl(0, libc::TCGETS, settings.as_mut_ptr()) == 0 }
 }
 
-fn result(returned: c_int) -> Result<(), c_int> {
+fn result_of(returned: c_int) -> Result<(), c_int> {
     if returned == 0 { Ok(()) } else { Err(errno()) }
 }
 
 fn make_directory(path: &[u8]) -> Result<(), c_int> {
     // SAFETY: arguments are C strings.
-    result(unsafe { libc::mkdir(pointer(path), 0o777) })
+    result_of(unsafe { libc::mkdir(pointer(path), 0o777) })
 }
 
 fn is_directory(path: &[u8]) -> bool {
     status_of(pointer(path)).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-/// Removes a file. unlink never removes a directory; rm reads a path with a slash at its end in its own way.
+/// Removes a file. unlink never removes a directory. rm treats a path with a slash at its end in its own way, so such a path is refused.
 fn remove(path: &[u8]) -> Result<(), c_int> {
     if path.is_empty() || path.last() == Some(&b'/') {
         return Err(libc::EINVAL);
     }
     // SAFETY: arguments are C strings.
-    result(unsafe { libc::unlink(pointer(path)) })
+    result_of(unsafe { libc::unlink(pointer(path)) })
 }
 
-/// Renames to a new name, or into a directory that has no such name. mv tries the same first.
+/// Renames a file to a new name, or moves it into a directory that has no such name. mv tries the same call first.
 fn rename(from: &[u8], to: &[u8]) -> bool {
     if from.is_empty() || to.is_empty() || from.last() == Some(&b'/') {
         return false;
@@ -282,7 +283,7 @@ fn rename_to_new(from: &[u8], to: *const c_char) -> Result<(), c_int> {
             libc::RENAME_NOREPLACE,
         )
     };
-    result(c_int::from(returned != 0))
+    result_of(c_int::from(returned != 0))
 }
 
 /// Opens or creates a file as touch does, and sets its times to now.

@@ -1,5 +1,5 @@
-//! `libvspawn_preload.so`: where a program executes `sh -c TEXT` and TEXT is provably one simple command, executes that command.
-//! Whatever is not proven goes to the shell, unchanged.
+//! `libvspawn_preload.so`: if a program executes `sh -c TEXT` and TEXT is provably one simple command, executes that command instead.
+//! Everything else goes to the shell, unchanged.
 //!
 //! The following rules hold for everything that an exec or spawn hook reaches, because it may run in a child of vfork, which shares
 //! its parent's memory, or in a signal handler:
@@ -11,7 +11,7 @@
 //!
 //! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.
 
-// The installed library has neither std nor an unwinder; other builds, as for tests, may unwind, which needs std.
+// The installed library has neither std nor an unwinder. Other builds, such as those for tests, may unwind, which needs std.
 #![cfg_attr(panic = "abort", no_std)]
 
 mod environment;

@@ -1,5 +1,5 @@
-//! The lock of `popen` and `system`. It contains the pid of its holder, so that a process that is forked while another thread holds it
-//! does not wait for ever.
+//! The lock of `popen` and `system`. It contains the pid of the process that holds it, so that a process that is forked while another
+//! thread holds the lock does not wait forever.
 
 use core::sync::atomic::{AtomicI32, Ordering};
 
@@ -19,13 +19,14 @@ impl Lock {
     pub fn take(&self) -> Guard<'_> {
         // SAFETY: it only returns a number.
         let own = unsafe { libc::getpid() };
-        let mut free = 0;
-        let exchange = |free| {
+        let mut expected = 0;
+        let exchange = |expected| {
             self.holder
-                .compare_exchange(free, own, Ordering::Acquire, Ordering::Relaxed)
+                .compare_exchange(expected, own, Ordering::Acquire, Ordering::Relaxed)
         };
-        while let Err(holder) = exchange(free) {
-            free = if holder == own { 0 } else { holder };
+        while let Err(holder) = exchange(expected) {
+            // Another process's pid was copied by a fork: take the lock from it.
+            expected = if holder == own { 0 } else { holder };
             if holder == own {
                 let pause = libc::timespec {
                     tv_sec: 0,

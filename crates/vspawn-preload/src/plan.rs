@@ -1,11 +1,11 @@
-//! Decides about one `sh -c TEXT`: the program, its arguments and its environment if the shell is not needed.
+//! Decides whether one `sh -c TEXT` needs its shell. If not, the plan has the program, its arguments and its environment.
 
 use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, sigset_t};
 
 use crate::environment::Environment;
-use crate::redirect::{Errors, are_sound, errors_of};
+use crate::redirect::{ErrorDestination, are_sound, error_destination};
 use crate::search::find;
 use crate::settings::{Counter, count, settings};
 use crate::shell::{Shell, is_named_as_shell, shell_at};
@@ -20,12 +20,12 @@ pub struct Plan {
     environment: Environment,
 }
 
-/// What the launched process would start with, as far as the caller decides it.
+/// The conditions in which the launched process would start, as far as the caller determines them.
 #[derive(Clone, Copy)]
 pub struct Start {
-    /// The signal mask. `None`: that of this thread.
+    /// The signal mask. `None` means that of this thread.
     pub mask: Option<sigset_t>,
-    /// Whether standard input is as it is now.
+    /// Whether the process inherits standard input from this one.
     pub keeps_input: bool,
     pub redirections: Redirections,
 }
@@ -34,7 +34,8 @@ pub struct Start {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Redirections {
     None,
-    /// Those after which the shell's message about a killed command is unchanged, or not seen.
+    /// Those that leave standard error unchanged or send it to `/dev/null`, so that the shell's message about a killed command can be
+    /// printed, or omitted.
     WithKnownMessage,
     All,
 }
@@ -61,7 +62,7 @@ impl Plan {
         self.program.as_ptr()
     }
 
-    /// The command's words, and its redirections, which the caller carries out.
+    /// Returns the command's words, and its redirections, which the caller carries out.
     pub fn words(&self) -> &Words {
         &self.words
     }
@@ -74,11 +75,11 @@ impl Plan {
         self.environment.as_ptr()
     }
 
-    /// Decides about an exec, and counts it. Returns the shell that is not needed.
+    /// Decides whether an exec needs its shell, and counts the reason if so. Returns the shell if it is not needed.
     ///
     /// # Safety
     /// The arguments are valid for `execve`, and outlive this value.
-    pub unsafe fn make(
+    pub unsafe fn decide(
         &mut self,
         path: *const c_char,
         argv: *const *const c_char,
@@ -115,7 +116,8 @@ impl Plan {
         if settings().is_strict && shell == Shell::Dash {
             return Err(Counter::Strict);
         }
-        // bash, which executes a simple command in place, forks for one with redirections, and then reports in its own words how it ended.
+        // bash executes a simple command without a fork, but forks for one with redirections, and then reports how it ended with a message of
+        // its own.
         if !self.words.redirections().is_empty() && (shell == Shell::Bash || !self.can_redirect(start.redirections)) {
             return Err(Counter::Redirection);
         }
@@ -142,14 +144,14 @@ impl Plan {
     fn can_redirect(&self, redirections: Redirections) -> bool {
         let is_possible = match redirections {
             Redirections::None => false,
-            Redirections::WithKnownMessage => errors_of(&self.words) != Errors::Elsewhere,
+            Redirections::WithKnownMessage => error_destination(&self.words) != ErrorDestination::Elsewhere,
             Redirections::All => true,
         };
         is_possible && are_sound(&self.words)
     }
 }
 
-/// The TEXT of `sh -c TEXT`. `None` for other arguments.
+/// Returns the TEXT of `sh -c TEXT`, or `None` for other arguments.
 unsafe fn text_of<'a>(argv: *const *const c_char) -> Option<&'a [u8]> {
     let mut arguments = [core::ptr::null(); 3];
     for (index, argument) in arguments.iter_mut().enumerate() {
@@ -175,7 +177,7 @@ fn is_empty(mask: &sigset_t) -> bool {
 
 /// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and both shells change their behaviour if
 /// SIGCHLD is ignored or the real and effective ids differ.
-pub fn is_ordinary_process(looks_at_mask: bool) -> bool {
+pub fn is_ordinary_process(checks_mask: bool) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     let mut mask = 0_u64;
     // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8 bytes.
@@ -185,7 +187,7 @@ pub fn is_ordinary_process(looks_at_mask: bool) -> bool {
         {
             return false;
         }
-        if looks_at_mask {
+        if checks_mask {
             let nothing: *const u64 = core::ptr::null();
             let failed = libc::syscall(
                 libc::SYS_rt_sigprocmask,

@@ -1,4 +1,4 @@
-//! `popen` and `pclose`, for all texts: a child has to close the streams of earlier calls, which only one table can know. As with libc's,
+//! `popen` and `pclose`, for all texts. A child has to close the streams of all earlier calls, so they must be in one table. As in libc,
 //! `fclose` of such a stream is `pclose`.
 
 use core::cell::UnsafeCell;
@@ -14,22 +14,22 @@ use crate::status::wait;
 use crate::strings::{bytes, set_errno};
 use crate::system::spawn;
 
-/// The largest number of open streams; further ones are libc's.
-const STREAMS: usize = 256;
+/// The largest number of open streams. libc opens further ones.
+const STREAMS_MAX: usize = 256;
 
 #[derive(Clone, Copy)]
 struct Stream {
     file: *mut FILE,
     descriptor: c_int,
     pid: pid_t,
-    /// The shell that the child replaces. `None`: it is a shell.
+    /// The shell that the child replaces. `None` if the child is a shell.
     replaced: Option<Replaced>,
 }
 
 struct Table {
     lock: Lock,
-    streams: UnsafeCell<[Option<Stream>; STREAMS]>,
-    /// The number of open streams: without any, `fclose` need not look.
+    streams: UnsafeCell<[Option<Stream>; STREAMS_MAX]>,
+    /// The number of open streams. If it is 0, `fclose` need not take the lock.
     count: AtomicUsize,
 }
 
@@ -38,7 +38,7 @@ unsafe impl Sync for Table {}
 
 static TABLE: Table = Table {
     lock: Lock::new(),
-    streams: UnsafeCell::new([None; STREAMS]),
+    streams: UnsafeCell::new([None; STREAMS_MAX]),
     count: AtomicUsize::new(0),
 };
 
@@ -83,14 +83,14 @@ unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FIL
     }
 }
 
-/// Launches a child at the other end of a pipe. The lock is held. The error is an errno.
+/// Launches a child at the other end of a pipe. The caller holds the lock. The error is an errno.
 fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
     let mut ends = [-1; 2];
     // SAFETY: the array has two places.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(crate::strings::errno());
     }
-    let [own, others] = if mode.reads { ends } else { [ends[1], ends[0]] };
+    let [own, child_end] = if mode.reads { ends } else { [ends[1], ends[0]] };
     let kind = if mode.reads { c"r" } else { c"w" };
     // SAFETY: the descriptors are this function's own; a stream takes over its descriptor.
     unsafe {
@@ -98,12 +98,12 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
         if file.is_null() {
             let error = crate::strings::errno();
             libc::close(own);
-            libc::close(others);
+            libc::close(child_end);
             return Err(error);
         }
         let mut pid = 0;
-        let launched = launch(text, others, c_int::from(mode.reads), &mut pid);
-        libc::close(others);
+        let launched = launch(text, child_end, c_int::from(mode.reads), &mut pid);
+        libc::close(child_end);
         match launched {
             Ok(replaced) => {
                 if !mode.is_closed_on_exec {
@@ -129,7 +129,7 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
 unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t) -> Result<Option<Replaced>, c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut actions = MaybeUninit::<Actions>::uninit();
-    // SAFETY: the place is the caller's; the lock is held.
+    // SAFETY: the actions are the caller's; the lock is held.
     let fill = |actions: *mut Actions| unsafe {
         libc::posix_spawn_file_actions_init(actions);
         let mut error = libc::posix_spawn_file_actions_adddup2(actions, end, target);
@@ -152,8 +152,8 @@ unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t
     }
 }
 
-/// Takes a stream out of the table.
-fn take(file: *mut FILE) -> Option<Stream> {
+/// Removes a stream from the table.
+fn take_stream(file: *mut FILE) -> Option<Stream> {
     if TABLE.count.load(Relaxed) == 0 {
         return None;
     }
@@ -167,7 +167,7 @@ fn take(file: *mut FILE) -> Option<Stream> {
     slot.take()
 }
 
-/// Closes a stream and waits for its child. As in libc, the child's status is returned, not the result of closing.
+/// Closes a stream and waits for its child. As in libc, returns the child's status if it is not 0, even if the closing failed.
 fn close(stream: Stream) -> c_int {
     // SAFETY: the stream is open, and no other code uses it.
     let closed = unsafe { real::fclose(stream.file) };
@@ -177,7 +177,7 @@ fn close(stream: Stream) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pclose(file: *mut FILE) -> c_int {
-    match take(file) {
+    match take_stream(file) {
         Some(stream) => close(stream),
         // SAFETY: the argument is the caller's.
         None => unsafe { real::pclose(file) },
@@ -186,7 +186,7 @@ unsafe extern "C" fn pclose(file: *mut FILE) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fclose(file: *mut FILE) -> c_int {
-    match take(file) {
+    match take_stream(file) {
         Some(stream) => close(stream),
         // SAFETY: the argument is the caller's.
         None => unsafe { real::fclose(file) },

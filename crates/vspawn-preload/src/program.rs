@@ -1,18 +1,18 @@
-//! What a program's file begins with.
+//! Recognizes programs by the first bytes of their file.
 
 use libc::c_char;
 
-/// Whether a file is a program of the kernel's own format.
+/// Whether a file is an ELF program.
 pub fn is_elf(path: *const c_char) -> bool {
-    head_of(path).is_some_and(|head| head == *b"\x7fELF")
+    read_head(path).is_some_and(|head| head == *b"\x7fELF")
 }
 
 /// Whether a file begins as a program or a script does, so that an exec is expected to succeed.
 pub fn is_program(path: *const c_char) -> bool {
-    head_of(path).is_some_and(|head| head == *b"\x7fELF" || head.starts_with(b"#!"))
+    read_head(path).is_some_and(|head| head == *b"\x7fELF" || head.starts_with(b"#!"))
 }
 
-fn head_of(path: *const c_char) -> Option<[u8; 4]> {
+fn read_head(path: *const c_char) -> Option<[u8; 4]> {
     let mut head = [0_u8; 4];
     // SAFETY: `path` is a C string, the buffer has four bytes, and the descriptor is this function's own.
     let count = unsafe {

@@ -1,5 +1,6 @@
 //! Carries out the redirections of a command as dash does, in a process that then executes the command, or as file actions of a spawn.
-//! What cannot be proven to work is left to the shell, before or after it was tried: opening a regular file again has the same result.
+//! Redirections that are not proven to work are left to the shell. So are those that fail when they are carried out: the shell opens the same
+//! regular files again, with the same result.
 
 use libc::{c_char, c_int, posix_spawn_file_actions_t as Actions};
 
@@ -9,63 +10,65 @@ use crate::text::{Destination, Mode, REDIRECTIONS_MAX, Redirection, Words};
 const NULL: &[u8] = b"/dev/null";
 /// The device number of `/dev/null`.
 const NULL_DEVICE: libc::dev_t = libc::makedev(1, 3);
-/// The mode of a new file, as the shells give it.
-const NEW_FILE: libc::mode_t = 0o666;
-/// Descriptors that a program uses by number are below this one.
+/// The mode with which the shells create a file.
+const NEW_FILE_MODE: libc::mode_t = 0o666;
+/// The lowest number for the copy of a descriptor. Programs use only lower descriptors by number.
 const FIRST_SAVED: c_int = 10;
-/// No process has a descriptor from this one on, so closing these closes nothing.
-const BEYOND_ALL: u32 = 0x7fff_fff0;
+/// No process has a descriptor with this number or a larger one, so closing all of them closes nothing.
+const ABOVE_ALL_DESCRIPTORS: u32 = 0x7fff_fff0;
 const CLOSE_RANGE_UNSHARE: u32 = 2;
 
 /// Whether all redirections of a command will succeed, as far as this can be known without an effect, and without waiting.
 pub fn are_sound(words: &Words) -> bool {
-    let mut is_set = [false; 3];
+    let mut redirected = [false; 3];
     words.redirections().iter().all(|redirection| {
         let is_sound = match redirection.to {
             Destination::File { name, mode } => is_sound_file(words.name(name), mode),
-            Destination::Descriptor(from) => is_at(&is_set, from) || is_inherited(from),
+            Destination::Descriptor(from) => is_redirected(&redirected, from) || is_inherited(from),
         };
-        if let Some(place) = usize::try_from(redirection.target)
+        if let Some(flag) = usize::try_from(redirection.target)
             .ok()
-            .and_then(|at| is_set.get_mut(at))
+            .and_then(|target| redirected.get_mut(target))
         {
-            *place = true;
+            *flag = true;
         }
         is_sound
     })
 }
 
-fn is_at(places: &[bool; 3], at: c_int) -> bool {
-    usize::try_from(at).is_ok_and(|at| places.get(at) == Some(&true))
+fn is_redirected(redirected: &[bool; 3], descriptor: c_int) -> bool {
+    usize::try_from(descriptor).is_ok_and(|descriptor| redirected.get(descriptor) == Some(&true))
 }
 
-/// Where standard error leads afterwards: its redirections decide whether a shell's message about a killed command is seen.
+/// The destination of standard error after the redirections, which decides whether a shell's message about a killed command is seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Errors {
+pub enum ErrorDestination {
     Unchanged,
     Null,
     Elsewhere,
 }
 
-pub fn errors_of(words: &Words) -> Errors {
-    let mut places = [Errors::Elsewhere, Errors::Elsewhere, Errors::Unchanged];
+pub fn error_destination(words: &Words) -> ErrorDestination {
+    use ErrorDestination::{Elsewhere, Null, Unchanged};
+    let mut destinations = [Elsewhere, Elsewhere, Unchanged];
     for redirection in words.redirections() {
-        let to = match redirection.to {
-            Destination::File { name, .. } if words.name(name) == NULL => Errors::Null,
-            Destination::File { .. } => Errors::Elsewhere,
-            Destination::Descriptor(from) => match places.get(from.unsigned_abs() as usize) {
-                Some(place) => *place,
-                None => Errors::Elsewhere,
+        let new = match redirection.to {
+            Destination::File { name, .. } if words.name(name) == NULL => Null,
+            Destination::File { .. } => Elsewhere,
+            Destination::Descriptor(from) => match destinations.get(from.unsigned_abs() as usize) {
+                Some(destination) => *destination,
+                None => Elsewhere,
             },
         };
-        if let Some(place) = places.get_mut(redirection.target.unsigned_abs() as usize) {
-            *place = to;
+        if let Some(destination) = destinations.get_mut(redirection.target.unsigned_abs() as usize) {
+            *destination = new;
         }
     }
-    places[2]
+    destinations[2]
 }
 
-/// Regular files and `/dev/null`. Opening others may wait or have an effect each time; bash has names of its own below `/dev`.
+/// Whether a file is a regular one or `/dev/null`, or will be created. Opening other files may wait, or have an effect each time. bash
+/// treats some names below `/dev` itself.
 fn is_sound_file(name: &[u8], mode: Mode) -> bool {
     if name.starts_with(b"/dev/") && name != NULL {
         return false;
@@ -84,7 +87,7 @@ fn is_sound_file(name: &[u8], mode: Mode) -> bool {
     }
 }
 
-/// Whether a descriptor is open, and would be in a shell.
+/// Whether a descriptor is open, and not close-on-exec, so that a shell would inherit it.
 fn is_inherited(descriptor: c_int) -> bool {
     // SAFETY: the flags are only read.
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == 0 }
@@ -98,20 +101,25 @@ fn flags(mode: Mode) -> c_int {
     }
 }
 
-/// Whether this thread shares its descriptors with no other. An exec would separate them too, so doing it before has no other effect.
-fn has_own_descriptors() -> bool {
-    // SAFETY: no descriptor is closed. The first call is known to more seccomp profiles, the second to older kernels.
+/// Gives this thread a table of descriptors that it shares with no other, as the exec would do anyway. Returns whether that succeeded.
+fn unshare_descriptors() -> bool {
+    // SAFETY: no descriptor is closed. More seccomp profiles allow the first call; older kernels have only the second.
     unsafe {
-        libc::syscall(libc::SYS_close_range, BEYOND_ALL, u32::MAX, CLOSE_RANGE_UNSHARE) == 0
+        libc::syscall(
+            libc::SYS_close_range,
+            ABOVE_ALL_DESCRIPTORS,
+            u32::MAX,
+            CLOSE_RANGE_UNSHARE,
+        ) == 0
             || libc::unshare(libc::CLONE_FILES) == 0
     }
 }
 
-/// The file actions of a spawn that carry the redirections out. The error is an errno.
+/// Adds file actions that carry the redirections out. Returns 0 or an errno.
 ///
 /// # Safety
 /// The actions are initialized.
-pub unsafe fn add_to(actions: *mut Actions, words: &Words) -> c_int {
+pub unsafe fn add_file_actions(actions: *mut Actions, words: &Words) -> c_int {
     for redirection in words.redirections() {
         // SAFETY: as the caller promises; the name is a C string, which is copied.
         let error = unsafe {
@@ -121,7 +129,13 @@ pub unsafe fn add_to(actions: *mut Actions, words: &Words) -> c_int {
                 }
                 Destination::File { name, mode } => {
                     let name = words.name(name).as_ptr().cast();
-                    libc::posix_spawn_file_actions_addopen(actions, redirection.target, name, flags(mode), NEW_FILE)
+                    libc::posix_spawn_file_actions_addopen(
+                        actions,
+                        redirection.target,
+                        name,
+                        flags(mode),
+                        NEW_FILE_MODE,
+                    )
                 }
             }
         };
@@ -132,7 +146,7 @@ pub unsafe fn add_to(actions: *mut Actions, words: &Words) -> c_int {
     0
 }
 
-/// The redirected descriptors of this process, with what they were before.
+/// The redirected descriptors of this process, with copies from before the redirections.
 pub struct Redirected {
     saved: [Option<Saved>; REDIRECTIONS_MAX],
 }
@@ -140,14 +154,15 @@ pub struct Redirected {
 #[derive(Clone, Copy)]
 struct Saved {
     target: c_int,
-    /// `None`: the target was closed.
+    /// A copy of the target. `None` if the target was closed.
     copy: Option<c_int>,
-    /// Its flag O_CLOEXEC.
+    /// O_CLOEXEC if the target was close-on-exec, otherwise 0.
     flags: c_int,
 }
 
 impl Redirected {
-    /// Redirects this process, which is to execute the command. `None`, with nothing changed but files, if it fails.
+    /// Redirects the descriptors of this process, which will execute the command. If that fails, restores them and returns `None`; files
+    /// may have been created or emptied.
     pub fn apply(words: &Words) -> Option<Redirected> {
         let mut redirected = Redirected {
             saved: [None; REDIRECTIONS_MAX],
@@ -155,11 +170,11 @@ impl Redirected {
         if words.redirections().is_empty() {
             return Some(redirected);
         }
-        if !has_own_descriptors() {
+        if !unshare_descriptors() {
             return None;
         }
-        for (redirection, place) in words.redirections().iter().zip(0..) {
-            if redirected.carry_out(*redirection, place, words).is_none() {
+        for (redirection, index) in words.redirections().iter().zip(0..) {
+            if redirected.carry_out(*redirection, index, words).is_none() {
                 redirected.undo();
                 return None;
             }
@@ -167,7 +182,7 @@ impl Redirected {
         Some(redirected)
     }
 
-    fn carry_out(&mut self, redirection: Redirection, place: usize, words: &Words) -> Option<()> {
+    fn carry_out(&mut self, redirection: Redirection, index: usize, words: &Words) -> Option<()> {
         let target = redirection.target;
         // SAFETY: the name is a C string; only this process's descriptors change, and the copies are closed by an exec.
         unsafe {
@@ -176,7 +191,7 @@ impl Redirected {
             if copy < 0 && errno() != libc::EBADF {
                 return None;
             }
-            *self.saved.get_mut(place)? = Some(Saved {
+            *self.saved.get_mut(index)? = Some(Saved {
                 target,
                 copy: (copy >= 0).then_some(copy),
                 flags: if is_closed_on_exec { libc::O_CLOEXEC } else { 0 },
@@ -185,7 +200,7 @@ impl Redirected {
                 Destination::Descriptor(from) => (libc::dup2(from, target) == target).then_some(()),
                 Destination::File { name, mode } => {
                     let name: *const c_char = words.name(name).as_ptr().cast();
-                    let file = libc::open(name, flags(mode) | libc::O_CLOEXEC, NEW_FILE);
+                    let file = libc::open(name, flags(mode) | libc::O_CLOEXEC, NEW_FILE_MODE);
                     if file < 0 {
                         return None;
                     }
@@ -200,7 +215,7 @@ impl Redirected {
         }
     }
 
-    /// Restores the descriptors, because a shell takes over.
+    /// Restores the descriptors, because the shell is executed after all.
     pub fn undo(&self) {
         for saved in self.saved.iter().rev().flatten() {
             // SAFETY: the copies are this value's own.

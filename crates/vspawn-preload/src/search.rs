@@ -24,7 +24,7 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
         match is_executable(found.as_ptr()) {
             Ok(true) => return true,
             Err(libc::ENOENT | libc::ENOTDIR) => {}
-            // Something is there that cannot be executed: shells continue the search or report it.
+            // The file exists but cannot be executed. Depending on the shell, it continues the search or reports the file.
             Ok(false) | Err(_) => return false,
         }
     }

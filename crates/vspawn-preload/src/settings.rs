@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
 use crate::strings::{PATH_LIMIT, base_name, bytes};
 
-/// The outcome of a `sh -c TEXT`. The order is that of the page, which `spawnscope accel --explain` reads.
+/// The outcome of an exec or spawn. The order is that of the page, which `spawnscope accel --explain` reads.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The shell was skipped.
@@ -28,14 +28,14 @@ pub enum Counter {
     Strict,
     /// The exec failed, and the shell was used after all.
     Failed,
-    /// The text has a redirection, which only dash's own way of doing it was proven for, and not everywhere.
+    /// The text has a redirection, and the shell is not dash, or the hook cannot carry it out.
     Redirection,
     /// A small program's work was done without executing it.
     InPlace,
 }
 
-/// The size of the page.
-pub const PAGE: usize = 4096;
+/// The size of the page of counters.
+pub const PAGE_BYTES: usize = 4096;
 
 const OFF: u8 = 1;
 const STRICT: u8 = 2;
@@ -63,7 +63,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// Counts, if `--explain` wants the counts.
+/// Increments a counter, if `--explain` has created the page.
 pub fn count(counter: Counter) {
     let page = COUNTERS.load(Relaxed);
     if !page.is_null() {
@@ -72,7 +72,7 @@ pub fn count(counter: Counter) {
     }
 }
 
-/// Reads the environment. Called by the constructor.
+/// Reads the settings from the environment. The constructor calls this.
 pub fn read() {
     let mut flags = 0;
     if value(c"SPAWNSCOPE_ACCEL") == Some(b"0") {
@@ -85,15 +85,15 @@ pub fn read() {
         flags |= EXECUTES_ALL;
     }
     FLAGS.store(flags, Relaxed);
-    keep_library();
+    store_library();
     // SAFETY: a C string is returned, or NULL.
     let file = unsafe { libc::getenv(c"SPAWNSCOPE_ACCEL_EXPLAIN".as_ptr()) };
     if !file.is_null() {
-        map(file);
+        map_counters(file);
     }
 }
 
-/// The value of LD_PRELOAD at the start of this process, if it names this library only.
+/// A value of LD_PRELOAD.
 struct Library {
     bytes: UnsafeCell<[u8; PATH_LIMIT]>,
     length: AtomicUsize,
@@ -102,19 +102,20 @@ struct Library {
 // SAFETY: the bytes are written by the constructor, before the length, and never again.
 unsafe impl Sync for Library {}
 
+/// The value of LD_PRELOAD at the start of this process, if it names this library only.
 static PRELOADED: Library = Library {
     bytes: UnsafeCell::new([0; PATH_LIMIT]),
     length: AtomicUsize::new(0),
 };
 
-/// Empty if other libraries are preloaded too.
+/// Returns the value of LD_PRELOAD at the start of this process. Empty if other libraries are preloaded, too.
 pub fn preloaded() -> &'static [u8] {
     let length = PRELOADED.length.load(Acquire);
     // SAFETY: the length is stored after the bytes, which do not change again.
     unsafe { &*PRELOADED.bytes.get() }.get(..length).unwrap_or(&[])
 }
 
-fn keep_library() {
+fn store_library() {
     let Some(library) = value(c"LD_PRELOAD") else { return };
     if base_name(library) != LIBRARY || library.iter().any(|byte| b" :".contains(byte)) {
         return;
@@ -135,7 +136,7 @@ fn value<'a>(name: &core::ffi::CStr) -> Option<&'a [u8]> {
 }
 
 /// Maps the page of counters. A process that may not open the file is not counted.
-fn map(file: *const libc::c_char) {
+fn map_counters(file: *const libc::c_char) {
     // SAFETY: `file` is a C string; the descriptor is this function's own; a mapping that failed is not stored.
     unsafe {
         let descriptor = libc::open(file, libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW);
@@ -145,10 +146,17 @@ fn map(file: *const libc::c_char) {
         let mut status: libc::stat = core::mem::zeroed();
         let is_page = libc::fstat(descriptor, &raw mut status) == 0
             && status.st_mode & libc::S_IFMT == libc::S_IFREG
-            && status.st_size >= PAGE as libc::off_t;
+            && status.st_size >= PAGE_BYTES as libc::off_t;
         if is_page {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let page = libc::mmap(core::ptr::null_mut(), PAGE, rights, libc::MAP_SHARED, descriptor, 0);
+            let page = libc::mmap(
+                core::ptr::null_mut(),
+                PAGE_BYTES,
+                rights,
+                libc::MAP_SHARED,
+                descriptor,
+                0,
+            );
             if page != libc::MAP_FAILED {
                 COUNTERS.store(page.cast(), Relaxed);
             }

@@ -1,4 +1,4 @@
-//! Which shell a program is. `/bin/sh` is a link, and the two shells prepare their children differently.
+//! Finds out which shell a program is. `/bin/sh` is a link to one of the two, and they prepare their children differently.
 
 use libc::c_char;
 
@@ -10,14 +10,14 @@ pub enum Shell {
     Bash,
 }
 
-const KNOWN: [(&core::ffi::CStr, Shell); 4] = [
+const KNOWN_SHELLS: [(&core::ffi::CStr, Shell); 4] = [
     (c"/usr/bin/dash", Shell::Dash),
     (c"/usr/bin/bash", Shell::Bash),
     (c"/bin/dash", Shell::Dash),
     (c"/bin/bash", Shell::Bash),
 ];
 
-/// Whether the base name of a path or an argv[0] is that of a known shell. This runs at every exec, so it is cheap.
+/// Returns whether the base name of a path or an argv[0] is that of a known shell. This runs at every exec, so it is cheap.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -27,10 +27,10 @@ pub unsafe fn is_named_as_shell(path: *const c_char) -> bool {
     name == b"sh" || name == b"dash" || name == b"bash"
 }
 
-/// Finds out which shell a path leads to. The result is not kept, because `chroot` and upgrades change it.
+/// Finds out which shell a path refers to. The result is not cached, because `chroot` and upgrades change it.
 pub fn shell_at(path: *const c_char) -> Option<Shell> {
     let program = status_of(path).ok()?;
-    KNOWN.iter().find_map(|(known, shell)| {
+    KNOWN_SHELLS.iter().find_map(|(known, shell)| {
         let status = status_of(known.as_ptr()).ok()?;
         is_same_file(&program, &status).then_some(*shell)
     })

@@ -1,23 +1,24 @@
-//! The spawn hooks. File actions cannot be read, and one that changes the directory would change the search and PWD. So after the first
-//! such action in a process, its spawns with file actions go to the shell.
+//! The spawn hooks. File actions cannot be read, and one that changes the directory would change the search and PWD. So after a process has
+//! created such an action for the first time, its spawns with file actions go to the shell.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes, sigset_t};
 
-use crate::exec::found;
+use crate::exec::find_shell;
 use crate::hooks::{Strings, real};
 use crate::plan::{Plan, Redirections, Start};
 use crate::program::is_program;
-use crate::redirect::{Errors, add_to, errors_of};
+use crate::redirect::{ErrorDestination, add_file_actions, error_destination};
 use crate::settings::{Counter, count};
 use crate::shell::{Shell, is_named_as_shell};
 use crate::strings::{PathBuffer, errno, set_errno};
 
+/// Whether this process has created a file action that changes the directory.
 static CHANGES_DIRECTORY: AtomicBool = AtomicBool::new(false);
 
-/// What is launched, as `posix_spawn` takes it.
+/// The arguments of `posix_spawn`, except the pid.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub path: *const c_char,
@@ -25,11 +26,11 @@ pub struct Request<'a> {
     pub attributes: *const Attributes,
     pub argv: Strings,
     pub environment: Strings,
-    /// Initializes the same actions again, to which the redirections of the text can be added. `None`: the actions cannot be extended.
-    pub again: Option<&'a dyn Fn(*mut Actions) -> c_int>,
+    /// Initializes a copy of the actions, to which the redirections of the text can be added. `None` if the actions cannot be copied.
+    pub copy_actions: Option<&'a dyn Fn(*mut Actions) -> c_int>,
 }
 
-/// The shell that a child does without.
+/// The shell that a child replaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
     pub shell: Shell,
@@ -42,7 +43,7 @@ pub struct Replaced {
 /// # Safety
 /// The request is valid for `posix_spawn`.
 #[inline(never)]
-pub unsafe fn attempt(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced> {
+pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced> {
     if !request.actions.is_null() && CHANGES_DIRECTORY.load(Relaxed) {
         return None;
     }
@@ -53,18 +54,18 @@ pub unsafe fn attempt(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced>
         mask: unsafe { mask_of(request.attributes) },
         keeps_input: request.actions.is_null(),
         redirections: request
-            .again
+            .copy_actions
             .map_or(Redirections::None, |_| Redirections::WithKnownMessage),
     };
     // SAFETY: as the caller promises; the plan's arrays end with NULL.
     let launched = unsafe {
-        let shell = plan.make(request.path, request.argv, request.environment, start);
-        // A failing exec would have the actions done twice.
+        let shell = plan.decide(request.path, request.argv, request.environment, start);
+        // If the exec failed, the shell's spawn would carry out the actions a second time.
         let is_sound = request.actions.is_null() || shell.is_none() || is_program(plan.program());
         shell.filter(|_| is_sound).and_then(|shell| {
             count(Counter::Direct);
             if launch(pid, &plan, request) == 0 {
-                let is_silent = errors_of(plan.words()) == Errors::Null;
+                let is_silent = error_destination(plan.words()) == ErrorDestination::Null;
                 return Some(Replaced { shell, is_silent });
             }
             count(Counter::Failed);
@@ -75,20 +76,20 @@ pub unsafe fn attempt(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced>
     launched
 }
 
-/// Launches the planned program. The error is an errno.
+/// Launches the planned program. Returns 0 or an errno.
 unsafe fn launch(pid: *mut pid_t, plan: &Plan, request: Request<'_>) -> c_int {
     let (program, argv, environment) = (plan.program(), plan.arguments(), plan.environment());
-    // SAFETY: as `attempt`'s caller promises; the plan's arrays end with NULL.
+    // SAFETY: as the caller of `skip_shell` promises; the plan's arrays end with NULL.
     let spawn = |actions| unsafe { real::posix_spawn(pid, program, actions, request.attributes, argv, environment) };
-    let Some(again) = request.again.filter(|_| !plan.words().redirections().is_empty()) else {
+    let Some(copy_actions) = request.copy_actions.filter(|_| !plan.words().redirections().is_empty()) else {
         return spawn(request.actions);
     };
     let mut actions = MaybeUninit::<Actions>::uninit();
-    let mut error = again(actions.as_mut_ptr());
-    // SAFETY: the actions are initialized, also if the others could not be added, and destroyed last.
+    let mut error = copy_actions(actions.as_mut_ptr());
+    // SAFETY: the actions are initialized, even if not all could be added, and destroyed last.
     unsafe {
         if error == 0 {
-            error = add_to(actions.as_mut_ptr(), plan.words());
+            error = add_file_actions(actions.as_mut_ptr(), plan.words());
         }
         if error == 0 {
             error = spawn(actions.as_ptr());
@@ -98,7 +99,7 @@ unsafe fn launch(pid: *mut pid_t, plan: &Plan, request: Request<'_>) -> c_int {
     error
 }
 
-/// The signal mask that the attributes set.
+/// Returns the signal mask that the attributes set, if they set one.
 unsafe fn mask_of(attributes: *const Attributes) -> Option<sigset_t> {
     if attributes.is_null() {
         return None;
@@ -128,11 +129,11 @@ unsafe extern "C" fn posix_spawn(
         attributes,
         argv,
         environment,
-        again: None,
+        copy_actions: None,
     };
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if !path.is_null() && is_named_as_shell(path) && attempt(pid, request).is_some() {
+        if !path.is_null() && is_named_as_shell(path) && skip_shell(pid, request).is_some() {
             return 0;
         }
         real::posix_spawn(pid, path, actions, attributes, argv, environment)
@@ -153,7 +154,7 @@ unsafe extern "C" fn posix_spawnp(
         if !file.is_null() && is_named_as_shell(file) {
             let mut buffer = PathBuffer::new();
             let before = errno();
-            let path = found(file, &mut buffer);
+            let path = find_shell(file, &mut buffer);
             set_errno(before);
             let launched = path.and_then(|path| {
                 let request = Request {
@@ -162,9 +163,9 @@ unsafe extern "C" fn posix_spawnp(
                     attributes,
                     argv,
                     environment,
-                    again: None,
+                    copy_actions: None,
                 };
-                attempt(pid, request)
+                skip_shell(pid, request)
             });
             if launched.is_some() {
                 return 0;

@@ -1,5 +1,5 @@
-//! The status of a child as the skipped shell would have reported it: dash waits for its command, prints the signal that killed it, and exits
-//! with 128 + n; bash is replaced by its command.
+//! The status of a child as the skipped shell would have reported it. dash waits for its command, prints the signal that killed it, and
+//! exits with 128 + the signal's number. bash is replaced by its command.
 
 use libc::{c_int, pid_t};
 
@@ -22,15 +22,15 @@ pub fn wait(pid: pid_t, replaced: Option<Replaced>) -> c_int {
     let dash = replaced.filter(|replaced| replaced.shell == Shell::Dash);
     if let Some(dash) = dash.filter(|_| libc::WIFSIGNALED(status)) {
         if !dash.is_silent {
-            print(status);
+            print_signal(status);
         }
         return (128 + libc::WTERMSIG(status)) << 8;
     }
     status
 }
 
-/// Prints what dash prints, on the same standard error.
-fn print(status: c_int) {
+/// Prints dash's message about the signal, on the same standard error.
+fn print_signal(status: c_int) {
     let signal = libc::WTERMSIG(status);
     if signal == libc::SIGINT || signal == libc::SIGPIPE {
         return;

@@ -1,10 +1,10 @@
-//! C strings as slices, and files compared without allocation.
+//! C strings as slices, paths on the stack, and the comparison of files, without allocation.
 
 use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, stat};
 
-/// The longest path that is handled.
+/// The size of a buffer for a path, with its NUL. With a longer path, the shell is used.
 pub const PATH_LIMIT: usize = 1024;
 
 /// A path on the stack, ended by NUL.
@@ -42,7 +42,7 @@ impl PathBuffer {
         &mut self.bytes
     }
 
-    /// The bytes before the NUL.
+    /// Returns the bytes before the NUL.
     pub fn as_bytes(&self) -> &[u8] {
         let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
         self.bytes.get(..end).unwrap_or(&[])
@@ -58,15 +58,15 @@ pub unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(text.cast(), libc::strlen(text)) }
 }
 
-/// The part of a path after its last slash.
+/// Returns the part of a path after its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// Reads what a path leads to. The error is the errno.
+/// Reads the status of the file that a path refers to. The error is the errno.
 pub fn status_of(path: *const c_char) -> Result<stat, c_int> {
     let mut status = MaybeUninit::<stat>::uninit();
-    // SAFETY: `path` is a C string by all callers, and the buffer is a stat.
+    // SAFETY: all callers pass a C string, and the buffer is a stat.
     if unsafe { libc::stat(path, status.as_mut_ptr()) } == 0 {
         // SAFETY: stat has filled it.
         Ok(unsafe { status.assume_init() })

@@ -1,4 +1,5 @@
-//! Replaces `system` for every text. Concurrent callers share the ignored SIGINT and SIGQUIT, so all of them must be in one count.
+//! Replaces `system` for every text. SIGINT and SIGQUIT stay ignored until the last concurrent call has ended, so all calls must be counted
+//! together.
 
 use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, zeroed};
@@ -8,7 +9,7 @@ use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_sp
 use crate::exec::own_environment;
 use crate::hooks::{Strings, real};
 use crate::lock::Lock;
-use crate::spawn::{Replaced, Request, attempt};
+use crate::spawn::{Replaced, Request, skip_shell};
 use crate::status::wait;
 use crate::strings::{errno, set_errno};
 
@@ -18,7 +19,7 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
-/// The dispositions from before the first caller.
+/// The number of concurrent callers, and the dispositions from before the first of them.
 struct Shared {
     lock: Lock,
     callers: UnsafeCell<usize>,
@@ -38,8 +39,9 @@ static SHARED: Shared = Shared {
 
 /// SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked, while this lives.
 struct Ignored {
+    /// The caller's mask.
     mask: sigset_t,
-    /// The signals of the two that are reset to their default in the child.
+    /// The signals, of SIGINT and SIGQUIT, that are reset to their default in the child.
     defaults: sigset_t,
 }
 
@@ -90,7 +92,7 @@ impl Drop for Ignored {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn system(text: *const c_char) -> c_int {
     if text.is_null() {
-        // SAFETY: NULL asks if there is a shell.
+        // SAFETY: with NULL, `system` returns whether there is a shell.
         return unsafe { real::system(text) };
     }
     let mut before = 0;
@@ -107,7 +109,7 @@ fn run(text: *const c_char) -> c_int {
     let ignored = Ignored::start();
     let (status, error) = match launch(text, &ignored) {
         Ok((pid, replaced)) => (wait(pid, replaced), errno()),
-        // As if the shell could not be executed.
+        // The status is the same as if the shell could not be executed.
         Err(error) => (127 << 8, error),
     };
     drop(ignored);
@@ -117,7 +119,7 @@ fn run(text: *const c_char) -> c_int {
     status
 }
 
-/// Launches the command. Returns what was replaced, or `None` if the shell was launched. The error is an errno.
+/// Launches the command. Returns the child's pid and the shell that it replaces, or `None` if the child is a shell. The error is an errno.
 fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Replaced>), c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut pid = 0;
@@ -142,19 +144,19 @@ fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Repla
 }
 
 fn no_actions(actions: *mut Actions) -> c_int {
-    // SAFETY: the caller's place is only initialized.
+    // SAFETY: the caller's actions are only initialized.
     unsafe { libc::posix_spawn_file_actions_init(actions) }
 }
 
 /// Launches `/bin/sh` with these arguments, or the program that `/bin/sh` would launch.
 ///
 /// # Safety
-/// The arguments are valid for `posix_spawn`; `again` initializes the same actions.
+/// The arguments are valid for `posix_spawn`; `copy_actions` initializes the same actions.
 pub unsafe fn spawn(
     pid: &mut pid_t,
     argv: Strings,
     actions: *const Actions,
-    again: &dyn Fn(*mut Actions) -> c_int,
+    copy_actions: &dyn Fn(*mut Actions) -> c_int,
     attributes: *const posix_spawnattr_t,
 ) -> Result<Option<Replaced>, c_int> {
     let request = Request {
@@ -163,11 +165,11 @@ pub unsafe fn spawn(
         attributes,
         argv,
         environment: own_environment(),
-        again: Some(again),
+        copy_actions: Some(copy_actions),
     };
     // SAFETY: as the caller promises.
     unsafe {
-        if let Some(replaced) = attempt(pid, request) {
+        if let Some(replaced) = skip_shell(pid, request) {
             return Ok(Some(replaced));
         }
         match real::posix_spawn(pid, SHELL, actions, attributes, argv, request.environment) {

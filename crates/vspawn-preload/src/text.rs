@@ -1,11 +1,11 @@
 //! Parses the TEXT of `sh -c TEXT`: proves that it is one simple command, and divides it into words. No system calls, no environment.
 //!
-//! Accepted: plain characters, `'…'`, `"…"` and backslashes, where dash and bash agree on the meaning in every locale, and the plain
+//! Accepts plain characters, `'…'`, `"…"` and backslashes, if dash and bash agree on the meaning in every locale, and the plain
 //! redirections of descriptors 0, 1 and 2. The tests compare the outcome with both shells.
 
 use crate::names::belongs_to_shell;
 
-/// The longest text that is read.
+/// The length of the longest text that is read.
 pub const TEXT_MAX: usize = 4096;
 /// The largest number of words.
 pub const WORDS_MAX: usize = 128;
@@ -32,7 +32,7 @@ pub struct Redirection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A file, whose name begins at that place of the buffer.
+    /// A file. `name` is the offset of its name in the buffer of the words.
     File { name: u16, mode: Mode },
     /// Whatever this descriptor refers to (`2>&1`).
     Descriptor(i32),
@@ -72,7 +72,7 @@ impl Words {
         }
     }
 
-    /// The redirections, in the order in which a shell carries them out.
+    /// Returns the redirections, in the order in which a shell carries them out.
     pub fn redirections(&self) -> &[Redirection] {
         self.redirections.get(..self.redirection_count).unwrap_or(&[])
     }
@@ -89,7 +89,7 @@ impl Words {
         }
     }
 
-    /// Returns the word that begins at a place of the buffer, without its NUL.
+    /// Returns the word that begins at this offset of the buffer, without its NUL.
     pub fn name(&self, start: u16) -> &[u8] {
         let rest = self.bytes.get(usize::from(start)..).unwrap_or(&[]);
         let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
@@ -102,7 +102,7 @@ impl Words {
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), Refusal> {
+    fn begin_word(&mut self) -> Result<(), Refusal> {
         *self.starts.get_mut(self.count).ok_or(Refusal::Long)? = self.length as u16;
         self.count += 1;
         Ok(())
@@ -129,12 +129,12 @@ impl Words {
             if rest.is_empty() {
                 break;
             }
-            if let Some((redirection, after)) = operator(rest) {
-                rest = self.redirection(redirection, after)?;
+            if let Some((redirection, after)) = read_operator(rest) {
+                rest = self.add_redirection(redirection, after)?;
                 continue;
             }
-            self.begin()?;
-            rest = self.word(rest)?;
+            self.begin_word()?;
+            rest = self.read_word(rest)?;
             self.push(0)?;
             // Digits right before an operator may be a descriptor number (in dash, one unquoted digit). Every such word is left to the shell.
             if matches!(rest.first(), Some(b'<' | b'>')) && self.last_word_is_number() {
@@ -148,8 +148,8 @@ impl Words {
         self.get(self.count - 1).iter().all(u8::is_ascii_digit)
     }
 
-    /// Keeps a redirection, after reading the name of its file. Returns the text after it.
-    fn redirection<'a>(&mut self, mut redirection: Redirection, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    /// Reads the name of a redirection's file, and adds the redirection. Returns the text after it.
+    fn add_redirection<'a>(&mut self, mut redirection: Redirection, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
         match &mut redirection.to {
             Destination::File { name, .. } => {
                 while let [b' ' | b'\t', after @ ..] = rest {
@@ -157,7 +157,7 @@ impl Words {
                 }
                 let start = self.length as u16;
                 *name = start;
-                rest = self.word(rest)?;
+                rest = self.read_word(rest)?;
                 self.push(0)?;
                 let is_number = self.name(start).iter().all(u8::is_ascii_digit);
                 if self.name(start).is_empty() || (is_number && matches!(rest.first(), Some(b'<' | b'>'))) {
@@ -177,12 +177,12 @@ impl Words {
     }
 
     /// Reads one word. Returns the text after it.
-    fn word<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    fn read_word<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
         loop {
             match rest {
                 [] | [b' ' | b'\t' | b'<' | b'>', ..] => return Ok(rest),
-                [b'\'', after @ ..] => rest = self.single_quoted(after)?,
-                [b'"', after @ ..] => rest = self.double_quoted(after)?,
+                [b'\'', after @ ..] => rest = self.read_single_quoted(after)?,
+                [b'"', after @ ..] => rest = self.read_double_quoted(after)?,
                 [b'\\', escaped @ b' '..=b'~', after @ ..] => {
                     self.push(*escaped)?;
                     rest = after;
@@ -196,7 +196,7 @@ impl Words {
         }
     }
 
-    fn single_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    fn read_single_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
         loop {
             match rest {
                 [b'\'', after @ ..] => return Ok(after),
@@ -209,7 +209,7 @@ impl Words {
         }
     }
 
-    fn double_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    fn read_double_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
         loop {
             match rest {
                 [b'"', after @ ..] => return Ok(after),
@@ -217,7 +217,7 @@ impl Words {
                     self.push(*escaped)?;
                     rest = after;
                 }
-                // Before a newline, a backslash joins lines; before anything else, it stands for itself.
+                // Before a newline, a backslash joins two lines; before anything else, it means itself.
                 [b'$' | b'`', ..] | [b'\\', b'\n', ..] | [b'\\'] => return Err(Refusal::Syntax),
                 [byte, after @ ..] if is_text(*byte) => {
                     self.push(*byte)?;
@@ -228,7 +228,7 @@ impl Words {
         }
     }
 
-    /// The first word decides what a shell does with the others.
+    /// Checks that the first word is a program. It decides what a shell does with the other words.
     fn check_command(&self) -> Result<(), Refusal> {
         let command = self.get(0);
         // `%1` is bash's `fg %1`, and `a=b` an assignment.
@@ -244,7 +244,7 @@ impl Words {
 
 /// Returns the redirection at the start of `text` and the text after its operator; the caller reads the file name. Returns `None` for other
 /// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
-fn operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
+fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
     let file = |mode| Destination::File { name: 0, mode };
     let (target, to, rest) = match text {
         [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),

@@ -1,12 +1,12 @@
-//! The exec hooks with any number of arguments. A hook cannot pass such arguments on, so each saves the registers that hold the first
-//! ones, looks at these, restores them, and jumps to the real function, which finds its arguments where the caller put them.
-//! `sh -c TEXT`, NULL and the environment fit into the registers on both architectures.
+//! The hooks of the exec functions with any number of arguments. A hook cannot pass such arguments on. So it saves the registers with the
+//! first arguments, inspects these, restores the registers, and jumps to the real function, which finds its arguments where the caller put
+//! them. `sh -c TEXT`, NULL and the environment fit into the registers on both architectures.
 
 use core::ffi::c_void;
 
 use libc::c_char;
 
-use crate::exec::{attempt, attempt_search, own_environment};
+use crate::exec::{own_environment, skip_searched_shell, skip_shell};
 use crate::hooks::{Strings, address_of};
 
 type Text = *const c_char;
@@ -17,7 +17,7 @@ macro_rules! variadic {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() {
-            // Seven words keep the stack aligned.
+            // With the return address, seven words keep the stack aligned to 16 bytes.
             core::arch::naked_asm!(
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
                 "call {inspect}",
@@ -50,22 +50,22 @@ variadic!(execlp, inspect_execlp);
 variadic!(execle, inspect_execle);
 
 /// Returns the arguments as an array if there are exactly three. Registers after the NULL are undefined.
-fn three(arguments: [Text; 4]) -> Option<[Text; 4]> {
+fn exactly_three(arguments: [Text; 4]) -> Option<[Text; 4]> {
     (arguments.iter().position(|argument| argument.is_null()) == Some(3)).then_some(arguments)
 }
 
 unsafe extern "C" fn inspect_execl(path: Text, shell: Text, option: Text, text: Text, end: Text) -> *mut c_void {
-    if let Some(argv) = three([shell, option, text, end]) {
+    if let Some(argv) = exactly_three([shell, option, text, end]) {
         // SAFETY: the arguments are the caller's.
-        unsafe { attempt(path, argv.as_ptr(), own_environment()) };
+        unsafe { skip_shell(path, argv.as_ptr(), own_environment()) };
     }
     address_of::execl()
 }
 
 unsafe extern "C" fn inspect_execlp(file: Text, shell: Text, option: Text, text: Text, end: Text) -> *mut c_void {
-    if let Some(argv) = three([shell, option, text, end]) {
+    if let Some(argv) = exactly_three([shell, option, text, end]) {
         // SAFETY: the arguments are the caller's.
-        unsafe { attempt_search(file, argv.as_ptr(), own_environment()) };
+        unsafe { skip_searched_shell(file, argv.as_ptr(), own_environment()) };
     }
     address_of::execlp()
 }
@@ -78,9 +78,9 @@ unsafe extern "C" fn inspect_execle(
     end: Text,
     environment: Strings,
 ) -> *mut c_void {
-    if let Some(argv) = three([shell, option, text, end]) {
+    if let Some(argv) = exactly_three([shell, option, text, end]) {
         // SAFETY: the arguments are the caller's.
-        unsafe { attempt(path, argv.as_ptr(), environment) };
+        unsafe { skip_shell(path, argv.as_ptr(), environment) };
     }
     address_of::execle()
 }

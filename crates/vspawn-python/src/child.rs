@@ -1,4 +1,4 @@
-//! A started child, for `Popen` and asyncio: its pidfd, its status, signals to it.
+//! A started child, for `Popen` and asyncio: its pidfd, its status, and signals to it.
 
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::failure::{Named, exception, os_error};
+use crate::failure::{NamedObjects, exception, os_error};
 use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
 
-/// Starts a process. Returns after its exec, or raises the reason of its failure.
+/// Starts a process. Returns after the exec, or raises an exception if the exec or a step before it failed.
 #[pyfunction]
 #[pyo3(signature = (args, stdin, stdout, stderr, **options))]
 pub(crate) fn spawn(
@@ -33,7 +33,7 @@ pub(crate) fn spawn(
     })
 }
 
-/// The lock is never held during a wait.
+/// A started child. The lock is never held during a wait.
 #[pyclass(frozen, module = "vspawn._core")]
 pub(crate) struct Child {
     #[pyo3(get)]
@@ -50,12 +50,12 @@ impl Child {
 
 #[pymethods]
 impl Child {
-    /// The pidfd's number. It stays open during the lifetime of this object. -1: the kernel gave none.
+    /// Returns the number of the pidfd, or -1 if the kernel gave none. The pidfd stays open during the lifetime of this object.
     fn fileno(&self) -> RawFd {
         self.pidfd.unwrap_or(-1)
     }
 
-    /// The parent's ends of the pipes for stdin, stdout, stderr. The caller owns them from now on.
+    /// Returns the parent's ends of the pipes for stdin, stdout and stderr. The caller owns them from now on.
     fn take_pipes(&self) -> [Option<RawFd>; 3] {
         let mut child = self.lock();
         let number = |fd: OwnedFd| fd.into_raw_fd();
@@ -66,13 +66,13 @@ impl Child {
         ]
     }
 
-    /// The return code if it has ended.
+    /// Returns the return code if the child has ended.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         let ended = returncode(&mut self.lock());
-        ended.map_err(|error| exception(py, &error, &Named::default()))
+        ended.map_err(|error| exception(py, &error, &NamedObjects::default()))
     }
 
-    /// The return code when the child has ended; None if it has not ended within this time.
+    /// Waits for the child's end and returns the return code, or None if the child has not ended within this time.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<i32>> {
         let deadline = deadline(timeout)?;
@@ -88,11 +88,11 @@ impl Child {
         }
     }
 
-    /// Does nothing if the child has ended and was waited for.
+    /// Sends a signal. Does nothing if the child has ended and was waited for.
     fn send_signal(&self, py: Python<'_>, signal: i32) -> PyResult<()> {
         let sent = self.lock().signal(signal);
         match sent {
-            Err(error) if error.raw_os_error() != libc::ESRCH => Err(exception(py, &error, &Named::default())),
+            Err(error) if error.raw_os_error() != libc::ESRCH => Err(exception(py, &error, &NamedObjects::default())),
             _ => Ok(()),
         }
     }

@@ -20,7 +20,7 @@ const MAX_READ_BYTES: usize = 1024 * 1024;
 pub(crate) enum Progress {
     /// All streams have ended.
     Done,
-    /// The input is written, or has no reader: the owner of its descriptor closes it, and calls again.
+    /// The input is written, or has no reader. The owner of its descriptor has to close it and call again.
     InputDone,
     TimedOut,
     /// See `Waited::Interrupted`.
@@ -36,11 +36,11 @@ pub(crate) struct Streams {
 }
 
 pub(crate) struct Output {
-    /// None after its end.
+    /// None after the end of the stream.
     fd: Option<RawFd>,
-    /// Its reads do not block, because other code has set O_NONBLOCK.
-    nonblocking: bool,
-    /// None if it is not read.
+    /// Whether reads do not block, because other code has set O_NONBLOCK.
+    is_nonblocking: bool,
+    /// None if the stream is not read.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -49,12 +49,12 @@ impl Output {
         let bytes = fd.map(|_| Vec::new());
         Output {
             fd,
-            nonblocking: false,
+            is_nonblocking: false,
             bytes,
         }
     }
 
-    /// One read. Returns `false` for a signal.
+    /// Reads once. Returns `false` if a signal interrupted the read.
     fn read(&mut self) -> Result<bool, i32> {
         let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
             return Ok(true);
@@ -69,7 +69,7 @@ impl Output {
             Ok(count) => unsafe { bytes.set_len(bytes.len() + count) },
             Err(_) => match errno() {
                 libc::EINTR => return Ok(false),
-                libc::EAGAIN => self.nonblocking = true,
+                libc::EAGAIN => self.is_nonblocking = true,
                 errno => return Err(errno),
             },
         }
@@ -99,7 +99,7 @@ impl Streams {
         self.outputs.each_ref()
     }
 
-    /// Runs until it has something to report. Call it without the GIL.
+    /// Exchanges data until there is something to report. Call it without the GIL.
     pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, i32> {
         loop {
             let [stdout, stderr] = self.outputs.each_ref().map(|output| output.fd);
@@ -112,9 +112,9 @@ impl Streams {
                 pollfd(stdout, libc::POLLIN),
                 pollfd(stderr, libc::POLLIN),
             ];
-            // A single output without a timeout needs no poll, because a read waits as well.
-            let nonblocking = self.outputs.iter().any(|output| output.nonblocking);
-            if open > 1 || deadline.is_some() || self.stdin.is_some() || nonblocking {
+            // A single output without a timeout needs no poll, because the read itself waits.
+            let is_nonblocking = self.outputs.iter().any(|output| output.is_nonblocking);
+            if open > 1 || deadline.is_some() || self.stdin.is_some() || is_nonblocking {
                 match wait_for_any(&mut polls, deadline)? {
                     Waited::Ready => {}
                     Waited::TimedOut => return Ok(Progress::TimedOut),
@@ -126,7 +126,7 @@ impl Streams {
             if let Some(progress) = self.exchange(polls.map(|poll| poll.fd >= 0 && poll.revents != 0))? {
                 return Ok(progress);
             }
-            // Checked after a round: available data is taken, but an output that never ends is not waited for.
+            // Checked after each round, so that available data is read, but an output that never ends cannot delay the timeout.
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) && !self.has_ended() {
                 return Ok(Progress::TimedOut);
             }
@@ -150,8 +150,8 @@ impl Streams {
         Ok(None)
     }
 
-    /// Whether everything is written. A child that does not read its input (EPIPE) is not an error: its status reports the
-    /// result.
+    /// Writes some of the input. Returns whether everything is written. It is no error if the child does not read its input (EPIPE): its
+    /// status reports the result.
     fn write(&mut self) -> Result<bool, i32> {
         let Some(stdin) = self.stdin else { return Ok(true) };
         let input = self.input.as_deref().unwrap_or_default();
@@ -175,7 +175,7 @@ impl Streams {
     }
 }
 
-/// Only the parent's end: the child's has its own flags.
+/// Makes the parent's end of a pipe non-blocking. The child's end has its own flags.
 fn set_nonblocking(fd: RawFd) {
     // SAFETY: integers.
     unsafe {
@@ -186,7 +186,7 @@ fn set_nonblocking(fd: RawFd) {
     }
 }
 
-/// For `Popen.communicate`, which may be interrupted and called again.
+/// The exchange of `Popen.communicate`, which may be interrupted and called again.
 #[pyclass(frozen, module = "vspawn._core")]
 pub(crate) struct Exchange(Mutex<Streams>);
 
@@ -203,7 +203,7 @@ impl Exchange {
         Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr)))
     }
 
-    /// `"done"`, `"input done"` (close the child's standard input and call again), or `"out of time"`.
+    /// Returns `"done"`, `"input done"` (close the child's standard input and call again), or `"out of time"`.
     #[pyo3(signature = (timeout))]
     fn advance(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&'static str> {
         let deadline = deadline(timeout)?;
@@ -221,9 +221,9 @@ impl Exchange {
         }
     }
 
-    /// The standard output and standard error that were read so far.
+    /// Returns what was read from standard output and standard error so far.
     fn outputs<'py>(&self, py: Python<'py>) -> [Option<Bound<'py, PyBytes>>; 2] {
-        // Another thread may hold the lock for long, and needs the GIL to continue, so the data is copied without the GIL.
+        // Without the GIL, since another thread may hold the lock for long, and needs the GIL to continue.
         let outputs = py.detach(|| {
             let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             streams.outputs().map(|output| output.bytes.clone())

@@ -4,24 +4,24 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use vspawn::{Error, Stage};
 
-/// The objects for an exception, as the caller passed them.
+/// The objects that an exception may name, as the caller passed them.
 #[derive(Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedObjects {
     pub(crate) program: Option<Py<PyAny>>,
     pub(crate) cwd: Option<Py<PyAny>>,
 }
 
-/// An invalid command is a ValueError. All other errors are an OSError (of the class for its errno: FileNotFoundError,
-/// PermissionError, ...) with attributes `stage` and `action`. Its `filename` is the program or the directory if the
-/// failure was about one of these; otherwise its text says which action failed.
-pub(crate) fn exception(py: Python<'_>, error: &Error, named: &Named) -> PyErr {
+/// Converts an error. An invalid command is a ValueError. All other errors are an OSError (of the class for its errno: FileNotFoundError,
+/// PermissionError, ...) with attributes `stage` and `action`. Its `filename` is the program or the directory if one of
+/// these caused the failure; otherwise, its text says which action failed.
+pub(crate) fn exception(py: Python<'_>, error: &Error, named: &NamedObjects) -> PyErr {
     if error.stage() == Stage::Prepare {
         return PyValueError::new_err(format!("cannot {}", error.action()));
     }
     build(py, error, named).unwrap_or_else(|failed| failed)
 }
 
-fn build(py: Python<'_>, error: &Error, named: &Named) -> PyResult<PyErr> {
+fn build(py: Python<'_>, error: &Error, named: &NamedObjects) -> PyResult<PyErr> {
     let errno = error.raw_os_error();
     let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
     let filename = match error.stage() {
@@ -52,7 +52,7 @@ fn stage_name(stage: Stage) -> String {
     name
 }
 
-/// A failed system call of this crate.
+/// Converts the errno of a failed system call of this crate.
 pub(crate) fn os_error(errno: i32) -> PyErr {
     std::io::Error::from_raw_os_error(errno).into()
 }

@@ -1,4 +1,4 @@
-//! Pseudo-terminals, as numbers of descriptors that the Python side owns.
+//! Pseudo-terminals, as numbers of descriptors that the Python code owns.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -6,14 +6,13 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use pyo3::prelude::*;
 use vspawn::pty::{Pty, Size};
 
-use crate::failure::{Named, exception};
+use crate::failure::{NamedObjects, exception};
 
 fn raised(py: Python<'_>, error: &vspawn::Error) -> PyErr {
-    exception(py, error, &Named::default())
+    exception(py, error, &NamedObjects::default())
 }
 
-/// # Errors
-/// For a negative number.
+/// Wraps a pseudo-terminal that the Python code owns. A negative number is a ValueError.
 fn borrowed(fd: RawFd) -> PyResult<ManuallyDrop<Pty>> {
     if fd < 0 {
         return Err(pyo3::exceptions::PyValueError::new_err("negative file descriptor"));
@@ -22,28 +21,28 @@ fn borrowed(fd: RawFd) -> PyResult<ManuallyDrop<Pty>> {
     Ok(ManuallyDrop::new(Pty::from(unsafe { OwnedFd::from_raw_fd(fd) })))
 }
 
-/// A new pseudo-terminal.
+/// Creates a pseudo-terminal.
 #[pyfunction]
 pub(crate) fn open_pty(py: Python<'_>, rows: u16, columns: u16) -> PyResult<RawFd> {
     let pty = Pty::open(Size::new(rows, columns)).map_err(|error| raised(py, &error))?;
     Ok(pty.into_raw_fd())
 }
 
-/// The terminal behind it: a new descriptor.
+/// Opens the terminal of a pseudo-terminal. Returns a new descriptor.
 #[pyfunction]
 pub(crate) fn open_terminal(py: Python<'_>, pty: RawFd) -> PyResult<RawFd> {
     let terminal = borrowed(pty)?.terminal().map_err(|error| raised(py, &error))?;
     Ok(terminal.into_raw_fd())
 }
 
-/// Rows and columns.
+/// Returns the number of rows and columns.
 #[pyfunction]
 pub(crate) fn pty_size(py: Python<'_>, pty: RawFd) -> PyResult<(u16, u16)> {
     let size = borrowed(pty)?.size().map_err(|error| raised(py, &error))?;
     Ok((size.rows, size.columns))
 }
 
-/// Sets rows and columns.
+/// Sets the number of rows and columns.
 #[pyfunction]
 pub(crate) fn resize_pty(py: Python<'_>, pty: RawFd, rows: u16, columns: u16) -> PyResult<()> {
     let resized = borrowed(pty)?.resize(Size::new(rows, columns));

@@ -7,16 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use vspawn::Command;
 
-use crate::failure::Named;
-use crate::values::{GROUPS, Stream, USERS, fs_string, id, open_number, stdio, supplementary_group, words};
+use crate::failure::NamedObjects;
+use crate::values::{GROUPS, Stream, USERS, descriptor_number, fs_string, id, stdio, supplementary_group, words};
 
-/// A command, and the objects for the message if it fails.
+/// A command, and the objects that an exception may name if it fails.
 pub(crate) struct Request {
     pub(crate) command: Command,
-    pub(crate) named: Named,
+    pub(crate) named: NamedObjects,
 }
 
-/// Only valid together with others.
+/// Options whose effect depends on other options.
 struct Combined {
     close_fds: bool,
     restore_signals: bool,
@@ -24,7 +24,7 @@ struct Combined {
 }
 
 impl Request {
-    /// `streams`: stdin, stdout, stderr. `options`: the options of `subprocess` that `set` handles.
+    /// Converts the arguments. `streams` are stdin, stdout and stderr; `options` are the options that `set_option` handles.
     pub(crate) fn new(
         args: &Bound<'_, PyAny>,
         streams: [&Bound<'_, PyAny>; 3],
@@ -38,9 +38,9 @@ impl Request {
         };
         for (name, value) in options.into_iter().flatten() {
             let name = name.cast::<PyString>()?.to_string();
-            request.set(&name, &value, &mut combined)?;
+            request.set_option(&name, &value, &mut combined)?;
         }
-        request.combine(args.py(), &combined)?;
+        request.set_combined_options(args.py(), &combined)?;
         // SAFETY: the command is prepared with the GIL held, and Python changes the environment with the GIL held too. `subprocess`
         // reads it the same way.
         unsafe { request.command.env_unlocked() };
@@ -65,7 +65,7 @@ impl Request {
         for word in &words[1..] {
             command.arg(fs_string(word)?);
         }
-        let named = Named {
+        let named = NamedObjects {
             program: Some(program.clone().unbind()),
             cwd: None,
         };
@@ -73,15 +73,15 @@ impl Request {
     }
 
     /// Sets one option. None, and the other defaults of `subprocess`, have the same meaning as there.
-    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut Combined) -> PyResult<()> {
+    fn set_option(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut Combined) -> PyResult<()> {
         match name {
             "close_fds" => combined.close_fds = value.is_truthy()?,
             "restore_signals" => combined.restore_signals = value.is_truthy()?,
             "start_new_session" => drop(self.command.new_session(value.is_truthy()?)),
-            // `run` and `Popen` give these to `subprocess`; asyncio's functions do not.
-            "shell" if value.is_truthy()? => return Err(refused(NO_SHELL)),
+            // `run` and `Popen` leave shell=True to `subprocess`; the functions for asyncio do not.
+            "shell" if value.is_truthy()? => return Err(value_error(NO_SHELL)),
             "executable" | "shell" => {}
-            _ if value.is_none() => known(name)?,
+            _ if value.is_none() => check_name(name)?,
             "cwd" => {
                 self.command.current_dir(fs_string(value)?);
                 self.named.cwd = Some(value.clone().unbind());
@@ -89,7 +89,7 @@ impl Request {
             "env" => self.set_env(value)?,
             "pass_fds" => {
                 for fd in value.try_iter()? {
-                    combined.pass_fds.push(open_number(&fd?)?);
+                    combined.pass_fds.push(descriptor_number(&fd?)?);
                 }
             }
             "umask" => match value.extract::<i32>()? {
@@ -107,8 +107,8 @@ impl Request {
                 self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
             }
             "controlling_terminal" => drop(self.command.controlling_terminal(value.extract()?)),
-            "preexec_fn" => return Err(refused(NO_HOOK)),
-            _ => known(name)?,
+            "preexec_fn" => return Err(value_error(NO_HOOK)),
+            _ => check_name(name)?,
         }
         Ok(())
     }
@@ -119,14 +119,14 @@ impl Request {
             let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
             let key: OsString = fs_string(&key)?;
             if key.as_encoded_bytes().contains(&b'=') {
-                return Err(refused("illegal environment variable name"));
+                return Err(value_error("illegal environment variable name"));
             }
             self.command.env(key, fs_string(&value)?);
         }
         Ok(())
     }
 
-    fn combine(&mut self, py: Python<'_>, combined: &Combined) -> PyResult<()> {
+    fn set_combined_options(&mut self, py: Python<'_>, combined: &Combined) -> PyResult<()> {
         if !combined.close_fds && !combined.pass_fds.is_empty() {
             let class = py.get_type::<PyRuntimeWarning>();
             PyErr::warn(py, &class, c"pass_fds overriding close_fds.", 2)?;
@@ -137,27 +137,27 @@ impl Request {
             self.command.keep(*fd);
         }
         if combined.restore_signals {
-            // The signals that Python ignores at its start: SIGPIPE (the core's default) and this one.
+            // When Python starts, it ignores SIGPIPE, which the core restores by default, and this signal.
             self.command.default_signals(&[libc::SIGXFSZ]);
         } else {
             self.command.inherit_sigpipe();
         }
-        self.command.blocked_signals(&blocked_here());
+        self.command.blocked_signals(&blocked_signals());
         Ok(())
     }
 }
 
 const NO_SHELL: &str = "shell=True is not supported for asyncio: pass the program and its arguments as a list, \
-    or [\"/bin/sh\", \"-c\", text] if a shell is what you want";
+    or [\"/bin/sh\", \"-c\", text] if you need a shell";
 const NO_HOOK: &str = "preexec_fn is not supported: it could run only in a fork, whose cost depends on the parent's \
     memory. Use cwd=, umask=, user=, group=, extra_groups=, process_group=, start_new_session=, pass_fds= instead";
 
-fn refused(text: &'static str) -> PyErr {
+fn value_error(text: &'static str) -> PyErr {
     PyValueError::new_err(text)
 }
 
-/// Whether an option of this name exists, for one that changes nothing.
-fn known(name: &str) -> PyResult<()> {
+/// Returns an error unless an option of this name exists. For options whose value changes nothing.
+fn check_name(name: &str) -> PyResult<()> {
     const NAMES: [&str; 10] = [
         "cwd",
         "env",
@@ -176,8 +176,8 @@ fn known(name: &str) -> PyResult<()> {
     Err(PyTypeError::new_err(format!("unexpected keyword argument '{name}'")))
 }
 
-/// As with `subprocess`, the child blocks the signals that the calling thread blocks.
-fn blocked_here() -> Vec<i32> {
+/// Returns the signals that the calling thread blocks. As with `subprocess`, the child blocks them, too.
+fn blocked_signals() -> Vec<i32> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: a NULL new set changes nothing; the old one is written whole.
     let set = unsafe {

@@ -1,4 +1,4 @@
-//! `run` in one call: starts, feeds, reads and waits without the GIL.
+//! `run` in one call: starts a process, exchanges data with it and waits for it, without the GIL.
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{Waited, pidfd, returncode, returncode_when_ended, wait_for_end};
 
-/// Ctrl-C at a terminal reaches the child too. It has this time to end by itself, as with `subprocess`.
+/// Ctrl-C at a terminal reaches the child, too. It has this time to end by itself, as with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Return code, standard output, standard error, and whether the child was killed because of the timeout.
 type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, bool);
 
-/// Runs a process to its end. It is killed at the timeout, and if a signal's handler raises.
+/// Runs a process to its end. The process is killed at the timeout, and if a signal handler raises an exception.
 #[pyfunction]
 #[pyo3(signature = (args, input, timeout, stdin, stdout, stderr, **options))]
 pub(crate) fn run<'py>(
@@ -53,7 +53,7 @@ pub(crate) fn run<'py>(
             Ok(Pause::Interrupted) => {
                 if let Err(raised) = py.check_signals() {
                     let grace = raised.is_instance_of::<PyKeyboardInterrupt>(py);
-                    py.detach(|| running.give_up(grace));
+                    py.detach(|| running.abort(grace));
                     return Err(raised);
                 }
                 pause = py.detach(|| running.advance(deadline));
@@ -115,25 +115,25 @@ impl Running {
         Ok(code.map_or(Pause::Interrupted, Pause::Ended))
     }
 
-    fn give_up(&mut self, grace: bool) {
+    fn abort(&mut self, grace: bool) {
         if grace {
             let _ = wait_for_end(pidfd(&self.child), Instant::now().checked_add(GRACE));
         }
         let _ = self.kill();
     }
 
-    /// Kills and reaps the child. A child that may not be killed (it has become another user) is not waited for.
+    /// Kills the child and waits for it. Does not wait for a child that may not be killed (it has become another user).
     fn kill(&mut self) -> Result<i32, i32> {
         self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();
         Ok(returncode(&mut self.child).ok().flatten().unwrap_or_default())
     }
 
-    fn completed<'py>(&self, py: Python<'py>, code: i32, out_of_time: bool) -> Completed<'py> {
+    fn completed<'py>(&self, py: Python<'py>, code: i32, timed_out: bool) -> Completed<'py> {
         let [stdout, stderr] = self.streams.outputs().map(|output| {
             let bytes = output.bytes.as_ref();
             bytes.map(|bytes| PyBytes::new(py, bytes))
         });
-        (code, stdout, stderr, out_of_time)
+        (code, stdout, stderr, timed_out)
     }
 }

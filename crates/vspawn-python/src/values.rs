@@ -1,4 +1,4 @@
-//! Converts Python's objects: paths and words, descriptors, users, times.
+//! Converts Python objects: paths and words, descriptors, users, times.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -11,9 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use vspawn::Stdio;
 
-/// The constants of `subprocess`.
+/// `subprocess.PIPE`.
 const PIPE: RawFd = -1;
+/// `subprocess.STDOUT`.
 const STDOUT: RawFd = -2;
+/// `subprocess.DEVNULL`.
 const DEVNULL: RawFd = -3;
 
 /// Accepts what `os.fsencode` accepts, and returns the same bytes.
@@ -28,7 +30,7 @@ pub(crate) fn fs_string(object: &Bound<'_, PyAny>) -> PyResult<OsString> {
     Ok(OsString::from_vec(bytes.extract()?))
 }
 
-/// The words of a command line. A single string is one word, because no shell splits it.
+/// Returns the words of a command line. A single string is one word, because no shell splits it.
 pub(crate) fn words<'py>(args: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if !args.is_instance_of::<PyList>() && !args.is_instance_of::<PyTuple>() {
         let is_one = args.is_instance_of::<PyString>() || args.is_instance_of::<PyBytes>();
@@ -51,7 +53,7 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// The value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or an object with a
+/// Converts the value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or an object with a
 /// `fileno()`.
 pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio> {
     if object.is_none() {
@@ -59,19 +61,19 @@ pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio
     }
     let number = match object.extract::<RawFd>() {
         Ok(number) => number,
-        Err(_) => return Ok(Stdio::number(open_number(&object.call_method0("fileno")?)?)),
+        Err(_) => return Ok(Stdio::number(descriptor_number(&object.call_method0("fileno")?)?)),
     };
     match number {
         PIPE => Ok(Stdio::piped()),
         DEVNULL => Ok(Stdio::null()),
         STDOUT if stream == Stream::Error => Ok(Stdio::stdout()),
         STDOUT => Err(PyValueError::new_err("STDOUT can only be used for stderr")),
-        _ => Ok(Stdio::number(open_number(object)?)),
+        _ => Ok(Stdio::number(descriptor_number(object)?)),
     }
 }
 
-/// A descriptor's number.
-pub(crate) fn open_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
+/// Returns the number of a descriptor, which must not be negative.
+pub(crate) fn descriptor_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
     let number: RawFd = object.extract()?;
     if number < 0 {
         let text = format!("a file descriptor cannot be negative ({number})");
@@ -80,27 +82,27 @@ pub(crate) fn open_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
     Ok(number)
 }
 
-/// The databases of user and group names.
-pub(crate) struct Names {
+/// The Python function that looks up the name of a user or group.
+pub(crate) struct NameLookup {
     pub(crate) module: &'static str,
     pub(crate) function: &'static str,
     pub(crate) field: &'static str,
 }
 
-pub(crate) const USERS: Names = Names {
+pub(crate) const USERS: NameLookup = NameLookup {
     module: "pwd",
     function: "getpwnam",
     field: "pw_uid",
 };
-pub(crate) const GROUPS: Names = Names {
+pub(crate) const GROUPS: NameLookup = NameLookup {
     module: "grp",
     function: "getgrnam",
     field: "gr_gid",
 };
 
-/// The id of a user or group, given as a number or by name. An unknown name is a KeyError; as with `subprocess`, a negative number is a
+/// Returns the id of a user or group, given as a number or by name. An unknown name is a KeyError; as with `subprocess`, a negative number is a
 /// ValueError, and one that is too large an OverflowError.
-pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
+pub(crate) fn id(object: &Bound<'_, PyAny>, names: &NameLookup) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
         module
@@ -123,7 +125,7 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     Ok(id)
 }
 
-/// A supplementary group: as `id`, but for `subprocess`, one that is too large is only a wrong value.
+/// Returns the id of a supplementary group. Like `id`, but a number that is too large is a ValueError, as with `subprocess`.
 pub(crate) fn supplementary_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
     id(object, &GROUPS).map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
         true => PyValueError::new_err(format!("{object} is not an id of a group")),
@@ -131,7 +133,7 @@ pub(crate) fn supplementary_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
     })
 }
 
-/// When a timeout that starts now ends; None: never. A timeout that does not fit never ends.
+/// Returns the end of a timeout that starts now, or None for no timeout. A timeout that is too large for the clock never ends.
 pub(crate) fn deadline(seconds: Option<f64>) -> PyResult<Option<Instant>> {
     match seconds {
         None => Ok(None),

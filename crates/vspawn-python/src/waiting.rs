@@ -14,7 +14,7 @@ pub(crate) enum Waited {
     Interrupted,
 }
 
-/// A descriptor to wait for; -1 for none.
+/// Returns the argument of poll for a descriptor. Without one, poll ignores the entry.
 pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
     libc::pollfd {
         fd: fd.unwrap_or(-1),
@@ -43,7 +43,7 @@ pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>
     }
 }
 
-/// Waits until the process behind a pidfd has ended. Without a pidfd, returns after a moment: the caller asks again.
+/// Waits until the process of a pidfd has ended. Without a pidfd, returns `Ready` after `POLL_INTERVAL`, and the caller checks again.
 pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> Result<Waited, i32> {
     if pidfd.is_some() {
         return wait_for_any(&mut [pollfd(pidfd, libc::POLLIN)], deadline);
@@ -56,15 +56,16 @@ pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> R
     }
 }
 
+/// How often a child without a pidfd is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A child's status as `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores SIGCHLD), or
-/// that other code took, counts as 0, as with `subprocess`.
+/// Returns a child's status in the form of `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores
+/// SIGCHLD), or that other code has taken, counts as 0, as with `subprocess`.
 pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.try_wait())
 }
 
-/// The same, but waits for the end. `None` if a signal interrupted the wait. Call it without the GIL.
+/// Like `returncode`, but waits for the end. Returns `None` if a signal interrupted the wait. Call it without the GIL.
 pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.wait_interruptible())
 }
@@ -77,18 +78,18 @@ fn as_returncode(ended: Result<Option<ExitStatus>, vspawn::Error>) -> Result<Opt
     }
 }
 
-/// Negative for a signal.
+/// Returns the exit code, or the negative number of the signal that killed the process.
 fn code(status: ExitStatus) -> i32 {
     let by_signal = || status.signal().map_or(0, |signal| -signal);
     status.code().unwrap_or_else(by_signal)
 }
 
-/// The number of a child's pidfd, if the kernel gave one.
+/// Returns the number of a child's pidfd, if the kernel gave one.
 pub(crate) fn pidfd(child: &vspawn::Child) -> Option<RawFd> {
     child.pidfd().map(|pidfd| pidfd.as_raw_fd())
 }
 
-/// The calling thread's errno.
+/// Returns the calling thread's errno.
 pub(crate) fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }

@@ -20,14 +20,14 @@ REQUIRED = "python" in os.environ.get("SPAWNSCOPE_TEST_REQUIRE", "").split(",")
 
 @pytest.fixture(params=[subprocess, vspawn], ids=["subprocess", "vspawn"])
 def api(request: pytest.FixtureRequest) -> ModuleType:
-    """Assertions that take this hold for both modules."""
+    """Run the test with both modules, which must behave the same."""
     module: ModuleType = request.param
     return module
 
 
 @pytest.fixture
 def as_root() -> None:
-    """For tests that become another user."""
+    """Skip a test that becomes another user, unless it runs as root."""
     if os.geteuid() == 0:
         return
     reason = "not root: cannot become another user"
@@ -37,7 +37,7 @@ def as_root() -> None:
 
 
 def open_descriptors() -> list[str]:
-    """The descriptors of this process, with their targets."""
+    """Return the descriptors of this process, with their targets."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -48,7 +48,7 @@ def open_descriptors() -> list[str]:
 
 
 def children() -> list[int]:
-    """Pids of this process's children, running or not yet waited for."""
+    """Return the pids of this process's children that are running or not yet waited for."""
     pids: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         try:
@@ -60,15 +60,15 @@ def children() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """No test leaves a descriptor or a child."""
+    """Check that the test leaves no descriptor or child behind."""
     gc.collect()
     before = open_descriptors()
     yield
     gc.collect()
     assert open_descriptors() == before
-    left = children()
-    for pid in left:
-        # Otherwise, the next test would fail for it too.
+    remaining = children()
+    for pid in remaining:
+        # Otherwise, the next test would fail because of this child, too.
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    assert left == []
+    assert remaining == []

@@ -27,7 +27,7 @@ def test_run_async() -> None:
     asyncio.run(main())
 
 
-def test_many_at_once_without_threads() -> None:
+def test_many_runs_are_concurrent_without_threads() -> None:
     async def main() -> None:
         words = [str(number) for number in range(100)]
         results = await asyncio.gather(*(vspawn.run_async(["echo", word], stdout=vspawn.PIPE) for word in words))
@@ -37,7 +37,7 @@ def test_many_at_once_without_threads() -> None:
     asyncio.run(main())
 
 
-def test_check_and_failures() -> None:
+def test_check_and_a_missing_program_raise() -> None:
     async def main() -> None:
         with pytest.raises(vspawn.CalledProcessError) as raised:
             await vspawn.run_async(["/bin/sh", "-c", "echo out; exit 5"], stdout=vspawn.PIPE, check=True)
@@ -49,7 +49,7 @@ def test_check_and_failures() -> None:
     asyncio.run(main())
 
 
-def test_a_timeout_kills_and_gives_what_was_read() -> None:
+def test_a_timeout_kills_the_child_and_reports_its_output() -> None:
     async def main() -> None:
         with pytest.raises(vspawn.TimeoutExpired) as raised:
             script = ["/bin/sh", "-c", "echo early; exec sleep 1000"]
@@ -94,7 +94,7 @@ def test_communicate_with_a_child_that_reads_nothing() -> None:
 
 
 @pytest.mark.parametrize(("method", "number"), [("terminate", 15), ("kill", 9)])
-def test_signals_end_it_for_all_who_wait(method: str, number: int) -> None:
+def test_a_signal_ends_all_concurrent_waits(method: str, number: int) -> None:
     async def main() -> None:
         process = await vspawn.create_process(FOREVER)
         waits: list[Any] = [asyncio.create_task(process.wait()) for _ in range(3)]

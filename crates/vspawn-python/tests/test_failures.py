@@ -32,13 +32,13 @@ def test_a_missing_program(api: ModuleType, program: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"shell": False, "cwd": "/nowhere"}, {"preexec_fn": lambda: None}])
 def test_a_start_that_fails_closes_its_pipes(api: ModuleType, options: dict[str, Any]) -> None:
-    """The fixture compares the descriptors."""
+    """The fixture `nothing_left_behind` compares the descriptors."""
     for _ in range(3):
         with pytest.raises(FileNotFoundError):
             api.Popen(["/nowhere"], stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE, **options)
 
 
-def test_the_executable_is_what_is_named(api: ModuleType) -> None:
+def test_the_exception_names_the_executable(api: ModuleType) -> None:
     assert failure(api, ["true"], executable="/no/such/program").filename == "/no/such/program"
 
 
@@ -52,13 +52,13 @@ def test_a_program_that_may_not_be_run(api: ModuleType, tmp_path: Path) -> None:
     assert (type(error), error.filename) == (PermissionError, "program")
 
 
-def test_a_file_in_the_way(api: ModuleType, tmp_path: Path) -> None:
+def test_a_path_through_a_file(api: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     error = failure(api, [str(tmp_path / "file" / "program")])
     assert type(error) is NotADirectoryError
 
 
-def test_a_program_of_no_known_format(api: ModuleType, tmp_path: Path) -> None:
+def test_a_program_of_an_unknown_format(api: ModuleType, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("echo no shell reads this\n")
     program.chmod(0o755)
@@ -66,7 +66,7 @@ def test_a_program_of_no_known_format(api: ModuleType, tmp_path: Path) -> None:
     assert (type(error), error.errno, error.filename) == (OSError, errno.ENOEXEC, str(program))
 
 
-def test_too_many_bytes_of_arguments(api: ModuleType) -> None:
+def test_arguments_that_are_too_large(api: ModuleType) -> None:
     error = failure(api, ["true", "x" * (1 << 20)])
     assert (error.errno, error.filename) == (errno.E2BIG, "true")
 
@@ -81,7 +81,7 @@ def test_a_missing_directory(api: ModuleType, tmp_path: Path) -> None:
 
 
 def test_a_directory_that_the_user_may_not_enter(as_root: None, tmp_path: Path) -> None:
-    """`subprocess` enters it, as root."""
+    """`subprocess` enters the directory as root."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(PermissionError) as raised:
@@ -90,7 +90,7 @@ def test_a_directory_that_the_user_may_not_enter(as_root: None, tmp_path: Path) 
 
 
 def test_a_closed_descriptor() -> None:
-    """`subprocess` starts the child without it."""
+    """`subprocess` starts the child without the descriptor."""
     reader, writer = os.pipe()
     os.close(reader)
     os.close(writer)
@@ -111,7 +111,7 @@ def test_nul_bytes(api: ModuleType, words: list[str]) -> None:
         ({"args": ["no-such"]}, "exec", "exec no-such, which is in no directory of PATH"),
         ({"cwd": "/no/such"}, "chdir", "chdir to /no/such"),
         ({"process_group": 2**22 + 1}, "process_group", "join process group 4194305"),
-        ({"stdin": 987654}, "dup", "dup of 987654 to 0"),
+        ({"stdin": 987654}, "dup", "dup 987654 to 0"),
     ],
 )
 def test_stage_and_action(options: dict[str, Any], stage: str, action: str) -> None:
@@ -124,7 +124,7 @@ def test_stage_and_action(options: dict[str, Any], stage: str, action: str) -> N
         assert error.filename is not None or action in str(error)
 
 
-def test_a_user_that_one_may_not_become(as_root: None) -> None:
+def test_a_user_that_the_parent_may_not_become(as_root: None) -> None:
     script = "import os, vspawn; os.setuid(65534); vspawn.run(['true'], user=0)"
     result = vspawn.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "PermissionError: [Errno 1] Operation not permitted (failed to become user 0)" in result.stderr

@@ -1,4 +1,4 @@
-"""`import vspawn as subprocess`: the older functions, what only `subprocess` can start, and the audit event."""
+"""`import vspawn as subprocess`: the older functions, children that only `subprocess` can start, and the audit event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_older_functions(api: ModuleType) -> None:
     assert api.getoutput("echo y") == "y"
 
 
-def test_a_shell_and_a_function_are_served_by_subprocess(api: ModuleType) -> None:
+def test_subprocess_starts_children_with_a_shell_or_a_preexec_fn(api: ModuleType) -> None:
     assert api.run("echo $((1 + 1))", shell=True, capture_output=True, text=True).stdout == "2\n"
     assert api.check_output("echo a | tr a b", shell=True) == b"b\n"
     with api.Popen("exit 7", shell=True) as child:
@@ -41,28 +41,26 @@ def test_a_shell_and_a_function_are_served_by_subprocess(api: ModuleType) -> Non
         assert child.communicate()[0] == b"/\n"
 
 
-class Quiet:
-    """A subclass with arguments of its own."""
+def quiet_popen(api: ModuleType) -> type:
+    """Return a subclass of `Popen` whose constructor has one more argument."""
 
-    @staticmethod
-    def of(api: ModuleType) -> type:
-        class QuietPopen(api.Popen):  # type: ignore[name-defined, misc]
-            def __init__(self, mark: str, *args: Any, **options: Any) -> None:
-                self.mark = mark
-                super().__init__(*args, stderr=api.DEVNULL, **options)
+    class QuietPopen(api.Popen):  # type: ignore[name-defined, misc]
+        def __init__(self, mark: str, *args: Any, **options: Any) -> None:
+            self.mark = mark
+            super().__init__(*args, stderr=api.DEVNULL, **options)
 
-        return QuietPopen
+    return QuietPopen
 
 
 @pytest.mark.parametrize("options", [{"shell": True}, {"preexec_fn": lambda: None}, {}])
-def test_a_subclass_stays_one_with_a_shell_and_a_function(api: ModuleType, options: dict[str, Any]) -> None:
-    with Quiet.of(api)("mark", "true", stdin=api.PIPE, stdout=api.PIPE, text=True, **options) as child:
+def test_a_subclass_of_popen_works_with_a_shell_and_a_preexec_fn(api: ModuleType, options: dict[str, Any]) -> None:
+    with quiet_popen(api)("mark", "true", stdin=api.PIPE, stdout=api.PIPE, text=True, **options) as child:
         assert (child.mark, isinstance(child, api.Popen)) == ("mark", True)
         assert child.communicate("", timeout=60) == ("", None)
     assert child.returncode == 0
 
 
-def test_a_child_of_a_shell_is_signalled_and_waited_for(api: ModuleType) -> None:
+def test_a_shell_is_signalled_and_waited_for(api: ModuleType) -> None:
     child = api.Popen("exec sleep 1000", shell=True)
     with pytest.raises(api.TimeoutExpired):
         child.wait(0.01)
@@ -71,14 +69,14 @@ def test_a_child_of_a_shell_is_signalled_and_waited_for(api: ModuleType) -> None
     assert child.wait() == -15
 
 
-def test_a_child_of_a_shell_has_a_pidfd() -> None:
+def test_a_shell_has_a_pidfd() -> None:
     with vspawn.Popen("exit 3", shell=True) as child:
         ready, _, _ = select.select([child.fileno()], [], [], 60)
         assert (ready, child.poll()) == ([child.fileno()], 3)
 
 
 @pytest.mark.parametrize("option", ["user", "group"])
-def test_ids_that_are_none(api: ModuleType, option: str) -> None:
+def test_invalid_ids(api: ModuleType, option: str) -> None:
     for value, kind in ((-1, ValueError), (2**40, OverflowError), (2**64, OverflowError)):
         with pytest.raises(kind):
             api.run(["true"], **{option: value})
@@ -97,21 +95,21 @@ def test_binary_line_buffering_is_warned_about(api: ModuleType) -> None:
 
 
 def test_audit_events(api: ModuleType) -> None:
-    seen = []
+    events = []
     is_on = True
 
     def hook(event: str, args: tuple[object, ...]) -> None:
         if is_on and event == "subprocess.Popen":
-            seen.append(args)
+            events.append(args)
 
     sys.addaudithook(hook)  # it cannot be removed
     api.run(["true", "x"], cwd="/")
     api.Popen(["true"], executable="/bin/true").wait()
     is_on = False
-    assert [(str(args[1]), args[2]) for args in seen] == [("['true', 'x']", "/"), ("['true']", None)]
-    assert seen[1][0] == "/bin/true"
+    assert [(str(args[1]), args[2]) for args in events] == [("['true', 'x']", "/"), ("['true']", None)]
+    assert events[1][0] == "/bin/true"
 
 
-def test_every_public_name_that_linux_has_is_there() -> None:
+def test_every_public_name_of_subprocess_exists() -> None:
     for name in subprocess.__all__:
         assert hasattr(vspawn, name), name

@@ -18,20 +18,20 @@ import vspawn
 NOBODY = 65534
 
 
-def said(api: ModuleType, *args: Any, **options: Any) -> str:
-    """A child's standard output."""
+def stdout_of(api: ModuleType, *args: Any, **options: Any) -> str:
+    """Return a child's standard output."""
     output: str = api.run(*args, stdout=api.PIPE, text=True, check=True, **options).stdout
     return output.rstrip("\n")
 
 
 def status_of_child(api: ModuleType, field: str, **options: Any) -> str:
-    line = said(api, ["grep", f"^{field}:", "/proc/self/status"], **options)
+    line = stdout_of(api, ["grep", f"^{field}:", "/proc/self/status"], **options)
     return line.partition(":")[2].strip()
 
 
 @pytest.mark.parametrize("args", [["echo", "a b"], ("echo", "a b"), [b"echo", b"a b"], [Path("echo"), Path("a b")]])
 def test_kinds_of_words(api: ModuleType, args: Any) -> None:
-    assert said(api, args) == "a b"
+    assert stdout_of(api, args) == "a b"
 
 
 def test_words_that_are_not_text(api: ModuleType) -> None:
@@ -50,30 +50,30 @@ def test_a_single_string_is_not_split(api: ModuleType) -> None:
 
 
 def test_executable_does_not_change_the_name(api: ModuleType) -> None:
-    assert said(api, ["its name", "-c", "echo $0"], executable="/bin/sh") == "its name"
+    assert stdout_of(api, ["its name", "-c", "echo $0"], executable="/bin/sh") == "its name"
 
 
 @pytest.mark.parametrize("kind", [str, os.fsencode, Path])
 def test_cwd(api: ModuleType, tmp_path: Path, kind: Any) -> None:
-    assert said(api, ["pwd", "-P"], cwd=kind(str(tmp_path))) == str(tmp_path.resolve())
+    assert stdout_of(api, ["pwd", "-P"], cwd=kind(str(tmp_path))) == str(tmp_path.resolve())
 
 
 def test_env_replaces_all(api: ModuleType) -> None:
-    assert said(api, ["/usr/bin/env"], env={"A": "1"}) == "A=1"
-    assert said(api, ["/usr/bin/env"], env={b"A": b"2"}) == "A=2"
-    assert said(api, ["/usr/bin/env"], env={}) == ""
+    assert stdout_of(api, ["/usr/bin/env"], env={"A": "1"}) == "A=1"
+    assert stdout_of(api, ["/usr/bin/env"], env={b"A": b"2"}) == "A=2"
+    assert stdout_of(api, ["/usr/bin/env"], env={}) == ""
 
 
 def test_env_is_inherited(api: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VSPAWN_TEST", "x=y")
-    assert said(api, ["printenv", "VSPAWN_TEST"]) == "x=y"
+    assert stdout_of(api, ["printenv", "VSPAWN_TEST"]) == "x=y"
 
 
 def test_the_search_uses_the_childs_path(api: ModuleType, tmp_path: Path) -> None:
     program = tmp_path / "only-here"
     program.write_text("#!/bin/sh\necho found\n")
     program.chmod(0o755)
-    assert said(api, ["only-here"], env={"PATH": f"/nonexistent:{tmp_path}"}) == "found"
+    assert stdout_of(api, ["only-here"], env={"PATH": f"/nonexistent:{tmp_path}"}) == "found"
 
 
 @pytest.mark.parametrize("env", [{"A=B": "1"}, {"A": "1\0"}])
@@ -103,33 +103,33 @@ def test_other_descriptors_are_closed_unless_passed(api: ModuleType) -> None:
         for fd in (reader, writer):
             os.set_inheritable(fd, True)
         test = ["/bin/sh", "-c", f"test -e /proc/self/fd/{reader}; echo $?; test -e /proc/self/fd/{writer}; echo $?"]
-        assert said(api, test) == "1\n1"
-        assert said(api, test, pass_fds=[writer]) == "1\n0"
-        assert said(api, test, close_fds=False) == "0\n0"
+        assert stdout_of(api, test) == "1\n1"
+        assert stdout_of(api, test, pass_fds=[writer]) == "1\n0"
+        assert stdout_of(api, test, close_fds=False) == "0\n0"
         os.set_inheritable(writer, False)
-        assert said(api, test, close_fds=False) == "0\n1"
-        assert said(api, test, pass_fds=(writer,)) == "1\n0"
+        assert stdout_of(api, test, close_fds=False) == "0\n1"
+        assert stdout_of(api, test, pass_fds=(writer,)) == "1\n0"
         with pytest.warns(RuntimeWarning, match="pass_fds overriding close_fds"):
-            assert said(api, test, pass_fds=(writer,), close_fds=False) == "1\n0"
+            assert stdout_of(api, test, pass_fds=(writer,), close_fds=False) == "1\n0"
     finally:
         os.close(reader)
         os.close(writer)
 
 
 def test_umask(api: ModuleType) -> None:
-    assert said(api, ["/bin/sh", "-c", "umask"], umask=0o027) == "0027"
-    assert said(api, ["/bin/sh", "-c", "umask"], umask=-1) == said(api, ["/bin/sh", "-c", "umask"])
+    assert stdout_of(api, ["/bin/sh", "-c", "umask"], umask=0o027) == "0027"
+    assert stdout_of(api, ["/bin/sh", "-c", "umask"], umask=-1) == stdout_of(api, ["/bin/sh", "-c", "umask"])
 
 
 def test_session_and_group(api: ModuleType) -> None:
     ids = ["-c", "import os; print(os.getpid(), os.getpgid(0), os.getsid(0))"]
-    pid, group, session = said(api, [sys.executable, *ids], start_new_session=True).split()
+    pid, group, session = stdout_of(api, [sys.executable, *ids], start_new_session=True).split()
     assert pid == group == session
-    _, group, session = said(api, [sys.executable, *ids]).split()
+    _, group, session = stdout_of(api, [sys.executable, *ids]).split()
     assert (int(group), int(session)) == (os.getpgid(0), os.getsid(0))
     if sys.version_info < (3, 11) and api is not vspawn:
         return
-    pid, group, session = said(api, [sys.executable, *ids], process_group=0).split()
+    pid, group, session = stdout_of(api, [sys.executable, *ids], process_group=0).split()
     assert pid == group and int(session) == os.getsid(0)
 
 
@@ -165,13 +165,13 @@ def test_user_and_groups(api: ModuleType, as_root: None, by: str) -> None:
 
 
 def test_a_user_without_groups_loses_those_of_root(as_root: None) -> None:
-    """`subprocess` keeps them, which gives root's groups to another user."""
+    """`subprocess` keeps root's groups, which gives them to another user."""
     assert status_of_child(vspawn, "Groups", user=NOBODY) == ""
 
 
 def test_the_parent_stays_dumpable(as_root: None) -> None:
     owner = os.stat("/proc/self/environ").st_uid
-    said(vspawn, ["true"], user=NOBODY)
+    stdout_of(vspawn, ["true"], user=NOBODY)
     assert os.stat("/proc/self/environ").st_uid == owner
 
 
@@ -193,7 +193,7 @@ def test_unknown_names_and_ids(api: ModuleType, as_root: None, name: str) -> Non
         ({"start_new_session": True, "process_group": 0}, "session"),
     ],
 )
-def test_what_is_refused_says_why(options: dict[str, Any], text: str) -> None:
+def test_the_exception_for_a_refused_option_gives_the_reason(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         vspawn.run(["true"], **options)
     with pytest.raises(ValueError, match=text):
@@ -205,7 +205,7 @@ def test_defaults_may_be_given(api: ModuleType) -> None:
     assert api.run(["true"], executable=None, umask=-1, pass_fds=(), **options).returncode == 0
 
 
-def test_no_words(api: ModuleType) -> None:
+def test_empty_or_invalid_words(api: ModuleType) -> None:
     with pytest.raises((ValueError, IndexError)):
         api.run([])
     with pytest.raises(TypeError):

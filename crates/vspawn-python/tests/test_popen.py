@@ -1,4 +1,4 @@
-"""`Popen`: pipes, waits, communicate, signals, and its end."""
+"""`Popen`: pipes, waits, communicate, signals, and children that are dropped."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_poll_and_wait(api: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("method", "number"), [("terminate", 15), ("kill", 9)])
-def test_signals_end_it(api: ModuleType, method: str, number: int) -> None:
+def test_terminate_and_kill_end_the_child(api: ModuleType, method: str, number: int) -> None:
     child = api.Popen(FOREVER)
     getattr(child, method)()
     assert child.wait() == -number
@@ -81,13 +81,13 @@ def test_communicate_in_text(api: ModuleType) -> None:
     assert child.communicate("\u00e9\r\n", timeout=1000) == ("\u00e9\n", "")
 
 
-def test_communicate_after_a_timeout_goes_on() -> None:
+def test_communicate_continues_after_a_timeout() -> None:
     """Older versions of `subprocess` lose the rest of the input here."""
     reader, writer = os.pipe()
     script = ["/bin/sh", "-c", f"echo before; read line </proc/self/fd/{reader}; cat; echo after"]
     child = vspawn.Popen(script, stdin=vspawn.PIPE, stdout=vspawn.PIPE, pass_fds=[reader])
     try:
-        # It cannot end before the line is written.
+        # The child cannot end before the line is written.
         with pytest.raises(vspawn.TimeoutExpired) as raised:
             child.communicate(LARGE, timeout=1)
         assert raised.value.output == b"before\n"
@@ -100,7 +100,7 @@ def test_communicate_after_a_timeout_goes_on() -> None:
     assert child.communicate(timeout=1000) == (b"before\n" + LARGE + b"after\n", None)
 
 
-def test_communicate_gives_what_a_file_has_buffered(api: ModuleType) -> None:
+def test_communicate_returns_data_that_a_file_has_buffered(api: ModuleType) -> None:
     child = api.Popen(["printf", r"1\n2\n3\n"], stdout=api.PIPE)
     assert child.stdout.readline() == b"1\n"
     assert child.communicate() == (b"2\n3\n", None)
@@ -113,7 +113,7 @@ def test_communicate_with_a_child_that_reads_nothing(api: ModuleType, timeout: f
     assert child.returncode == 0
 
 
-def test_a_pipe_of_a_size() -> None:
+def test_the_size_of_a_pipe_is_set() -> None:
     import fcntl
 
     F_GETPIPE_SZ = 1032
@@ -147,7 +147,7 @@ def test_a_running_child_that_is_dropped_warns_and_is_reaped_later(api: ModuleTy
         os.waitpid(pid, os.WNOHANG)
 
 
-def test_threads_wait_at_once() -> None:
+def test_threads_wait_concurrently() -> None:
     child = vspawn.Popen(["cat"], stdin=vspawn.PIPE)
     codes: list[int] = []
     threads = [threading.Thread(target=lambda: codes.append(child.wait())) for _ in range(8)]
@@ -160,15 +160,15 @@ def test_threads_wait_at_once() -> None:
     assert codes == [0] * 8
 
 
-def test_a_child_that_somebody_else_has_reaped(api: ModuleType) -> None:
+def test_a_child_that_other_code_has_reaped(api: ModuleType) -> None:
     child = api.Popen(["false"])
     os.waitpid(child.pid, 0)
     child.kill()
     assert child.wait() == 0
 
 
-def test_the_interpreter_is_free_while_a_child_starts() -> None:
-    """A thread only runs if the other one releases the GIL by itself: the switch interval is too long to force it."""
+def test_other_threads_run_while_a_child_starts() -> None:
+    """A thread runs only if the other one releases the GIL voluntarily: the switch interval is too long to force it."""
     script = """
 import sys, threading, time
 from vspawn import _core

@@ -22,7 +22,7 @@ def test_a_program_has_a_controlling_terminal() -> None:
         assert pty.size == (8, 44)
 
 
-def test_what_is_typed_reaches_the_program() -> None:
+def test_typed_text_reaches_the_program() -> None:
     with Pty() as pty:
         child = pty.spawn(["sh", "-c", "stty -echo; echo ready; read line; echo got $line; exec cat"])
         assert pty.read().startswith(b"ready")
@@ -32,7 +32,7 @@ def test_what_is_typed_reaches_the_program() -> None:
         assert child.wait() == -signal.SIGINT
 
 
-def test_a_hang_up_ends_the_session() -> None:
+def test_closing_a_pty_hangs_up_the_session() -> None:
     pty = Pty()
     child = pty.spawn(["sleep", "1000"])
     pty.close()

@@ -1,4 +1,4 @@
-"""`run`: results, input and output, text, timeouts. Each test holds for `subprocess` too."""
+"""`run`: results, input and output, text, timeouts. Tests with `api` hold for `subprocess`, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sh(script: str, *args: str) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", *args]
 
 
-def test_the_result_tells_what_happened(api: ModuleType) -> None:
+def test_the_result_has_the_arguments_and_the_code(api: ModuleType) -> None:
     result = api.run(sh("exit 3"))
     assert type(result) is subprocess.CompletedProcess
     assert (result.args, result.returncode, result.stdout, result.stderr) == (sh("exit 3"), 3, None, None)
@@ -33,7 +33,7 @@ def test_a_signal_is_a_negative_code(api: ModuleType, signal: int) -> None:
     assert api.run(sh(f"ulimit -c 0; kill -{signal} $$")).returncode == -signal
 
 
-def test_outputs_are_captured_apart(api: ModuleType) -> None:
+def test_outputs_are_captured_separately(api: ModuleType) -> None:
     result = api.run(sh("echo out; echo err >&2"), capture_output=True)
     assert (result.stdout, result.stderr) == (b"out\n", b"err\n")
 
@@ -95,7 +95,7 @@ def test_encodings_and_their_errors(api: ModuleType) -> None:
         api.run(["printf", r"\351"], stdout=api.PIPE, encoding="utf-8")
 
 
-def test_check_raises_with_all_that_is_known(api: ModuleType) -> None:
+def test_check_raises_an_exception_with_the_outputs(api: ModuleType) -> None:
     with pytest.raises(subprocess.CalledProcessError) as raised:
         api.run(sh("echo out; echo err >&2; exit 5"), capture_output=True, text=True, check=True)
     error = raised.value
@@ -105,8 +105,8 @@ def test_check_raises_with_all_that_is_known(api: ModuleType) -> None:
     assert api.run(["true"], check=True).returncode == 0
 
 
-def test_a_timeout_kills_and_gives_what_was_read(api: ModuleType) -> None:
-    # The second is for the shell to get that far; nothing else depends on it.
+def test_a_timeout_kills_the_child_and_reports_its_output(api: ModuleType) -> None:
+    # One second is enough for the shell to print its line. Nothing else depends on the time.
     with pytest.raises(subprocess.TimeoutExpired) as raised:
         api.run(sh("echo early; exec sleep 1000"), stdout=api.PIPE, timeout=1)
     error = raised.value
@@ -114,10 +114,10 @@ def test_a_timeout_kills_and_gives_what_was_read(api: ModuleType) -> None:
     assert (error.timeout, error.stdout, error.stderr) == (1, b"early\n", None)
 
 
-def test_a_timeout_ends_one_that_never_stops_writing(api: ModuleType) -> None:
-    # It ends by itself if the timeout fails.
+def test_a_timeout_ends_a_child_that_never_stops_writing(api: ModuleType) -> None:
+    # The CPU limit ends the child if the timeout does not.
     endless = sh("ulimit -t 5; exec yes")
-    # No longer than it takes to write anything: all of it is kept.
+    # Starts with short timeouts, because all output is kept in memory.
     for timeout in (0.2, 0.4, 0.8, 1.6):
         with pytest.raises(api.TimeoutExpired) as raised:
             api.run(endless, stdout=api.PIPE, timeout=timeout)
@@ -126,7 +126,7 @@ def test_a_timeout_ends_one_that_never_stops_writing(api: ModuleType) -> None:
     assert raised.value.output.startswith(b"y\ny\n")
 
 
-def test_a_wrong_encoding_is_told_before_anything_is_started(tmp_path: Path) -> None:
+def test_an_unknown_encoding_is_reported_before_anything_is_started(tmp_path: Path) -> None:
     mark = tmp_path / "started"
     with pytest.raises(LookupError):
         vspawn.Popen(["touch", str(mark)], stdout=vspawn.PIPE, encoding="nope")
@@ -147,7 +147,7 @@ def test_a_timeout_that_is_not_reached(api: ModuleType) -> None:
 def test_a_timeout_after_the_streams_have_ended(api: ModuleType) -> None:
     with pytest.raises(api.TimeoutExpired) as raised:
         api.run(sh("echo out; exec >&-; exec sleep 1000"), stdout=api.PIPE, timeout=1)
-    # The output so far is known, but subprocess does not report it here.
+    # `subprocess` does not report the output here, although it has read it.
     assert raised.value.stdout == (b"out\n" if api is vspawn else None)
 
 
@@ -161,7 +161,7 @@ def test_a_timeout_after_the_streams_have_ended(api: ModuleType) -> None:
         ({"no_such_option": 1}, TypeError),
     ],
 )
-def test_arguments_that_cannot_be(api: ModuleType, arguments: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_arguments(api: ModuleType, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         api.run(["true"], **arguments)
 

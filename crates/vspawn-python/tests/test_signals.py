@@ -13,36 +13,36 @@ import pytest
 import vspawn
 
 
-class Rung(Exception):
+class HandlerError(Exception):
     """The exception of the test's handler."""
 
 
-def ring(number: int, frame: FrameType | None) -> None:
-    raise Rung
+def raise_error(number: int, frame: FrameType | None) -> None:
+    raise HandlerError
 
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[list[int]]:
-    """SIGINT interrupts, SIGUSR1 raises, SIGUSR2 is only counted."""
-    heard: list[int] = []
+    """Handlers: SIGINT raises KeyboardInterrupt, SIGUSR1 raises `HandlerError`, SIGUSR2 is only counted."""
+    received: list[int] = []
     wanted: dict[int, Any] = {
         signal.SIGINT: signal.default_int_handler,
-        signal.SIGUSR1: ring,
-        signal.SIGUSR2: lambda number, frame: heard.append(number),
+        signal.SIGUSR1: raise_error,
+        signal.SIGUSR2: lambda number, frame: received.append(number),
     }
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
-    yield heard
+    yield received
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def kicks(name: str, then: str) -> list[str]:
-    """A child that sends a signal to this process about when it begins to wait. An early signal is not lost."""
+def signal_parent(name: str, then: str) -> list[str]:
+    """Return a command that sends this process a signal at about the time when it begins to wait. An early signal is not lost."""
     return ["/bin/sh", "-c", f"kill -{name} {os.getpid()}; {then}"]
 
 
-def when_told(words: list[str]) -> list[str]:
-    """It reads a line first, so that the writer is ready for the signal."""
+def after_a_line(words: list[str]) -> list[str]:
+    """Make the command read a line first, so that the writer of the line is ready for the signal."""
     return [*words[:-1], f"read line; {words[-1]}"]
 
 
@@ -51,27 +51,27 @@ STREAMS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1
 
 @pytest.mark.parametrize("options", STREAMS)
 def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
-    """`subprocess` kills it too, but does not wait for its end."""
+    """`subprocess` kills the child, too, but does not wait for its end."""
     with pytest.raises(KeyboardInterrupt):
-        vspawn.run(kicks("INT", "exec sleep 1000"), **options)
+        vspawn.run(signal_parent("INT", "exec sleep 1000"), **options)
 
 
 @pytest.mark.parametrize("options", STREAMS)
 def test_an_exception_of_a_handler_ends_run_and_its_child(options: dict[str, Any]) -> None:
     """In `subprocess`, it may arrive while the child is started, and the child is then left running."""
-    with pytest.raises(Rung):
-        vspawn.run(kicks("USR1", "exec sleep 1000"), **options)
+    with pytest.raises(HandlerError):
+        vspawn.run(signal_parent("USR1", "exec sleep 1000"), **options)
 
 
 @pytest.mark.parametrize("options", STREAMS)
-def test_a_handler_that_returns_disturbs_nothing(api: ModuleType, handlers: list[int], options: dict[str, Any]) -> None:
-    result = api.run(kicks("USR2", "sleep 0.1; echo out >&1; exit 3"), **{"stdout": api.DEVNULL, **options})
+def test_a_handler_that_returns_does_not_disturb_run(api: ModuleType, handlers: list[int], options: dict[str, Any]) -> None:
+    result = api.run(signal_parent("USR2", "sleep 0.1; echo out >&1; exit 3"), **{"stdout": api.DEVNULL, **options})
     assert (result.returncode, handlers) == (3, [signal.SIGUSR2])
     assert result.stdout == (b"out\n" if "stdout" in options else None)
 
 
 def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
-    child = api.Popen(when_told(kicks("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0)
+    child = api.Popen(after_a_line(signal_parent("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0)
     with pytest.raises(KeyboardInterrupt):
         child.stdin.write(b"now\n")
         child.wait()
@@ -82,14 +82,14 @@ def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
 
 
 def test_ctrl_c_ends_call_and_its_child() -> None:
-    """As `run`: `subprocess` does not wait for its end."""
+    """`call` of `subprocess` does not wait for the child's end."""
     with pytest.raises(KeyboardInterrupt):
-        vspawn.call(kicks("INT", "exec sleep 1000"), timeout=1000)
+        vspawn.call(signal_parent("INT", "exec sleep 1000"), timeout=1000)
 
 
-def test_ctrl_c_within_a_context_waits_for_a_moment_only(api: ModuleType) -> None:
+def test_ctrl_c_in_a_with_block_waits_only_briefly(api: ModuleType) -> None:
     with pytest.raises(KeyboardInterrupt):
-        with api.Popen(when_told(kicks("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0) as child:
+        with api.Popen(after_a_line(signal_parent("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0) as child:
             child.stdin.write(b"now\n")
             child.wait()
     assert child.poll() is None
@@ -98,7 +98,7 @@ def test_ctrl_c_within_a_context_waits_for_a_moment_only(api: ModuleType) -> Non
 
 
 def test_ctrl_c_ends_communicate_but_not_the_child(api: ModuleType) -> None:
-    words = when_told(kicks("INT", "exec sleep 1000"))
+    words = after_a_line(signal_parent("INT", "exec sleep 1000"))
     child = api.Popen(words, stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE)
     with pytest.raises(KeyboardInterrupt):
         child.communicate(b"now\n" + b"x" * 200_000)
@@ -117,8 +117,8 @@ def test_a_handler_of_the_parents_does_not_run_in_the_child(api: ModuleType, han
     assert (result.returncode, handlers) == (-signal.SIGUSR2, [])
 
 
-def test_a_parent_that_ignores_the_end_of_children(api: ModuleType) -> None:
-    """The kernel then keeps no status: it counts as 0."""
+def test_a_parent_that_ignores_sigchld(api: ModuleType) -> None:
+    """The kernel then keeps no status, and the return code is 0."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         result = api.run(["/bin/sh", "-c", "echo out; exit 3"], stdout=api.PIPE)

@@ -1,4 +1,4 @@
-"""A user's code, for `mypy --strict`: the types that `run` and `Popen` give. Lines that must be errors say so."""
+"""A user's code, for `mypy --strict`: the types that `run` and `Popen` return. Lines with `type: ignore` must be errors."""
 
 from __future__ import annotations
 

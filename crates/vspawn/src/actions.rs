@@ -1,5 +1,5 @@
-//! What a child does with its files in the order of the requests, like the file actions of `posix_spawn`: after the descriptors of
-//! [`Command::fd`] are in place. The last part runs between clone and exec, under the rules of `child.rs`.
+//! File actions of a child. Like those of `posix_spawn`, they are carried out in the order of the requests. The descriptors of
+//! [`Command::fd`] are put in place first. `carry_out` runs between clone and exec, under the rules of `child.rs`.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::error::{Error, Stage};
 use crate::sys::{Errno, syscall};
 
-/// One action. Descriptors are the child's.
+/// One file action. Descriptor numbers are the child's.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Open {
@@ -31,10 +31,10 @@ pub(crate) enum Action {
 }
 
 impl Command {
-    /// Lets the child open a file as its descriptor `target`, with the flags and the mode of `open`.
+    /// Lets the child open a file as its descriptor `target`, with `flags` and `mode` as for open(2).
     ///
-    /// This and the following six requests are carried out in their order, after the descriptors of [`Command::fd`] and the standard
-    /// streams are in place. Their descriptors are the child's numbers.
+    /// The child carries out the requests of this method and of the next six (`close` to `foreground`) in the order of the calls, after
+    /// the descriptors of [`Command::fd`] and the standard streams are in place. All descriptor numbers are the child's.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("cat");
@@ -45,8 +45,8 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn open(&mut self, target: i32, path: impl AsRef<Path>, flags: i32, mode: u32) -> &mut Command {
-        match self.action_path(path.as_ref().as_os_str()) {
-            Some(path) => self.act(Action::Open {
+        match self.c_path(path.as_ref().as_os_str()) {
+            Some(path) => self.add_action(Action::Open {
                 target,
                 path,
                 flags,
@@ -56,7 +56,7 @@ impl Command {
         }
     }
 
-    /// Closes one descriptor of the child. As with `posix_spawn`, it may be closed already.
+    /// Closes one descriptor of the child. As with `posix_spawn`, it is no error if the descriptor is closed already.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -65,7 +65,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn close(&mut self, fd: i32) -> &mut Command {
-        self.act(Action::Close(fd))
+        self.add_action(Action::Close(fd))
     }
 
     /// Closes all descriptors of the child from this number on.
@@ -75,10 +75,10 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn close_from(&mut self, first: i32) -> &mut Command {
-        self.act(Action::CloseFrom(first))
+        self.add_action(Action::CloseFrom(first))
     }
 
-    /// Copies a descriptor within the child. A copy to itself is kept open at the exec.
+    /// Copies a descriptor within the child. If `source` and `target` are equal, the descriptor stays open at the exec.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -87,10 +87,11 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn dup(&mut self, source: i32, target: i32) -> &mut Command {
-        self.act(Action::Dup { source, target })
+        self.add_action(Action::Dup { source, target })
     }
 
-    /// Changes the child's directory now, so that later requests see it; [`Command::current_dir`] is entered after the change of user.
+    /// Changes the child's directory at this point of the requests, so that it applies to later ones. The directory of
+    /// [`Command::current_dir`], in contrast, is entered after the change of user.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("cat");
@@ -99,13 +100,13 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn chdir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
-        match self.action_path(directory.as_ref().as_os_str()) {
-            Some(path) => self.act(Action::ChangeDirectory(path)),
+        match self.c_path(directory.as_ref().as_os_str()) {
+            Some(path) => self.add_action(Action::ChangeDirectory(path)),
             None => self,
         }
     }
 
-    /// As [`Command::chdir`], to the directory behind a descriptor of the child.
+    /// Like [`Command::chdir`], but changes to the directory that a descriptor of the child refers to.
     ///
     /// ```
     /// let root = std::fs::File::open("/").unwrap();
@@ -115,26 +116,26 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn fchdir(&mut self, fd: i32) -> &mut Command {
-        self.act(Action::ChangeDirectoryTo(fd))
+        self.add_action(Action::ChangeDirectoryTo(fd))
     }
 
-    /// Makes the child's process group the foreground group of the terminal at a descriptor of the child (`tcsetpgrp`), before the child
-    /// can read from it. For shells: with [`process_group(0)`](Command::process_group).
+    /// Makes the child's process group the foreground group of a terminal (`tcsetpgrp`), before the program can read from it.
+    /// `terminal` is a descriptor of the child. Shells combine this with [`process_group(0)`](Command::process_group).
     ///
     /// ```no_run
     /// vspawn::Command::new("vi").process_group(0).foreground(0).status()?;
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn foreground(&mut self, terminal: i32) -> &mut Command {
-        self.act(Action::Foreground(terminal))
+        self.add_action(Action::Foreground(terminal))
     }
 
-    fn act(&mut self, action: Action) -> &mut Command {
+    fn add_action(&mut self, action: Action) -> &mut Command {
         self.actions.push(action);
         self
     }
 
-    fn action_path(&mut self, path: &OsStr) -> Option<CString> {
+    fn c_path(&mut self, path: &OsStr) -> Option<CString> {
         let string = CString::new(path.as_bytes()).ok();
         if string.is_none() {
             let _first = self
@@ -146,21 +147,21 @@ impl Command {
 }
 
 impl Action {
-    /// What it does, for messages.
+    /// Describes the action for an error message.
     pub(crate) fn describe(&self) -> String {
         let lossy = |path: &CString| path.to_string_lossy().into_owned();
         match self {
             Action::Open { target, path, .. } => format!("open {} as {target}", lossy(path)),
             Action::Close(fd) => format!("close {fd}"),
             Action::CloseFrom(first) => format!("close all descriptors from {first} on"),
-            Action::Dup { source, target } => format!("dup of {source} to {target}"),
+            Action::Dup { source, target } => format!("dup {source} to {target}"),
             Action::ChangeDirectory(path) => format!("chdir to {}", lossy(path)),
             Action::ChangeDirectoryTo(fd) => format!("chdir to the directory at descriptor {fd}"),
             Action::Foreground(fd) => format!("become the foreground group of the terminal at descriptor {fd}"),
         }
     }
 
-    /// A request that no child could carry out.
+    /// Returns an error for an action that no child could carry out.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let fds = match self {
             Action::Open { target: fd, .. }
@@ -201,7 +202,7 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
                 flags,
                 mode,
             } => return open(*target, path, *flags, *mode),
-            // EBADF: it was closed already.
+            // EBADF is ignored: the descriptor was closed already.
             Action::Close(fd) => drop(syscall!(SYS_close, *fd)),
             Action::CloseFrom(first) => return crate::descriptors::close_range(*first as u32, u32::MAX, 0),
             Action::Dup { source, target } if source == target => {
@@ -212,7 +213,7 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
             Action::ChangeDirectory(path) => drop(syscall!(SYS_chdir, path.as_ptr())?),
             Action::ChangeDirectoryTo(fd) => drop(syscall!(SYS_fchdir, *fd)?),
             Action::Foreground(fd) => {
-                // From a background group, this would stop the child, but SIGTTOU is blocked.
+                // In a background group, SIGTTOU would stop the child here, but all signals are blocked.
                 let group = syscall!(SYS_getpgid, 0)? as i32;
                 syscall!(SYS_ioctl, *fd, libc::TIOCSPGRP, &raw const group)?;
             }
@@ -221,7 +222,8 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes the target first, as POSIX says: a full table of descriptors then has room for the file.
+/// Opens a file as descriptor `target`. Closes the target first, as POSIX requires, so that even a full table of descriptors has room
+/// for the file.
 unsafe fn open(target: i32, path: &CString, flags: i32, mode: u32) -> Result<(), Errno> {
     // SAFETY: a string that the plan holds, and integers.
     unsafe {

@@ -1,4 +1,4 @@
-//! Waiting on tokio's reactor: a pidfd becomes readable when its process ends.
+//! Children and pseudo-terminals on tokio's reactor. A pidfd becomes readable when its process ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,14 +15,15 @@ use crate::process::Child;
 use crate::pty::Pty;
 
 impl Child {
-    /// Waits for the child's end without blocking the thread. Safe to cancel: if the future is dropped before it is ready, nothing has
-    /// changed. The child's standard input is closed first, as with [`Child::wait`].
+    /// Waits for the child's end without blocking the thread. The child's standard input is closed first, as with [`Child::wait`].
+    /// Safe to cancel: if the future is dropped before it is ready, the child can still be waited for.
     ///
     /// # Errors
-    /// As [`Child::wait`]; [`Stage::Wait`] if the pidfd cannot be watched.
+    /// The same as [`Child::wait`]; [`Stage::Wait`] if the pidfd cannot be watched.
     ///
     /// # Panics
-    /// Outside of a tokio runtime with I/O enabled; without a pidfd ([`Child::pidfd`]), with time enabled.
+    /// Outside of a tokio runtime with I/O enabled. For a child without a pidfd ([`Child::pidfd`]), the runtime needs time enabled
+    /// instead.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -40,7 +41,7 @@ impl Child {
             Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
         };
         let Some(pidfd) = self.pidfd() else {
-            return self.wait_by_asking().await;
+            return self.wait_by_polling().await;
         };
         let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(failed)?;
         // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time that it is watched.
@@ -50,7 +51,7 @@ impl Child {
         self.wait()
     }
 
-    async fn wait_by_asking(&mut self) -> Result<ExitStatus, Error> {
+    async fn wait_by_polling(&mut self) -> Result<ExitStatus, Error> {
         loop {
             match self.try_wait()? {
                 Some(status) => return Ok(status),
@@ -82,10 +83,10 @@ impl Child {
 pub struct AsyncPty(AsyncFd<Pty>);
 
 impl AsyncPty {
-    /// Registers a pseudo-terminal, and makes it non-blocking.
+    /// Makes a pseudo-terminal non-blocking and registers it with the reactor.
     ///
     /// # Errors
-    /// If it cannot be watched.
+    /// If the reactor cannot watch the pseudo-terminal.
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled.
@@ -108,7 +109,7 @@ impl AsyncPty {
         watched.map(AsyncPty).map_err(io::Error::from)
     }
 
-    /// To resize it, or to start further commands.
+    /// Returns the pseudo-terminal, for instance to resize it or to start further commands.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -19,7 +19,7 @@ impl Command {
         self
     }
 
-    /// Puts the child into a process group; 0 creates one with the child's pid.
+    /// Puts the child into a process group; 0 creates a group whose id is the child's pid.
     ///
     /// ```
     /// let mut child = vspawn::Command::new("sleep").arg("60").process_group(0).spawn()?;
@@ -41,8 +41,8 @@ impl Command {
     /// assert!(command.status()?.success());
     /// # Ok::<(), vspawn::Error>(())
     /// ```
-    pub fn new_session(&mut self, begin: bool) -> &mut Command {
-        self.new_session = begin;
+    pub fn new_session(&mut self, new_session: bool) -> &mut Command {
+        self.new_session = new_session;
         self
     }
 
@@ -125,7 +125,7 @@ impl Command {
         self
     }
 
-    /// Keeps the child and its descendants from gaining privileges by an exec (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file
+    /// Prevents the child and its descendants from gaining privileges by an exec (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file
     /// capabilities have no effect for them.
     ///
     /// ```
@@ -134,12 +134,12 @@ impl Command {
     /// assert!(command.status()?.success());
     /// # Ok::<(), vspawn::Error>(())
     /// ```
-    pub fn no_new_privileges(&mut self, give_up: bool) -> &mut Command {
-        self.no_new_privileges = give_up;
+    pub fn no_new_privileges(&mut self, enable: bool) -> &mut Command {
+        self.no_new_privileges = enable;
         self
     }
 
-    /// Sets the effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS: for set-user-id programs.
+    /// Sets the effective user and group id to the real ones, like POSIX_SPAWN_RESETIDS. This is useful in set-user-id programs.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").reset_ids().status()?.success());
@@ -157,11 +157,11 @@ impl Command {
     /// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
     /// [`Command::groups`] sets them.
     ///
-    /// Until such a child has called exec, the parent's dumpable flag may be off; it is restored then. Spawns that change
-    /// the user wait for each other.
+    /// While any child that changes its user has not yet called exec, the parent's dumpable flag may be off. It is restored
+    /// afterwards.
     ///
     /// ```no_run
-    /// // Needs the capabilities to change the user: a service's worker without rights.
+    /// // Starts a worker without privileges. Needs CAP_SETUID and CAP_SETGID.
     /// vspawn::Command::new("worker").uid(65534).gid(65534).groups(&[]).status()?;
     /// # Ok::<(), vspawn::Error>(())
     /// ```
@@ -261,7 +261,7 @@ impl Command {
         valid.into_iter().fold(0, |set, signal| set | signal_bit(signal))
     }
 
-    /// Creates the child in this cgroup (v2), given by its open directory. Needs clone3 (Linux 5.7).
+    /// Creates the child in the cgroup (v2) whose open directory is given. Needs Linux 5.7 and clone3.
     ///
     /// ```no_run
     /// let cgroup = std::fs::File::open("/sys/fs/cgroup/workers").unwrap();
@@ -276,7 +276,7 @@ impl Command {
     /// Sets the signal that the child gets when the *thread* that spawned it ends.
     ///
     /// ```
-    /// // Ends with the thread that started it, however that ends.
+    /// // The kernel kills the child when the thread that started it ends, for whatever reason.
     /// let mut child = vspawn::Command::new("sleep").arg("60").parent_death_signal(libc::SIGKILL).spawn()?;
     /// child.kill()?;
     /// child.wait()?;

@@ -1,11 +1,12 @@
-//! The code that runs in the child between clone and exec (its descriptors: `descriptors.rs`, under the same rules).
+//! The code that runs in the child between clone and exec. `descriptors.rs` and `carry_out` in `actions.rs` are parts of it.
 //!
-//! The child shares the parent's memory, and may run at the same time. The rules for everything in these two files:
+//! The child shares the parent's memory, and may run at the same time. The rules for all of this code:
 //! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a cancellation point, and
-//!    those of `set*id` and `setrlimit` signal the parent's threads.
-//! 2. No allocation, no lock, no thread-local, no panic: no indexing, no arithmetic that can overflow, no formatting.
+//!    `set*id` (in musl also `setrlimit`) signals the parent's threads.
+//! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that can overflow, no formatting.
 //! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
-//! 4. None of the parent's handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has removed them.
+//! 4. None of the parent's signal handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has
+//!    removed the handlers.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -16,21 +17,22 @@ use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
 use crate::sys::{Errno, SIGNAL_SET_BYTES, SIGNALS, SignalAction, SignalSet, signal_bit, syscall};
 
-/// A child's result for its parent, in shared memory.
+/// What a child reports to its parent, in memory that both share.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) errno: AtomicI32,
     pub(crate) stage: AtomicU32,
-    /// The index, if there are several: a move, a limit, a candidate for exec.
+    /// Which object failed if a stage has several: the index of a move, a file action, a limit, or a candidate for exec.
     pub(crate) index: AtomicU32,
-    /// Not 0 while a detached child uses the parent's memory; the kernel clears it.
-    pub(crate) inside: AtomicU32,
+    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while it runs in the parent's memory. The
+    /// kernel then sets it to 0.
+    pub(crate) sharing_state: AtomicU32,
 }
 
-/// `Report::inside`: as the parent sets it.
-pub(crate) const INSIDE: u32 = 1;
-/// `Report::inside`: the child no longer shares the parent's file table.
-pub(crate) const INSIDE_WITH_OWN_FILES: u32 = 2;
+/// The initial value of `Report::sharing_state`: the child runs in the parent's memory, and may also use the parent's file table.
+pub(crate) const SHARES_MEMORY: u32 = 1;
+/// A value of `Report::sharing_state`: the child runs in the parent's memory, but has its own file table.
+pub(crate) const SHARES_MEMORY_ONLY: u32 = 2;
 
 /// The instructions for one child.
 #[derive(Debug)]
@@ -40,15 +42,15 @@ pub(crate) struct Job {
     pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
-    /// The file table is shared with the parent: first get our own, without the descriptors above this one.
+    /// Set if the child starts with the parent's file table. It first gets its own table, without the descriptors above this number.
     pub(crate) unshare_above: Option<i32>,
-    /// A detached child's parent continues when the child has its own file table.
+    /// Whether the parent of a detached child waits until the child has its own file table.
     pub(crate) parent_waits_for_files: bool,
-    /// For close_range: whether other descriptors are closed now, or by the exec.
+    /// The flags for close_range: 0 closes other descriptors at once, CLOSE_RANGE_CLOEXEC at the exec.
     pub(crate) close_flags: u32,
-    /// clone3 was refused: handlers are still the parent's.
+    /// Whether the child has to reset the parent's handlers itself, because clone3 was not available.
     pub(crate) clear_handlers: bool,
-    /// Only for `parent_death_signal`.
+    /// The parent's pid if there is a `parent_death_signal`, otherwise 0.
     pub(crate) parent_pid: u32,
 }
 
@@ -61,18 +63,18 @@ impl Job {
 
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
-    /// The index, if there are several.
+    /// As in [`Report::index`].
     pub(crate) index: usize,
     pub(crate) errno: Errno,
 }
 
 pub(crate) type Step = Result<(), Failure>;
 
-pub(crate) fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
+pub(crate) fn failed_at(stage: Stage) -> impl Fn(Errno) -> Failure {
     move |errno| Failure { stage, index: 0, errno }
 }
 
-/// The child's whole life before its exec.
+/// Runs in the child until its exec or, if a step fails, until it exits.
 ///
 /// # Safety
 /// `job` is a `Job` whose plan, report and moves stay in place until the child has left this memory.
@@ -91,7 +93,7 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     }
 }
 
-/// All steps and the exec. Returns if one of them fails.
+/// Carries out all steps and the exec. Returns only if one of them fails.
 ///
 /// # Safety
 /// As for `main`.
@@ -99,31 +101,32 @@ pub(crate) unsafe fn run(job: &Job) -> Failure {
     // SAFETY: the caller's promise.
     unsafe {
         let plan = &*job.plan;
-        match prepare(job, plan) {
+        match carry_out_steps(job, plan) {
             Ok(()) => exec(job, plan),
             Err(failure) => failure,
         }
     }
 }
 
-/// Everything except the exec, in the order that privileges and descriptors require.
-unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
+/// Carries out all steps before the exec, in the order that privileges and descriptors require.
+unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
     // SAFETY: each step's system calls get valid arguments from the plan.
     unsafe {
         if let Some(above) = job.unshare_above {
             let flags = libc::CLOSE_RANGE_UNSHARE;
-            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags).map_err(at(Stage::UnshareFiles))?;
+            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags)
+                .map_err(failed_at(Stage::UnshareFiles))?;
             if job.parent_waits_for_files {
-                let inside = &job.report().inside;
-                inside.store(INSIDE_WITH_OWN_FILES, Ordering::Release);
-                let _ = syscall!(SYS_futex, inside.as_ptr(), libc::FUTEX_WAKE, 1);
+                let state = &job.report().sharing_state;
+                state.store(SHARES_MEMORY_ONLY, Ordering::Release);
+                let _ = syscall!(SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, 1);
             }
         }
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
         carry_out(&plan.actions)?;
-        // Before the limits and the new root: without close_range, this needs a descriptor and /proc.
+        // Must precede the limits and the new root: without close_range, it needs a descriptor and /proc.
         if plan.close_others {
             close_others(job, plan)?;
         }
@@ -133,26 +136,26 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         set_limits(plan)?;
         set_scheduler(plan)?;
         if let Some(path) = &plan.chroot {
-            syscall!(SYS_chroot, path.as_ptr()).map_err(at(Stage::Chroot))?;
+            syscall!(SYS_chroot, path.as_ptr()).map_err(failed_at(Stage::Chroot))?;
         }
         if let Some(identity) = &plan.identity {
             become_user(identity)?;
         }
         if plan.no_new_privileges {
-            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(at(Stage::NoNewPrivileges))?;
+            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(failed_at(Stage::NoNewPrivileges))?;
         }
         if let Some(path) = &plan.cwd {
-            syscall!(SYS_chdir, path.as_ptr()).map_err(at(Stage::Chdir))?;
+            syscall!(SYS_chdir, path.as_ptr()).map_err(failed_at(Stage::Chdir))?;
         }
-        // After the change of user, which would clear it.
+        // Must follow the change of user, which clears this signal.
         if let Some(signal) = plan.parent_death_signal {
-            die_with_parent(job, signal)?;
+            request_parent_death_signal(job, signal)?;
         }
         if let Some(hook) = &plan.pre_exec {
             // An errno of 0 would mean success.
-            hook().map_err(|errno| at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
+            hook().map_err(|errno| failed_at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
         }
-        set_mask(plan.signal_mask).map_err(at(Stage::Signals))
+        set_mask(plan.signal_mask).map_err(failed_at(Stage::Signals))
     }
 }
 
@@ -160,19 +163,19 @@ unsafe fn join_groups(plan: &Plan) -> Step {
     // SAFETY: integers only.
     unsafe {
         if plan.new_session {
-            syscall!(SYS_setsid).map_err(at(Stage::Session))?;
+            syscall!(SYS_setsid).map_err(failed_at(Stage::Session))?;
         }
         if let Some(terminal) = plan.controlling_terminal {
-            syscall!(SYS_ioctl, terminal, libc::TIOCSCTTY, 0).map_err(at(Stage::ControllingTerminal))?;
+            syscall!(SYS_ioctl, terminal, libc::TIOCSCTTY, 0).map_err(failed_at(Stage::ControllingTerminal))?;
         }
         if let Some(group) = plan.process_group {
-            syscall!(SYS_setpgid, 0, group).map_err(at(Stage::ProcessGroup))?;
+            syscall!(SYS_setpgid, 0, group).map_err(failed_at(Stage::ProcessGroup))?;
         }
     }
     Ok(())
 }
 
-/// The child has its own table of dispositions: these calls do not affect the parent's.
+/// Sets the dispositions of signals. The child has its own table of them, so the parent's are not affected.
 unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
     if job.clear_handlers {
         for signal in 1..=SIGNALS {
@@ -188,7 +191,7 @@ unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
             _ => continue,
         };
         // SAFETY: as above.
-        unsafe { set_handler(signal, handler) }.map_err(at(Stage::Signals))?;
+        unsafe { set_handler(signal, handler) }.map_err(failed_at(Stage::Signals))?;
     }
     Ok(())
 }
@@ -202,7 +205,7 @@ unsafe fn set_handler(signal: i32, handler: usize) -> Result<(), Errno> {
     unsafe { syscall!(SYS_rt_sigaction, signal, &raw const action, 0, SIGNAL_SET_BYTES) }.map(drop)
 }
 
-/// Resets handled signals to their default. Ignored ones stay ignored, as with CLONE_CLEAR_SIGHAND.
+/// Resets a signal to its default effect if it has a handler. An ignored signal stays ignored, as with CLONE_CLEAR_SIGHAND.
 unsafe fn clear_handler(signal: i32) {
     let mut action = SignalAction::default();
     // SAFETY: `action` is the kernel's struct. SIGKILL and SIGSTOP cannot be handled.
@@ -233,9 +236,9 @@ unsafe fn set_limits(plan: &Plan) -> Step {
     unsafe {
         if let Some(increment) = plan.nice {
             // The system call returns 20 minus the niceness.
-            let now = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(at(Stage::Nice))? as i32;
+            let now = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(failed_at(Stage::Nice))? as i32;
             let wanted = 20i32.wrapping_sub(now).saturating_add(increment);
-            syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, wanted).map_err(at(Stage::Nice))?;
+            syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, wanted).map_err(failed_at(Stage::Nice))?;
         }
         for (index, Limit { resource, values }) in plan.limits.iter().enumerate() {
             syscall!(SYS_prlimit64, 0, *resource, values.as_ptr(), 0).map_err(|errno| Failure {
@@ -270,37 +273,37 @@ unsafe fn set_scheduler(plan: &Plan) -> Step {
 }
 
 unsafe fn become_user(identity: &Identity) -> Step {
-    const SAME: u32 = u32::MAX;
+    const UNCHANGED: u32 = u32::MAX;
     // SAFETY: integers, and groups that the plan holds.
     unsafe {
         if identity.reset {
-            let gid = syscall!(SYS_getgid).map_err(at(Stage::Group))?;
-            syscall!(SYS_setresgid, SAME, gid, SAME).map_err(at(Stage::Group))?;
-            let uid = syscall!(SYS_getuid).map_err(at(Stage::User))?;
-            syscall!(SYS_setresuid, SAME, uid, SAME).map_err(at(Stage::User))?;
+            let gid = syscall!(SYS_getgid).map_err(failed_at(Stage::Group))?;
+            syscall!(SYS_setresgid, UNCHANGED, gid, UNCHANGED).map_err(failed_at(Stage::Group))?;
+            let uid = syscall!(SYS_getuid).map_err(failed_at(Stage::User))?;
+            syscall!(SYS_setresuid, UNCHANGED, uid, UNCHANGED).map_err(failed_at(Stage::User))?;
         }
         if let Some(groups) = &identity.groups {
-            syscall!(SYS_setgroups, groups.len(), groups.as_ptr()).map_err(at(Stage::Groups))?;
+            syscall!(SYS_setgroups, groups.len(), groups.as_ptr()).map_err(failed_at(Stage::Groups))?;
         }
         if let Some(gid) = identity.gid {
-            syscall!(SYS_setresgid, gid, gid, gid).map_err(at(Stage::Group))?;
+            syscall!(SYS_setresgid, gid, gid, gid).map_err(failed_at(Stage::Group))?;
         }
         if let Some(uid) = identity.uid {
-            syscall!(SYS_setresuid, uid, uid, uid).map_err(at(Stage::User))?;
+            syscall!(SYS_setresuid, uid, uid, uid).map_err(failed_at(Stage::User))?;
         }
     }
     Ok(())
 }
 
-/// The parent may have died before the request.
-unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
+/// Requests a signal for the parent's death. If the parent has died already, sends the signal at once.
+unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
     // SAFETY: integers.
     unsafe {
-        syscall!(SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0).map_err(at(Stage::ParentDeath))?;
-        // 0: the parent is in another pid namespace, and is probably alive.
-        let parent = syscall!(SYS_getppid).map_err(at(Stage::ParentDeath))?;
+        syscall!(SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0).map_err(failed_at(Stage::ParentDeath))?;
+        // getppid returns 0 if the parent is in another pid namespace. It is then probably alive.
+        let parent = syscall!(SYS_getppid).map_err(failed_at(Stage::ParentDeath))?;
         if parent != 0 && parent != job.parent_pid as usize {
-            let own = syscall!(SYS_getpid).map_err(at(Stage::ParentDeath))?;
+            let own = syscall!(SYS_getpid).map_err(failed_at(Stage::ParentDeath))?;
             let _ = set_mask(0);
             let _ = syscall!(SYS_kill, own, signal);
         }
@@ -308,7 +311,7 @@ unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
     Ok(())
 }
 
-/// Tries each candidate as execvp does: skips directories without the program, or that may not be searched.
+/// Tries each candidate as execvp does: skips directories that lack the program or may not be searched.
 unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
     let mut failure = Failure {
         stage: Stage::Exec,
@@ -319,7 +322,7 @@ unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
         // SAFETY: the plan holds the strings and the arrays, each ended by NULL.
         let result = unsafe { syscall!(SYS_execve, *candidate, plan.argv.as_ptr(), job.envp) };
         let Err(errno) = result else { continue };
-        let pass_by = match errno {
+        let try_next = match errno {
             libc::EACCES => true,
             libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ETIMEDOUT | libc::ESTALE => {
                 // A program that may not be executed is a better error than a missing one.
@@ -332,7 +335,7 @@ unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
         };
         failure.index = index;
         failure.errno = errno;
-        if !pass_by {
+        if !try_next {
             break;
         }
     }

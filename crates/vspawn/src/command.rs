@@ -1,4 +1,4 @@
-//! What to start and how: a builder with the interface of [`std::process::Command`] and additional properties.
+//! The description of a process to start: a builder with the interface of [`std::process::Command`] and additional properties.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -47,7 +47,7 @@ pub struct Command {
     pub(crate) name: Option<OsString>,
     pub(crate) clear_env: bool,
     pub(crate) env_unlocked: bool,
-    /// Changes to the inherited environment; `None` removes.
+    /// Changes to the inherited environment; `None` removes the variable.
     pub(crate) env: BTreeMap<OsString, Option<OsString>>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) chroot: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub struct Command {
     pub(crate) mistake: Option<String>,
 }
 
-/// Program and arguments, but not the environment, which may contain secrets.
+/// Shows the program and its arguments, but not the environment, which may contain secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.program)?;
@@ -84,8 +84,8 @@ impl fmt::Debug for Command {
 }
 
 impl Command {
-    /// Creates a command for a program: a path, or a name that is searched for in PATH as execvp does. It inherits
-    /// environment, directory and standard streams. As with std, no signal is blocked in it and SIGPIPE has its default.
+    /// Creates a command for a program. `program` is a path, or a name that is looked up in PATH as by execvp. The child inherits
+    /// environment, directory and standard streams. As with std, no signal is blocked in the child and SIGPIPE has its default effect.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").status()?.success());
@@ -215,8 +215,8 @@ impl Command {
     }
 
     /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
-    /// [`Command::prepare`], and [`Command::spawn`] makes no copy in a process with several threads either. Without effect on a command that
-    /// sets or removes variables.
+    /// [`Command::prepare`], and [`Command::spawn`] makes no copy even in a process with several threads. It has no effect on a command
+    /// that sets or removes variables.
     ///
     /// # Safety
     /// No thread may change the environment while the command is prepared or spawned. Meant for interpreters that hold their own lock, and for
@@ -267,7 +267,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Command {
-        self.place(0, stdin.into().0)
+        self.set_source(0, stdin.into().0)
     }
 
     /// Sets the child's standard output.
@@ -284,7 +284,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Command {
-        self.place(1, stdout.into().0)
+        self.set_source(1, stdout.into().0)
     }
 
     /// Sets the child's standard error.
@@ -298,10 +298,10 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Command {
-        self.place(2, stderr.into().0)
+        self.set_source(2, stderr.into().0)
     }
 
-    /// Gives the child a file at the descriptor `target`. Sources may be each other's targets.
+    /// Gives the child a file as its descriptor `target`. Calls may swap descriptors: the source of one may be the target of another.
     ///
     /// ```
     /// let file = std::fs::File::open("/dev/zero").unwrap();
@@ -310,11 +310,11 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn fd(&mut self, target: i32, file: impl Into<OwnedFd>) -> &mut Command {
-        self.place(target, Source::Fd(Arc::new(file.into())))
+        self.set_source(target, Source::Fd(Arc::new(file.into())))
     }
 
-    /// Lets the child keep the parent's descriptor with this number, close-on-exec or not, even with
-    /// [`Command::close_others`]. As with [`Stdio::number`], the command does not keep it open.
+    /// Lets the child keep the parent's descriptor with this number, even if it is close-on-exec, and even with
+    /// [`Command::close_others`]. As with [`Stdio::number`], the command does not keep the descriptor open in the parent.
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -327,10 +327,10 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn keep(&mut self, number: RawFd) -> &mut Command {
-        self.place(number, Source::Number(number))
+        self.set_source(number, Source::Number(number))
     }
 
-    /// As [`Command::fd`], for a parent's descriptor that the command does not own (see [`Stdio::number`]).
+    /// Like [`Command::fd`], but for a descriptor of the parent that the command does not own (see [`Stdio::number`]).
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -342,17 +342,17 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn fd_number(&mut self, target: i32, source: i32) -> &mut Command {
-        self.place(target, Source::Number(source))
+        self.set_source(target, Source::Number(source))
     }
 
-    pub(crate) fn place(&mut self, target: i32, source: Source) -> &mut Command {
+    pub(crate) fn set_source(&mut self, target: i32, source: Source) -> &mut Command {
         self.fds.insert(target, source);
         self
     }
 
-    /// Closes, in the child, all descriptors except the standard streams and those given with [`Command::fd`]. Otherwise,
+    /// Closes, in the child, all descriptors except the standard streams and those given with [`Command::fd`]. By default,
     /// the child inherits every descriptor without close-on-exec, as with std. With `close_others`, the time of a spawn does not
-    /// depend on the number of files that the parent has open, unless a given file has a high number.
+    /// depend on the number of files that the parent has open, unless a given file has a high number (1024 or more).
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -385,8 +385,8 @@ impl Command {
     /// [`Mechanism::Fork`]; `prepare` returns an error otherwise. The function returns an errno to abort the spawn.
     ///
     /// # Safety
-    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks (for instance the allocator's)
-    /// that no thread in the child will ever release.
+    /// The function must be safe after a fork, as for [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks
+    /// (for instance the allocator's) that no thread in the child will ever release.
     ///
     /// ```
     /// use vspawn::{Command, Mechanism};

@@ -1,10 +1,10 @@
-//! Creation of the child: clone3, or clone where it is missing, and a fork where it was requested.
+//! Creates the child: by clone3, by clone where clone3 is missing, and as a fork only if that was requested.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arch::clone_arguments;
-use crate::child::{self, INSIDE, Job};
+use crate::child::{self, Job, SHARES_MEMORY};
 use crate::error::{Error, Stage};
 use crate::guards::SignalsBlocked;
 use crate::handle::{Handle, pidfd_open};
@@ -16,11 +16,11 @@ use crate::sys::{
 };
 use crate::workspace::Workspace;
 
-/// clone3 is missing (an old kernel, or a seccomp filter), so it is not tried again.
-static NO_CLONE3: AtomicBool = AtomicBool::new(false);
+/// Whether clone3 is missing (an old kernel, or a seccomp filter). It is then not tried again.
+static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 
-/// Creates the child, without a pidfd if there is no number for it. An emulator that refuses pidfds (qemu-user) is only known for a
-/// fork: it would serve a request for shared memory by a copy, without a word.
+/// Creates the child, without a pidfd if no descriptor number is free. Only a fork tolerates an emulator that refuses pidfds
+/// (qemu-user), since such an emulator would serve a request for shared memory with a silent copy.
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -32,7 +32,8 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
     }
 }
 
-/// An emulator also ignores CLONE_VFORK: that the child has called exec or ended is known when it has closed a pipe.
+/// Forks under an emulator that refuses pidfds. It also ignores CLONE_VFORK, so the parent waits until the child has closed a pipe,
+/// which happens when it calls exec or ends.
 unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
     let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
     let above = plan.highest_target.saturating_add(1);
@@ -45,13 +46,13 @@ unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) 
         drop(writers);
         let mut byte = 0u8;
         let _ = syscall!(SYS_read, pipe.reader.as_raw_fd(), &raw mut byte, 1);
-        // No other code knows the child yet, so the number is still its own.
+        // No other code can have waited for the child yet, so its pid was not reused.
         let pidfd = pidfd_open(child.pid).ok();
         Ok(Handle { pidfd, ..child })
     }
 }
 
-/// Uses clone3, or else clone; fork only if it was requested.
+/// Creates the child by clone3 or, if it is missing, by clone. The child is a fork only if that was requested.
 unsafe fn create_with(
     plan: &Plan,
     job: *mut Job,
@@ -71,7 +72,7 @@ unsafe fn create_with(
             flags |= libc::CLONE_VFORK as u64;
         } else {
             flags |= libc::CLONE_CHILD_CLEARTID as u64;
-            (*report).inside.store(INSIDE, Ordering::Relaxed);
+            (*report).sharing_state.store(SHARES_MEMORY, Ordering::Relaxed);
         }
         if (*job).unshare_above.is_some() {
             flags |= libc::CLONE_FILES as u64;
@@ -79,7 +80,7 @@ unsafe fn create_with(
         let args = CloneArgs {
             flags: flags | CLONE_CLEAR_SIGHAND,
             pidfd: (&raw mut pidfd) as u64,
-            child_tid: (*report).inside.as_ptr() as u64,
+            child_tid: (*report).sharing_state.as_ptr() as u64,
             exit_signal: libc::SIGCHLD as u64,
             // A forked child uses the caller's stack, and a pre_exec function may need a large one.
             stack: if plan.fork { 0 } else { workspace.stack() as u64 },
@@ -91,7 +92,7 @@ unsafe fn create_with(
             Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.cgroup.is_none() => {
                 let result = clone(args, flags, job);
                 if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
-                    NO_CLONE3.store(true, Ordering::Relaxed);
+                    IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
                 }
                 result
             }
@@ -100,14 +101,14 @@ unsafe fn create_with(
     };
     Ok(Handle {
         pid: pid as u32,
-        // Before Linux 5.2, clone ignores the flag.
+        // `pidfd` is still -1 if CLONE_PIDFD was not set, or if clone ignored it (before Linux 5.2).
         // SAFETY: the kernel has stored a new descriptor, which has no other owner.
         pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
     })
 }
 
 unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {
-    if NO_CLONE3.load(Ordering::Relaxed) && plan.cgroup.is_none() {
+    if IS_CLONE3_MISSING.load(Ordering::Relaxed) && plan.cgroup.is_none() {
         return Err(libc::ENOSYS);
     }
     let mut bytes = CLONE_ARGS_FIRST_BYTES;
@@ -127,10 +128,10 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
     }
 }
 
-/// clone has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
+/// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
 unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
     let _blocked = SignalsBlocked::new().map_err(|error| error.raw_os_error())?;
-    // SAFETY: as above; the place for the pidfd is passed where clone expects it.
+    // SAFETY: the caller's promise; the address for the pidfd is passed where clone expects it (`parent_tid`).
     unsafe {
         (*job).clear_handlers = true;
         let flags = flags | args.exit_signal;
@@ -149,16 +150,16 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
     }
 }
 
-/// Names the request that the kernel refused; there is no silent fallback.
+/// Returns the error of a failed clone. It names the request that the kernel refused, since there is no silent fallback.
 pub(crate) fn clone_error(plan: &Plan, errno: Errno) -> Error {
     let action = match errno {
         _ if plan.fork => "fork".to_owned(),
         libc::ENOSYS | libc::EPERM if plan.cgroup.is_some() => {
-            "create a process in a cgroup: clone3 is refused, and clone cannot".to_owned()
+            "create a process in a cgroup: clone3 is refused, and clone has no option for it".to_owned()
         }
         libc::EINVAL | libc::EPERM => format!(
-            "create a process for {} that shares memory: the kernel refuses (in another time namespace, or by a filter); \
-             Command::mechanism(Mechanism::Fork) asks for a fork instead",
+            "create a process for {} that shares memory: the kernel refuses it (a seccomp filter, or another time namespace); \
+             Command::mechanism(Mechanism::Fork) requests a fork instead",
             plan.program
         ),
         _ => format!("create a process for {}", plan.program),

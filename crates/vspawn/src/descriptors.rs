@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::child::{Failure, Job, Step, at};
+use crate::child::{Failure, Job, Step, failed_at};
 use crate::error::Stage;
 use crate::plan::Plan;
 use crate::sys::{Errno, syscall};
@@ -13,29 +13,31 @@ pub(crate) struct Move {
     /// The parent's descriptor, or `NULL_DEVICE`.
     pub(crate) source: i32,
     pub(crate) target: i32,
-    /// The source's number is another move's target, so it must be moved away first.
-    pub(crate) blocked: bool,
+    /// Whether the source's number is another move's target, so that the source must be copied away first.
+    pub(crate) is_source_a_target: bool,
 }
 
-/// `source`: open `/dev/null` instead.
+/// The value of [`Move::source`] for a target that gets `/dev/null`.
 pub(crate) const NULL_DEVICE: i32 = -1;
 
-/// First moves every descriptor that is in another one's place above all targets, then moves each to its target. So
-/// swaps and cycles need no special case, and no source is overwritten before it was used.
+/// Puts each descriptor at its target. First copies every source whose number is also a target to another number, then copies each
+/// source to its target. So swaps and cycles need no special case, and no source is overwritten before it was used.
 pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     // SAFETY: the moves are in the job's own workspace; the system calls get integers and a constant string.
     unsafe {
         let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
-        let clear = plan.highest_target.wrapping_add(1);
+        let above_targets = plan.highest_target.wrapping_add(1);
         let failed = |index, stage| move |errno| Failure { stage, index, errno };
         let mut index = 0usize;
-        while let Some(Move { source, blocked, .. }) = moves.get(index).copied() {
-            if blocked {
-                let moved = out_of_the_way(source, clear, moves).map_err(failed(index, Stage::Dup))?;
-                moves
-                    .get_mut(index)
-                    .into_iter()
-                    .for_each(|a_move| a_move.source = moved);
+        while let Some(Move {
+            source,
+            is_source_a_target,
+            ..
+        }) = moves.get(index).copied()
+        {
+            if is_source_a_target {
+                let copy = copy_beside_targets(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
+                moves.get_mut(index).into_iter().for_each(|a_move| a_move.source = copy);
             }
             index = index.wrapping_add(1);
         }
@@ -53,12 +55,12 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     Ok(())
 }
 
-/// A copy of a descriptor outside of the targets: above all of them or, if the limit of open files leaves no number there, in any
-/// gap. The copies that remain are closed at exec.
-unsafe fn out_of_the_way(source: i32, clear: i32, moves: &[Move]) -> Result<i32, Errno> {
+/// Copies a descriptor to a number that is not a target: above all targets or, if RLIMIT_NOFILE leaves no number there, in any gap
+/// between them. The exec closes the copies.
+unsafe fn copy_beside_targets(source: i32, above_targets: i32, moves: &[Move]) -> Result<i32, Errno> {
     // SAFETY: integers.
     unsafe {
-        if let Ok(fd) = syscall!(SYS_fcntl, source, libc::F_DUPFD_CLOEXEC, clear) {
+        if let Ok(fd) = syscall!(SYS_fcntl, source, libc::F_DUPFD_CLOEXEC, above_targets) {
             return Ok(fd as i32);
         }
         let mut from = 0i32;
@@ -85,8 +87,8 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes the gaps between the descriptors that stay, then everything above. Our own table was created without the descriptors above
-/// all needed ones; those opened since then are close-on-exec.
+/// Closes the descriptors between those that stay open, and all above them. A table that the child has unshared (`unshare_above`) has
+/// only close-on-exec descriptors above that number, opened since then.
 pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
@@ -94,7 +96,8 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
         let kept = kept as u32;
         if kept > next {
             // SAFETY: integers.
-            unsafe { close_range(next, kept.wrapping_sub(1), job.close_flags) }.map_err(at(Stage::CloseOthers))?;
+            unsafe { close_range(next, kept.wrapping_sub(1), job.close_flags) }
+                .map_err(failed_at(Stage::CloseOthers))?;
         }
         next = kept.wrapping_add(1);
     }
@@ -102,14 +105,15 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
         return Ok(());
     }
     // SAFETY: integers.
-    unsafe { close_range(next, last, job.close_flags) }.map_err(at(Stage::CloseOthers))
+    unsafe { close_range(next, last, job.close_flags) }.map_err(failed_at(Stage::CloseOthers))
 }
 
-/// Uses `close_range`, or without it (before Linux 5.9, or under an old seccomp filter) the list in `/proc/self/fd`.
+/// Closes a range of descriptors by `close_range`. Without it (before Linux 5.9, or under an old seccomp filter), closes those that
+/// `/proc/self/fd` lists.
 pub(crate) unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: integers.
     match unsafe { syscall!(SYS_close_range, first, last, flags) } {
-        // EINVAL: before Linux 5.11, for CLOSE_RANGE_CLOEXEC.
+        // EINVAL: CLOSE_RANGE_CLOEXEC before Linux 5.11.
         // SAFETY: as above.
         Err(libc::ENOSYS | libc::EPERM | libc::EINVAL) => unsafe { close_listed(first, last, flags) },
         result => result.map(drop),
@@ -137,7 +141,7 @@ unsafe fn close_listed(first: u32, last: u32, close_flags: u32) -> Result<(), Er
             while entry < end {
                 // struct linux_dirent64: inode and offset of 8 bytes each, length of 2, type of 1, then the name.
                 let length = entry.add(16).cast::<u16>().read_unaligned();
-                if let Some(fd) = number(entry.add(19))
+                if let Some(fd) = parse_number(entry.add(19))
                     && (first..=last).contains(&fd)
                     && fd as usize != directory
                 {
@@ -154,8 +158,8 @@ unsafe fn close_listed(first: u32, last: u32, close_flags: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Parses a decimal number, ended by NUL; `None` for other names.
-unsafe fn number(mut digits: *const u8) -> Option<u32> {
+/// Parses a decimal number that ends with NUL. Returns `None` for other names.
+unsafe fn parse_number(mut digits: *const u8) -> Option<u32> {
     let mut value = 0u32;
     // SAFETY: the name ends with NUL.
     unsafe {

@@ -11,9 +11,9 @@ use crate::sys::{Errno, syscall};
 
 /// The number of spawns in progress that change the user.
 static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
-/// The flag before the first of these spawns.
+/// The flag before the first spawn that is counted in `IN_FLIGHT`.
 static SAVED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-/// The flag that a process gets if it is forked at this moment.
+/// The flag that the next forked process gets, stored just before the fork.
 static FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN);
 const UNKNOWN: usize = usize::MAX;
 
@@ -35,7 +35,8 @@ impl DumpableKept {
 impl Drop for DumpableKept {
     fn drop(&mut self) {
         let _section = Section::enter();
-        // A process that was forked without libc's handlers also counts the spawns of its parent's other threads, which never end in it.
+        // In a process that was forked without libc's fork handlers, the count includes spawns of the parent's other threads, which never
+        // end there.
         if IN_FLIGHT.load(Ordering::Relaxed) == 1 {
             set_dumpable(SAVED.load(Ordering::Relaxed));
         }
@@ -48,7 +49,7 @@ fn dumpable() -> usize {
     unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1)
 }
 
-/// The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
+/// Sets the flag. The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
 fn set_dumpable(value: usize) {
     if value < 2 {
         // SAFETY: sets a flag.
@@ -56,7 +57,7 @@ fn set_dumpable(value: usize) {
     }
 }
 
-/// Lets `fork` restore the flag in its child: a fork in another thread copies the flag while it is off. Allocates once.
+/// Makes `fork` restore the flag in the new process, since another thread may fork while the flag is off. Allocates once.
 pub(crate) fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Ordering::Relaxed) {
@@ -76,7 +77,7 @@ unsafe extern "C" fn before_fork() {
     FOR_FORKS.store(value, Ordering::Relaxed);
 }
 
-/// The spawns of the parent's other threads do not exist here.
+/// Resets the state in a forked process, in which the spawns of the parent's other threads do not exist.
 unsafe extern "C" fn in_forked_child() {
     SECTION.store(0, Ordering::Relaxed);
     IN_FLIGHT.store(0, Ordering::Relaxed);
@@ -86,8 +87,9 @@ unsafe extern "C" fn in_forked_child() {
     }
 }
 
-/// The thread that reads or writes the state above, in the format of the kernel's futexes with priority inheritance: a thread of
-/// low priority that is preempted here continues to run when one of high priority waits for it. The section lasts two system calls.
+/// The id of the thread in the critical section, which reads or writes the statics above; 0 if there is none. A futex with priority
+/// inheritance: a preempted thread of low priority continues to run while one of high priority waits for it. The section lasts two
+/// system calls.
 static SECTION: AtomicU32 = AtomicU32::new(0);
 
 struct Section {
@@ -99,14 +101,14 @@ impl Section {
         // SAFETY: takes no arguments and cannot fail.
         let thread = unsafe { syscall!(SYS_gettid) }.unwrap_or_default() as u32;
         while let Err(word) = SECTION.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
-            if is_left_behind(word & libc::FUTEX_TID_MASK, thread) {
+            if is_holder_gone(word & libc::FUTEX_TID_MASK, thread) {
                 let taken = SECTION.compare_exchange(word, thread, Ordering::Acquire, Ordering::Relaxed);
                 if taken.is_ok() {
                     break;
                 }
                 continue;
             }
-            match wait() {
+            match wait_for_section() {
                 Ok(()) => break,
                 Err(libc::EINTR | libc::EAGAIN | libc::ESRCH) => {}
                 // A seccomp filter may refuse these futexes: sleep, then try again.
@@ -117,15 +119,15 @@ impl Section {
     }
 }
 
-/// Whether the holder is not a thread of this process, which means that a process was forked, without libc's handlers, while another thread
-/// was inside.
-fn is_left_behind(holder: u32, own: u32) -> bool {
+/// Whether the thread that holds the section does not exist in this process. This process was then forked, without libc's fork
+/// handlers, while another thread of the parent was in the section.
+fn is_holder_gone(holder: u32, own: u32) -> bool {
     // SAFETY: integers; signal 0 only checks.
     let exists = unsafe { syscall!(SYS_tgkill, std::process::id(), holder, 0) };
     holder == own || (holder != 0 && exists == Err(libc::ESRCH))
 }
 
-fn wait() -> Result<(), Errno> {
+fn wait_for_section() -> Result<(), Errno> {
     let operation = libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word is static; no timeout.
     unsafe { syscall!(SYS_futex, SECTION.as_ptr(), operation, 0, 0) }.map(drop)
@@ -142,7 +144,7 @@ fn sleep() {
 
 impl Drop for Section {
     fn drop(&mut self) {
-        // If threads wait, another bit of the word is set, and the kernel passes the section to one of them.
+        // If threads wait, FUTEX_WAITERS is set in the word, and the kernel passes the section to one of them.
         if SECTION
             .compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed)
             .is_err()

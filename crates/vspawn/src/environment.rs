@@ -1,5 +1,5 @@
-//! The child's variables: a copy for a command that is prepared or changes them, and in a process with several threads, one of which might
-//! change them; otherwise C's `environ` itself, which the kernel reads at exec.
+//! The child's environment variables. They are copied if the command is prepared or changes variables, or if the process has several
+//! threads, since another thread might change them. Otherwise, the kernel reads C's `environ` itself at exec.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -11,40 +11,41 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::plan::{StringArray, Strings};
 
-/// Where the child's variables come from.
+/// How the child gets its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inheritance {
     /// Copied now, under the lock of Rust's standard library.
     Copied,
-    /// Unchanged ones are left where they are, if no other thread can change them: for a child that calls exec before the caller continues.
+    /// Read from `environ` by the kernel if the command changes no variable and no other thread can. Only for a child that calls exec before
+    /// the caller continues.
     InPlace,
 }
 
 pub(crate) enum Environment {
-    Own(StringArray),
+    Copy(StringArray),
     /// C's `environ` at the time of the spawn.
-    OfParent,
+    Environ,
 }
 
 impl Environment {
     pub(crate) fn new(command: &Command, inheritance: Inheritance) -> Result<Environment, Error> {
         if command.clear_env || !command.env.is_empty() {
-            return changed(command).map(Environment::Own);
+            return copy_with_changes(command).map(Environment::Copy);
         }
         Ok(match inheritance {
-            Inheritance::InPlace if command.env_unlocked || is_single_threaded() => Environment::OfParent,
+            Inheritance::InPlace if command.env_unlocked || is_single_threaded() => Environment::Environ,
             // SAFETY: the caller of `env_unlocked` guarantees that no thread changes it now.
-            Inheritance::Copied if command.env_unlocked => Environment::Own(unsafe { copy_of_environ() }),
-            Inheritance::InPlace | Inheritance::Copied => changed(command).map(Environment::Own)?,
+            Inheritance::Copied if command.env_unlocked => Environment::Copy(unsafe { copy_environ() }),
+            Inheritance::InPlace | Inheritance::Copied => copy_with_changes(command).map(Environment::Copy)?,
         })
     }
 
-    /// The array for execve.
+    /// Returns the array for execve.
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         match self {
-            Environment::Own(strings) => strings.as_ptr(),
-            Environment::OfParent => match environ() {
-                // After clearenv.
+            Environment::Copy(strings) => strings.as_ptr(),
+            Environment::Environ => match environ() {
+                // clearenv sets `environ` to NULL.
                 array if array.is_null() => EMPTY.0.as_ptr(),
                 array => array,
             },
@@ -80,8 +81,8 @@ fn environ() -> *const *const c_char {
     unsafe { ENVIRON.load(Ordering::Acquire) }
 }
 
-/// The parent's variables that stay, then the command's.
-fn changed(command: &Command) -> Result<StringArray, Error> {
+/// Copies the parent's variables that the command keeps, and adds those that it sets.
+fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
     let mut strings = Strings::default();
     let mut push = |key: &OsStr, value: &OsStr| {
         let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
@@ -107,11 +108,11 @@ fn changed(command: &Command) -> Result<StringArray, Error> {
     Ok(strings.finish())
 }
 
-/// The variables in C's form.
+/// Copies C's `environ` without a lock.
 ///
 /// # Safety
 /// No thread may change the environment during the call.
-unsafe fn copy_of_environ() -> StringArray {
+unsafe fn copy_environ() -> StringArray {
     let mut strings = Strings::default();
     // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
     unsafe {

@@ -25,7 +25,7 @@ pub enum Stage {
     Signals,
     /// Creating the process.
     Clone,
-    /// Getting its own file table.
+    /// Giving the child its own file table.
     UnshareFiles,
     /// `setsid`.
     Session,
@@ -35,7 +35,7 @@ pub enum Stage {
     ProcessGroup,
     /// Opening `/dev/null`.
     OpenNull,
-    /// Putting a file descriptor into its place in the child.
+    /// Copying a file descriptor to its number in the child.
     Dup,
     /// Changing the niceness.
     Nice,
@@ -80,7 +80,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage with this number, as a child stored it in shared memory.
+    /// Returns the stage with this number, which a child has stored in shared memory.
     pub(crate) fn from_number(number: u32) -> Stage {
         use Stage::*;
         const IN_CHILD: [Stage; 20] = [
@@ -110,7 +110,7 @@ impl Stage {
     }
 }
 
-/// A failure: the step that failed, its object, and the errno. Displayed as a fragment that fits after
+/// A failure: the step that failed, its object, and the errno. It is displayed as a fragment that fits after
 /// "failed to": `chdir to /x: No such file or directory (os error 2)`.
 ///
 /// ```
@@ -142,7 +142,7 @@ impl Error {
         Error::invalid(format!("pass {what}: it contains a NUL byte"))
     }
 
-    /// The step that failed.
+    /// Returns the step that failed.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("").spawn().unwrap_err().stage(), vspawn::Stage::Prepare);
@@ -152,8 +152,8 @@ impl Error {
         self.stage
     }
 
-    /// The errno: the kernel's; `EINVAL` for an invalid command; `ETIMEDOUT` and `EMSGSIZE` for the
-    /// limits of [`Capture`](crate::Capture).
+    /// Returns the errno: `EINVAL` for an invalid command, `ETIMEDOUT` and `EMSGSIZE` for the timeout and the limit of
+    /// [`Capture`](crate::Capture), otherwise the kernel's.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().raw_os_error(), libc::ENOENT);
@@ -163,7 +163,7 @@ impl Error {
         self.errno
     }
 
-    /// The failed action, without the errno: `chdir to /x`, `dup of 5 to 1`, `exec /bin/x`.
+    /// Returns the failed action, without the errno: `chdir to /x`, `dup 5 to 1`, `exec /bin/x`.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().action(), "exec /nowhere");
@@ -173,7 +173,7 @@ impl Error {
         &self.action
     }
 
-    /// The [`std::io::ErrorKind`] of the errno.
+    /// Returns the [`std::io::ErrorKind`] of the errno.
     ///
     /// ```
     /// let error = vspawn::Command::new("/nowhere").spawn().unwrap_err();
@@ -200,8 +200,8 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error` cannot contain a text as well: print the
-    /// `Error` before, if its step matters.
+    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error` cannot contain a text as well: if the failed
+    /// step matters, print the `Error` before you convert it.
     fn from(error: Error) -> io::Error {
         io::Error::from_raw_os_error(error.errno)
     }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_of_a_child_comes_back_from_its_number() {
+    fn a_stage_that_a_child_stored_is_decoded_from_its_number() {
         for stage in [
             Stage::Signals,
             Stage::Dup,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_was_done_to_what_and_why_it_failed() {
+    fn an_error_names_the_action_its_object_and_the_reason() {
         let error = Error::new(Stage::Chdir, libc::ENOENT, "chdir to /x");
         assert_eq!(error.to_string(), "chdir to /x: No such file or directory (os error 2)");
         let error = io::Error::from(error);

@@ -42,72 +42,78 @@ impl Drop for SignalsBlocked {
     }
 }
 
-// Both may unwind: a pending cancellation acts as soon as it is enabled.
+// The function may unwind: when it enables cancellation, a pending one acts at once.
 unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 }
 /// The value is the same in glibc and musl.
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 
-/// Disables cancellation of this thread: a cancellation within a spawn would leave pipes, the count
-/// of `dumpable.rs`, or a child without a handle behind.
+/// Disables cancellation of this thread. A cancellation within a spawn would leave behind open pipes, a wrong count in `dumpable.rs`,
+/// or a child without a handle.
 #[derive(Debug)]
-pub(crate) struct CancellationHeld {
+pub(crate) struct CancellationDisabled {
     before: libc::c_int,
 }
 
-impl CancellationHeld {
-    pub(crate) fn new() -> CancellationHeld {
+impl CancellationDisabled {
+    pub(crate) fn new() -> CancellationDisabled {
         let mut before = 0;
         // SAFETY: stores the state in a local.
         unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        CancellationHeld { before }
+        CancellationDisabled { before }
     }
 }
 
-impl Drop for CancellationHeld {
+impl Drop for CancellationDisabled {
     fn drop(&mut self) {
-        let mut ours = 0;
+        let mut disabled = 0;
         // SAFETY: as above.
-        unsafe { pthread_setcancelstate(self.before, &raw mut ours) };
+        unsafe { pthread_setcancelstate(self.before, &raw mut disabled) };
     }
 }
 
-/// Blocks SIGPIPE in this thread, so that a write without a reader only returns EPIPE.
+/// Blocks SIGPIPE in this thread, so that a write to a pipe without a reader only returns EPIPE.
 #[derive(Debug)]
-pub(crate) struct PipeSignalHeld {
+pub(crate) struct SigpipeBlocked {
     before: SignalSet,
     was_pending: bool,
 }
 
-impl PipeSignalHeld {
-    pub(crate) fn new() -> PipeSignalHeld {
-        let (set, mut before, mut pending): (SignalSet, SignalSet, SignalSet) = (PIPE, 0, 0);
+impl SigpipeBlocked {
+    pub(crate) fn new() -> SigpipeBlocked {
+        let (set, mut before, mut pending): (SignalSet, SignalSet, SignalSet) = (SIGPIPE_ONLY, 0, 0);
         // SAFETY: the sets are locals.
         unsafe {
             let _ = syscall!(SYS_rt_sigpending, &raw mut pending, SIGNAL_SET_BYTES);
             let (how, set) = (libc::SIG_BLOCK, &raw const set);
             let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut before, SIGNAL_SET_BYTES);
         }
-        PipeSignalHeld {
+        SigpipeBlocked {
             before,
-            was_pending: pending & PIPE != 0,
+            was_pending: pending & SIGPIPE_ONLY != 0,
         }
     }
 
-    /// Removes the signal of a failed write, but not one that was pending before.
-    pub(crate) fn take_back(&self) {
-        let (set, now) = (PIPE, [0u64; 2]);
+    /// Removes the pending SIGPIPE of a failed write, unless one was pending before.
+    pub(crate) fn remove_pending(&self) {
+        let (set, no_timeout) = (SIGPIPE_ONLY, [0u64; 2]);
         if !self.was_pending {
             // SAFETY: a set, no siginfo, and a timespec of 0.
             unsafe {
-                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, now.as_ptr(), SIGNAL_SET_BYTES);
+                let _ = syscall!(
+                    SYS_rt_sigtimedwait,
+                    &raw const set,
+                    0,
+                    no_timeout.as_ptr(),
+                    SIGNAL_SET_BYTES
+                );
             }
         }
     }
 }
 
-impl Drop for PipeSignalHeld {
+impl Drop for SigpipeBlocked {
     fn drop(&mut self) {
         // SAFETY: the set is ours.
         unsafe {
@@ -117,4 +123,4 @@ impl Drop for PipeSignalHeld {
     }
 }
 
-const PIPE: SignalSet = signal_bit(libc::SIGPIPE);
+const SIGPIPE_ONLY: SignalSet = signal_bit(libc::SIGPIPE);

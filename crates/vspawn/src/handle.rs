@@ -1,6 +1,6 @@
-//! A child's name in the kernel: its pidfd, so that no other process is ever waited for or signalled; without pidfds (a full table of
-//! descriptors, qemu-user, an old filter), its pid. A pid is equally reliable until the child has been waited for,
-//! unless other code waits for it.
+//! Identifies a child by its pidfd, so that no other process is ever waited for or signalled. Without a pidfd (a full table of
+//! descriptors, qemu-user, an old seccomp filter), the child is identified by its pid, which is equally reliable until the child has
+//! been waited for, unless other code waits for it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
 
-/// Without a pidfd, nothing reports a child's end within a time: the child is asked this often.
+/// How often a child without a pidfd is polled in waits with a timeout: only a pidfd can report its end to `poll`.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// A process that is not our child: `ESRCH` if it has ended.
+    /// Opens a process that need not be our child. Returns `ESRCH` if it has ended.
     pub(crate) fn open(pid: u32) -> Result<Handle, Errno> {
         match pidfd_open(pid) {
             Err(libc::ESRCH) => Err(libc::ESRCH),
@@ -27,7 +27,7 @@ impl Handle {
         }
     }
 
-    /// Waits only for this process.
+    /// Waits for this process only, and continues after signals.
     pub(crate) fn wait(&self, options: i32) -> Result<Option<ExitStatus>, Errno> {
         loop {
             match self.wait_once(options) {
@@ -40,8 +40,8 @@ impl Handle {
     pub(crate) fn wait_once(&self, options: i32) -> Result<Option<ExitStatus>, Errno> {
         let by_pid = || wait_by(libc::P_PID, self.pid as i32, options);
         match &self.pidfd {
-            // Before Linux 5.4, and in emulators.
             Some(pidfd) => match wait_by(libc::P_PIDFD, pidfd.as_raw_fd(), options) {
+                // Before Linux 5.4, and in emulators.
                 Err(libc::EINVAL) => by_pid(),
                 result => result,
             },
@@ -49,34 +49,34 @@ impl Handle {
         }
     }
 
-    /// Whether the child has ended, waited for or not.
+    /// Returns whether the child has ended, even if it has not been waited for.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.pidfd {
             Some(pidfd) => {
-                let mut ended = [readable(pidfd.as_fd())];
+                let mut ended = [pollfd_for_reading(pidfd.as_fd())];
                 poll_any(&mut ended, Some(Duration::ZERO)).is_ok() && ended[0].revents & libc::POLLIN != 0
             }
             None => !matches!(self.wait_once(libc::WNOHANG | libc::WNOWAIT), Ok(None)),
         }
     }
 
-    /// Sleeps until the child may have ended, at most for this time.
+    /// Sleeps until the child may have ended, for at most `limit`.
     pub(crate) fn sleep_until_end(&self, limit: Option<Duration>) -> Result<(), Errno> {
         match &self.pidfd {
-            Some(pidfd) => poll_any(&mut [readable(pidfd.as_fd())], limit),
+            Some(pidfd) => poll_any(&mut [pollfd_for_reading(pidfd.as_fd())], limit),
             None => poll_any(&mut [], Some(limit.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL))),
         }
     }
 
     pub(crate) fn signal(&self, signal: i32) -> Result<(), Errno> {
         match self.signal_by_pidfd(signal, 0) {
-            // A filter or an emulator may refuse the call. If the process may not be signalled, neither may its pid.
+            // A filter or an emulator may refuse the call. If EPERM is instead due to missing permissions, `kill` returns it, too.
             None | Some(Err(libc::ENOSYS | libc::EPERM | libc::EINVAL)) => kill(self.pid as i32, signal),
             Some(result) => result,
         }
     }
 
-    /// Signals the group whose leader is this process. After the process was waited for, only a pidfd still names its group.
+    /// Signals the group whose leader is this process. After the process has been waited for, only a pidfd still identifies its group.
     pub(crate) fn signal_group(&self, signal: i32, was_waited_for: bool) -> Result<(), Errno> {
         match self.signal_by_pidfd(signal, PIDFD_SIGNAL_PROCESS_GROUP) {
             // EINVAL: before Linux 6.9.
@@ -111,11 +111,11 @@ fn wait_by(kind: libc::idtype_t, id: i32, options: i32) -> Result<Option<ExitSta
     let options = options | libc::WEXITED;
     // SAFETY: the kernel writes one `siginfo_t`.
     unsafe { syscall!(SYS_waitid, kind, id, &raw mut info, options, 0) }?;
-    Ok(status_in(&info))
+    Ok(exit_status(&info))
 }
 
-/// `None` if no process has ended.
-fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
+/// Returns the status that waitid stored, or `None` if no process has ended.
+fn exit_status(info: &libc::siginfo_t) -> Option<ExitStatus> {
     // SAFETY: waitid fills these fields, or leaves the zeros.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     (pid != 0).then(|| {
@@ -127,7 +127,7 @@ fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
     })
 }
 
-fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
+fn pollfd_for_reading(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd {
         fd: fd.as_raw_fd(),
         events: libc::POLLIN,
@@ -135,7 +135,7 @@ fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
     }
 }
 
-/// Waits until one of them is ready, at most for this time (`None`: no limit). Returns early if a signal interrupts it.
+/// Waits until one of the descriptors is ready, for at most `timeout` (`None`: no limit). Returns early if a signal interrupts the wait.
 pub(crate) fn poll_any(polls: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<(), Errno> {
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),

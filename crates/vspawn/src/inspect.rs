@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::command::Command;
 
 impl Command {
-    /// The program, as passed to [`Command::new`].
+    /// Returns the program, as passed to [`Command::new`].
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("ls").get_program(), "ls");
@@ -17,7 +17,7 @@ impl Command {
         &self.program
     }
 
-    /// The arguments, without argv\[0\].
+    /// Returns the arguments, without argv\[0\].
     ///
     /// ```
     /// let mut command = vspawn::Command::new("ls");
@@ -28,7 +28,7 @@ impl Command {
         CommandArgs(self.args.iter())
     }
 
-    /// The changes to the inherited environment, sorted by name. `None` means that the variable is removed.
+    /// Returns the changes to the inherited environment, sorted by name. A value of `None` means that the variable is removed.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("ls");
@@ -41,7 +41,7 @@ impl Command {
         CommandEnvs(self.env.iter())
     }
 
-    /// Whether the child inherits no variable ([`Command::env_clear`]).
+    /// Returns whether the environment is cleared ([`Command::env_clear`]), so that the child inherits no variable.
     ///
     /// ```
     /// assert!(vspawn::Command::new("ls").env_clear().get_env_clear());
@@ -51,7 +51,7 @@ impl Command {
         self.clear_env
     }
 
-    /// The working directory, if one was set.
+    /// Returns the working directory, if one was set.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("ls");
@@ -64,7 +64,7 @@ impl Command {
     }
 }
 
-/// The arguments of a command: [`Command::get_args`].
+/// An iterator over the arguments of a command. See [`Command::get_args`].
 ///
 /// ```
 /// let mut command = vspawn::Command::new("ls");
@@ -73,7 +73,7 @@ impl Command {
 #[derive(Clone, Debug)]
 pub struct CommandArgs<'a>(std::slice::Iter<'a, OsString>);
 
-/// The changes of a command to its environment: [`Command::get_envs`].
+/// An iterator over a command's changes to the environment. See [`Command::get_envs`].
 ///
 /// ```
 /// let mut command = vspawn::Command::new("ls");

@@ -1,15 +1,15 @@
-//! The parent's side of a spawn: pipes, the job for the child, and what the child reported.
+//! The parent's part of a spawn: makes pipes, writes the job for the child, and reads what the child reported.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::child::{self, INSIDE, Job, Report};
+use crate::child::{self, Job, Report, SHARES_MEMORY};
 use crate::create::{clone_error, create};
 use crate::descriptors::Move;
 use crate::dumpable::DumpableKept;
 use crate::error::{Error, Stage};
-use crate::guards::{CancellationHeld, SignalsBlocked};
+use crate::guards::{CancellationDisabled, SignalsBlocked};
 use crate::plan::Plan;
 use crate::process::{Child, Parts};
 use crate::stdio::{Pipe, Source};
@@ -19,38 +19,38 @@ use crate::workspace::{InUse, Workspace};
 /// Whether the parent continues before the child has called exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// After the exec, or its failure.
+    /// The parent continues after the exec or its failure.
     Waited,
-    /// At once.
+    /// The parent continues at once.
     Detached,
 }
 
-/// Copying a descriptor table up to this number takes a few microseconds; sharing only helps above it.
+/// The number of descriptors up to which a table is cheap to copy (a few microseconds). Sharing the table helps only above it.
 const SMALL_TABLE: i32 = 1024;
 
-/// close_range with CLOSE_RANGE_UNSHARE is missing, so it is not tried again.
-static NO_UNSHARE: AtomicBool = AtomicBool::new(false);
+/// Whether close_range with CLOSE_RANGE_UNSHARE is missing. It is then not tried again.
+static IS_UNSHARE_MISSING: AtomicBool = AtomicBool::new(false);
 
 /// Pipes between parent and child, by the child's descriptor.
 type Pipes = [Option<Pipe>; 3];
 
 /// Starts a child.
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
-    let held = CancellationHeld::new();
+    let cancellation_disabled = CancellationDisabled::new();
     let child = launch_uncancelled(plan, start);
-    // By name and not as the last drop: a cancellation that acts here unwinds, and must drop the child's handle.
-    drop(held);
+    // Dropped while `child` is a local: a pending cancellation acts here and unwinds, and must then drop the child's handle.
+    drop(cancellation_disabled);
     child
 }
 
 fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     check_numbers(plan)?;
     let pipes = make_pipes(plan)?;
-    match launch_with(plan, start, &pipes, !NO_UNSHARE.load(Ordering::Relaxed)) {
+    match launch_with(plan, start, &pipes, !IS_UNSHARE_MISSING.load(Ordering::Relaxed)) {
         Err(error) if error.stage() == Stage::UnshareFiles => {
-            // Others, such as ENOMEM, may be temporary.
+            // Other errors, such as ENOMEM, may be temporary.
             if matches!(error.raw_os_error(), libc::ENOSYS | libc::EPERM | libc::EINVAL) {
-                NO_UNSHARE.store(true, Ordering::Relaxed);
+                IS_UNSHARE_MISSING.store(true, Ordering::Relaxed);
             }
             launch_with(plan, start, &pipes, false)
         }
@@ -59,17 +59,17 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     .map(|parts| Child::new(parts, pipes))
 }
 
-/// Replaces this process: what a child does, without a child.
+/// Replaces this process by the program: takes the steps that a child would take. Returns only if one of them fails.
 pub(crate) fn replace(plan: &Plan) -> Error {
     let piped = |placement: &crate::plan::Placement| matches!(placement.source, Source::Piped);
     if plan.cgroup.is_some() || plan.placements.iter().any(piped) {
-        return Error::invalid("replace this process with a pipe or in a cgroup: there is no parent to serve it");
+        return Error::invalid("replace this process: a pipe or a cgroup needs a new process");
     }
-    let _held = CancellationHeld::new();
-    let in_place = || {
+    let _cancellation_disabled = CancellationDisabled::new();
+    let run_steps = || {
         check_numbers(plan)?;
         let workspace = Workspace::take()?;
-        let report = ReportPlace::Beside(workspace.report());
+        let report = ReportMemory::InWorkspace(workspace.report());
         // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
         unsafe {
             let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
@@ -79,16 +79,16 @@ pub(crate) fn replace(plan: &Plan) -> Error {
             Ok(plan.error(job, failure.stage, failure.index, failure.errno))
         }
     };
-    in_place().unwrap_or_else(|error| error)
+    run_steps().unwrap_or_else(|error| error)
 }
 
-/// If a source's number is not open, the next pipe or the pidfd would get it.
+/// Checks that every source given by its number is open. Otherwise, the next pipe or the pidfd could get that number.
 fn check_numbers(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {
         if let Source::Number(number) = placement.source {
             // SAFETY: integers.
             unsafe { syscall!(SYS_fcntl, number, libc::F_GETFD) }.map_err(|errno| {
-                let action = format!("dup of {number} to {}", placement.target);
+                let action = format!("dup {number} to {}", placement.target);
                 Error::new(Stage::Dup, errno, action)
             })?;
         }
@@ -106,7 +106,7 @@ fn make_pipes(plan: &Plan) -> Result<Pipes, Error> {
     Ok(pipes)
 }
 
-/// The child reads its standard input and writes the other streams.
+/// Returns the child's end of the pipe for `target`, or -1 without a pipe. The child reads standard input and writes the other streams.
 fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
     let pipe = pipes.get(target as usize).and_then(Option::as_ref);
     pipe.map_or(-1, |pipe| match target {
@@ -117,13 +117,14 @@ fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
 
 fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<Parts, Error> {
     let workspace = Workspace::take()?;
-    let report = ReportPlace::new(plan.fork, &workspace)?;
+    let report = ReportMemory::new(plan.fork, &workspace)?;
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals first, so that no handler of this thread runs within the section of the dumpable flag. A detached
-        // child does not need this, unless it ignores or blocks signals: CLONE_CLEAR_SIGHAND alone prevents our handlers
-        // from running in it, and two system calls are a tenth of this start's time.
+        // Signals are blocked first, so that no handler of this thread runs within the critical section of the dumpable flag. A
+        // detached child needs them blocked only if it ignores or blocks signals, or has file actions (one may cause SIGTTOU).
+        // Otherwise, CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system calls would be a tenth
+        // of this start's time.
         let must_block =
             start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0 || !plan.actions.is_empty();
         let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
@@ -142,11 +143,11 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
             workspace,
             plan: Arc::clone(plan),
         };
-        return detached(parts, in_use);
+        return finish_detached(parts, in_use);
     }
-    // SAFETY: still valid, and the child has left it.
+    // SAFETY: the job is still valid, and the child no longer uses it.
     let job = unsafe { &*job };
-    match failure(plan, job) {
+    match reported_error(plan, job) {
         None => Ok(parts),
         Some(error) => {
             parts.reap();
@@ -155,15 +156,15 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     }
 }
 
-/// The handle of a child that runs beside us. If it began with our file table, it first has to get its own: the caller may
-/// close or open descriptors as soon as it continues.
-fn detached(parts: Parts, in_use: InUse) -> Result<Parts, Error> {
+/// Returns the parts of a child that runs at the same time as the parent. If the child starts with our file table, waits until it has its
+/// own, because the caller may close or open descriptors as soon as it continues.
+fn finish_detached(parts: Parts, in_use: InUse) -> Result<Parts, Error> {
     let job = in_use.job();
     if job.parent_waits_for_files {
-        while in_use.inside().load(Ordering::Acquire) == INSIDE && !parts.handle.has_ended() {
-            in_use.sleep_while(INSIDE);
+        while in_use.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !parts.handle.has_ended() {
+            in_use.sleep_while(SHARES_MEMORY);
         }
-        if let Some(error) = failure(&in_use.plan, job)
+        if let Some(error) = reported_error(&in_use.plan, job)
             && error.stage() == Stage::UnshareFiles
         {
             parts.reap();
@@ -176,8 +177,8 @@ fn detached(parts: Parts, in_use: InUse) -> Result<Parts, Error> {
     })
 }
 
-/// What the child reported, if it failed.
-pub(crate) fn failure(plan: &Plan, job: &Job) -> Option<Error> {
+/// Returns the error that the child reported, if it failed.
+pub(crate) fn reported_error(plan: &Plan, job: &Job) -> Option<Error> {
     let report = job.report();
     let errno = report.errno.load(Ordering::Acquire);
     let stage = Stage::from_number(report.stage.load(Ordering::Relaxed));
@@ -185,36 +186,37 @@ pub(crate) fn failure(plan: &Plan, job: &Job) -> Option<Error> {
     (errno != 0).then(|| plan.error(job, stage, index, errno))
 }
 
-/// Where the child writes its report: beside the job, or in memory that a forked child shares too.
+/// The memory that the child writes its report to: a part of the workspace or, for a forked child, which has only a copy of the
+/// workspace, a shared mapping.
 #[derive(Debug)]
-enum ReportPlace {
-    Beside(*mut Report),
+enum ReportMemory {
+    InWorkspace(*mut Report),
     Shared(*mut Report),
 }
 
-impl ReportPlace {
-    fn new(fork: bool, workspace: &Workspace) -> Result<ReportPlace, Error> {
+impl ReportMemory {
+    fn new(fork: bool, workspace: &Workspace) -> Result<ReportMemory, Error> {
         if !fork {
-            return Ok(ReportPlace::Beside(workspace.report()));
+            return Ok(ReportMemory::InWorkspace(workspace.report()));
         }
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping does not affect others.
         unsafe { syscall!(SYS_mmap, 0, size_of::<Report>(), protection, flags, -1isize, 0) }
-            .map(|address| ReportPlace::Shared(address as *mut Report))
-            .map_err(|errno| Error::new(Stage::Stack, errno, "map memory that a forked child can report in"))
+            .map(|address| ReportMemory::Shared(address as *mut Report))
+            .map_err(|errno| Error::new(Stage::Stack, errno, "map memory for the report of a forked child"))
     }
 
     fn address(&self) -> *mut Report {
         match *self {
-            ReportPlace::Beside(report) | ReportPlace::Shared(report) => report,
+            ReportMemory::InWorkspace(report) | ReportMemory::Shared(report) => report,
         }
     }
 }
 
-impl Drop for ReportPlace {
+impl Drop for ReportMemory {
     fn drop(&mut self) {
-        if let ReportPlace::Shared(report) = *self {
+        if let ReportMemory::Shared(report) = *self {
             // SAFETY: mapped in `new`, and no longer used.
             unsafe {
                 let _ = syscall!(SYS_munmap, report, size_of::<Report>());
@@ -226,7 +228,7 @@ impl Drop for ReportPlace {
 unsafe fn write_job(
     plan: &Plan,
     workspace: &Workspace,
-    report: &ReportPlace,
+    report: &ReportMemory,
     pipes: &Pipes,
     start: Start,
     may_share_files: bool,
@@ -243,7 +245,7 @@ unsafe fn write_job(
             // An action may name any of the parent's descriptors.
             && plan.actions.is_empty()
             && needed < SMALL_TABLE
-            // A detached child is waited for until it has its own table, so that must be worth it.
+            // The parent of a detached child waits until the child has its own table, which must be worth it.
             && (start == Start::Waited || (!plan.fork && has_large_table()));
         workspace.job().write(Job {
             plan,
@@ -261,9 +263,9 @@ unsafe fn write_job(
     workspace.job()
 }
 
-/// Whether the table of descriptors is large enough to be expensive to copy: the lowest free number is then a large one.
+/// Returns whether the table of descriptors is expensive to copy, judged by the lowest free number.
 fn has_large_table() -> bool {
-    // SAFETY: integers; the copy is closed at once. Without any open descriptor among the first three, the table counts as small.
+    // SAFETY: integers; the copy is closed at once. If none of the first three descriptors is open, the table counts as small.
     unsafe {
         let copy = (0..3).find_map(|fd| syscall!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0).ok());
         copy.is_some_and(|copy| {

@@ -10,7 +10,7 @@ use crate::error::{Error, Stage};
 use crate::process::Child;
 use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
 
-/// A sequence of commands. The first one's standard input and the last one's output are as these commands define.
+/// A sequence of commands. The first command sets its own standard input, and the last one its standard output.
 ///
 /// ```
 /// use vspawn::{Command, Pipeline};
@@ -44,7 +44,7 @@ pub struct Pipeline {
 /// ```
 #[derive(Debug)]
 pub struct RunningPipeline {
-    /// In the order of the commands.
+    /// The children, in the order of the commands.
     pub children: Vec<Child>,
 }
 
@@ -65,8 +65,8 @@ impl Pipeline {
     /// ```
     /// use vspawn::{Command, Pipeline};
     ///
-    /// let yes_or_so = Pipeline::new().then(Command::new("yes")).then(Command::new("head"));
-    /// assert_eq!(yes_or_so.output()?.1.len(), 20);
+    /// let first_lines = Pipeline::new().then(Command::new("yes")).then(Command::new("head"));
+    /// assert_eq!(first_lines.output()?.1.len(), 20);
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     #[must_use]
@@ -78,7 +78,7 @@ impl Pipeline {
     /// Starts all commands.
     ///
     /// # Errors
-    /// As [`Command::spawn`]; commands already started have then been killed and waited for. `EINVAL` for an empty pipeline.
+    /// The same as [`Command::spawn`]; commands already started have then been killed and waited for. `EINVAL` for an empty pipeline.
     ///
     /// ```
     /// use vspawn::{Command, Pipeline};
@@ -97,7 +97,7 @@ impl Pipeline {
         for (index, command) in self.commands.iter().enumerate() {
             let mut command = command.clone();
             if let Some(input) = input.take() {
-                command.place(0, Source::Fd(Arc::new(input)));
+                command.set_source(0, Source::Fd(Arc::new(input)));
             }
             let started = connect(&mut command, index + 1 < self.commands.len()).and_then(|next| {
                 input = next;
@@ -106,7 +106,7 @@ impl Pipeline {
             match started {
                 Ok(child) => running.children.push(child),
                 Err(error) => {
-                    running.stop();
+                    running.kill_and_wait();
                     return Err(error);
                 }
             }
@@ -117,7 +117,7 @@ impl Pipeline {
     /// Starts all commands, reads the last one's output to its end, and waits for each.
     ///
     /// # Errors
-    /// As [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
+    /// The same as [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
     ///
     /// ```
     /// use vspawn::{Command, Pipeline};
@@ -129,14 +129,14 @@ impl Pipeline {
     /// ```
     pub fn output(mut self) -> Result<(Vec<ExitStatus>, Vec<u8>), Error> {
         if let Some(last) = self.commands.last_mut() {
-            last.place(1, Source::Piped);
+            last.set_source(1, Source::Piped);
         }
         let mut running = self.spawn()?;
         let mut output = Vec::new();
         if let Some(mut stdout) = running.take_stdout()
             && let Err(error) = stdout.read_to_end(&mut output)
         {
-            running.stop();
+            running.kill_and_wait();
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             return Err(Error::new(Stage::Communicate, errno, "read the output of a pipeline"));
         }
@@ -150,12 +150,12 @@ fn connect(command: &mut Command, has_next: bool) -> Result<Option<OwnedFd>, Err
         return Ok(None);
     }
     let pipe = Pipe::new()?;
-    command.place(1, Source::Fd(Arc::new(pipe.writer)));
+    command.set_source(1, Source::Fd(Arc::new(pipe.writer)));
     Ok(Some(pipe.reader))
 }
 
 impl RunningPipeline {
-    /// The first command's standard input, if it is piped.
+    /// Takes the first command's standard input, if it is piped.
     ///
     /// ```
     /// use vspawn::{Command, Pipeline, Stdio};
@@ -171,7 +171,7 @@ impl RunningPipeline {
         self.children.first_mut().and_then(|child| child.stdin.take())
     }
 
-    /// The last command's standard output, if it is piped.
+    /// Takes the last command's standard output, if it is piped.
     ///
     /// ```
     /// use std::io::Read;
@@ -190,10 +190,10 @@ impl RunningPipeline {
         self.children.last_mut().and_then(|child| child.stdout.take())
     }
 
-    /// Waits for all commands, in order. Closes the first one's input before.
+    /// Closes the first command's standard input and waits for all commands, in order.
     ///
     /// # Errors
-    /// As [`Child::wait`]: the first error. All commands have been waited for in this case too.
+    /// The first error of [`Child::wait`]. All commands have been waited for in this case, too.
     ///
     /// ```
     /// use vspawn::{Command, Pipeline};
@@ -208,7 +208,7 @@ impl RunningPipeline {
     }
 
     /// Kills all commands and waits for them.
-    fn stop(&mut self) {
+    fn kill_and_wait(&mut self) {
         for child in &mut self.children {
             let _ = child.kill();
             let _ = child.wait();

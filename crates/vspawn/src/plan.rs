@@ -14,13 +14,13 @@ use crate::error::{Error, Stage};
 use crate::stdio::Source;
 use crate::sys::{Errno, SignalSet};
 
-/// Strings in the form of execve: pointers to each, ended by NULL. All bytes are in one block.
+/// Strings in the form that execve takes: an array of pointers, ended by NULL. The bytes of all strings are in one block.
 pub(crate) struct StringArray {
     _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers are into the bytes beside them, which never change.
+// SAFETY: the pointers are into `_bytes`, which never changes.
 unsafe impl Send for StringArray {}
 // SAFETY: as above.
 unsafe impl Sync for StringArray {}
@@ -30,7 +30,7 @@ impl StringArray {
         self.pointers.as_ptr()
     }
 
-    /// The strings, without the NULL at the end.
+    /// Returns pointers to the strings, without the NULL at the end.
     pub(crate) fn pointers(&self) -> &[*const c_char] {
         self.pointers.split_last().map_or(&[], |(_, strings)| strings)
     }
@@ -50,7 +50,7 @@ impl Strings {
         Ok(empty)
     }
 
-    /// Makes room. A request may be large, and its failure must not end the process.
+    /// Reserves memory. A command may be large, and a failed allocation must not abort the process.
     pub(crate) fn reserve(&mut self, strings: usize, bytes: usize) -> Result<(), Error> {
         let room = self.bytes.try_reserve(bytes + strings);
         room.and_then(|()| self.starts.try_reserve(strings))
@@ -89,11 +89,11 @@ pub(crate) struct Identity {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) groups: Option<Vec<u32>>,
-    /// Effective ids become the real ones.
+    /// Whether the effective ids are set to the real ones.
     pub(crate) reset: bool,
 }
 
-/// A resource limit: soft and hard.
+/// A resource limit (`RLIMIT_*`), with its soft and its hard value.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     pub(crate) resource: u32,
@@ -107,10 +107,10 @@ pub(crate) struct Placement {
     pub(crate) target: i32,
 }
 
-/// A function of the caller, run in a forked child.
+/// A function of the caller that runs in a forked child (`pre_exec`).
 pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
 
-/// All that a child needs before its exec. Immutable.
+/// Everything that a child needs before its exec. Immutable.
 pub(crate) struct Plan {
     /// The program, for messages.
     pub(crate) program: String,
@@ -133,7 +133,7 @@ pub(crate) struct Plan {
     pub(crate) limits: Vec<Limit>,
     pub(crate) nice: Option<i32>,
     pub(crate) scheduler: Option<(i32, i32)>,
-    /// A set of CPUs in the kernel's format; empty: the parent's.
+    /// A set of CPUs in the kernel's format. If it is empty, the child inherits the parent's.
     pub(crate) affinity: Vec<u64>,
     pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
@@ -147,7 +147,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Writes the moves for the descriptors of this spawn: pipes have new numbers each time.
+    /// Writes the moves for the descriptors of one spawn. They differ between spawns, because pipes get new numbers each time.
     ///
     /// # Safety
     /// `moves` must have room for one move per placement, and no other code may use it.
@@ -156,28 +156,28 @@ impl Plan {
         for (index, placement) in self.placements.iter().enumerate() {
             let target = placement.target;
             let source = match &placement.source {
-                Source::Stdout => self.stdout(&pipe_end),
-                source => number(source, target, &pipe_end),
+                Source::Stdout => self.stdout_source(&pipe_end),
+                source => source_number(source, target, &pipe_end),
             };
-            let taken = targets.binary_search_by_key(&source, |other| other.target).is_ok();
+            let is_target = targets.binary_search_by_key(&source, |other| other.target).is_ok();
             // SAFETY: the caller's promise.
             unsafe {
                 moves.add(index).write(Move {
                     source,
                     target,
-                    blocked: taken && source != target,
+                    is_source_a_target: is_target && source != target,
                 });
             }
         }
     }
 
-    /// The source of the child's standard output; without a placement, the parent's.
-    fn stdout(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
+    /// Returns the parent's descriptor that becomes the child's standard output: the parent's own standard output if none is given.
+    fn stdout_source(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
         let stdout = self.placements.iter().find(|placement| placement.target == 1);
-        stdout.map_or(1, |stdout| number(&stdout.source, 1, pipe_end))
+        stdout.map_or(1, |stdout| source_number(&stdout.source, 1, pipe_end))
     }
 
-    /// The highest descriptor that the child still needs once it has its own table.
+    /// Returns the highest descriptor that the child still needs once it has its own table.
     pub(crate) fn highest_needed(&self, moves: &[Move]) -> i32 {
         let sources = moves.iter().map(|a_move| a_move.source);
         let needed = sources
@@ -186,7 +186,7 @@ impl Plan {
         needed.max().unwrap_or(2)
     }
 
-    /// What a failed child was doing.
+    /// Returns the error for a step that failed in the child.
     pub(crate) fn error(&self, job: &Job, stage: Stage, index: usize, errno: i32) -> Error {
         Error::new(stage, errno, self.action(job, stage, index, errno))
     }
@@ -206,7 +206,7 @@ impl Plan {
                 Some(group) => format!("join process group {group}"),
             },
             Stage::OpenNull => format!("open /dev/null for descriptor {}", self.target(index)),
-            Stage::Dup => format!("dup of {} to {}", self.source(job, index), self.target(index)),
+            Stage::Dup => format!("dup {} to {}", self.source_name(job, index), self.target(index)),
             Stage::Nice => format!("change the niceness by {}", self.nice.unwrap_or_default()),
             Stage::ResourceLimit => self.limits.get(index).map_or(String::new(), |limit| {
                 let [soft, hard] = limit.values;
@@ -246,8 +246,8 @@ impl Plan {
         self.placements.get(index).map_or(-1, |placement| placement.target)
     }
 
-    /// The parent's number, as the caller knows it.
-    fn source(&self, job: &Job, index: usize) -> String {
+    /// Names the source of a placement as the caller knows it.
+    fn source_name(&self, job: &Job, index: usize) -> String {
         match self.placements.get(index).map(|placement| &placement.source) {
             Some(Source::Fd(fd)) => fd.as_raw_fd().to_string(),
             Some(Source::Number(fd)) => fd.to_string(),
@@ -257,18 +257,18 @@ impl Plan {
         }
     }
 
-    fn identity_number(&self, of: impl Fn(&Identity) -> Option<u32>) -> u32 {
-        self.identity.as_ref().and_then(of).unwrap_or_default()
+    fn identity_number(&self, id: impl Fn(&Identity) -> Option<u32>) -> u32 {
+        self.identity.as_ref().and_then(id).unwrap_or_default()
     }
 }
 
-/// The parent's descriptor that goes to `target`.
-fn number(source: &Source, target: i32, pipe_end: &impl Fn(i32) -> i32) -> i32 {
+/// Returns the parent's descriptor that becomes the child's `target`, or `NULL_DEVICE`.
+fn source_number(source: &Source, target: i32, pipe_end: &impl Fn(i32) -> i32) -> i32 {
     match source {
         Source::Fd(fd) => fd.as_raw_fd(),
         Source::Number(fd) => *fd,
         Source::Piped => pipe_end(target),
-        // Standard output as standard output: the parent's.
+        // Only if standard output is given as its own source. It is then the parent's.
         Source::Stdout => 1,
         Source::Null | Source::Inherit => NULL_DEVICE,
     }

@@ -1,4 +1,4 @@
-//! Turns a request into a plan: strings for the kernel, the PATH search, checks. All allocation is here.
+//! Turns a command into a plan: checks it, builds the strings for the kernel, and searches PATH. All allocation happens here.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use crate::process::Child;
 use crate::stdio::Source;
 use crate::workspace::MAX_MOVES;
 
-/// The search path without PATH (glibc's default).
+/// The search path if PATH is not set (glibc's default).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A prepared command. It can be spawned many times, even by several threads at once, without any allocation.
@@ -48,14 +48,14 @@ impl Prepared {
             argv: arguments(command)?,
             envp: Environment::new(command, inheritance)?,
             cwd: match path(&command.cwd, "the working directory")? {
-                // As std: otherwise the child would keep a directory outside of its root.
+                // As in std. Otherwise, the child would keep a working directory outside of its root.
                 None if command.chroot.is_some() => Some(c"/".to_owned()),
                 cwd => cwd,
             },
             chroot: path(&command.chroot, "the root directory")?,
             placements: placements(command),
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
-            kept: kept(command),
+            kept: kept_descriptors(command),
             close_others: command.close_others,
             actions: command.actions.clone(),
             umask: command.umask,
@@ -78,7 +78,7 @@ impl Prepared {
         })))
     }
 
-    /// Starts a child. Returns after its exec, or with the reason of its failure.
+    /// Starts a child. Returns after the child's exec, or with an error if the exec or a step before it failed.
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
@@ -96,8 +96,8 @@ impl Prepared {
     /// [`Prepared::spawn`]. If the child fails before its exec, [`Child::started`] and the waits return the error.
     ///
     /// # Errors
-    /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for a change of user, for which
-    /// the parent must wait and restore its dumpable flag, and for [`Mechanism::Fork`].
+    /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for [`Mechanism::Fork`], and for a change of user, for
+    /// which the parent must wait to restore its dumpable flag.
     ///
     /// ```
     /// let prepared = vspawn::Command::new("true").prepare()?;
@@ -184,13 +184,13 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
     Ok(strings.finish())
 }
 
-/// The candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
+/// Returns the candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
 /// child's PATH. An empty directory is the current one, as in execvp.
 fn candidates(command: &Command) -> Result<StringArray, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
         let mut one = Strings::with_capacity(1, program.len())?;
-        return added(&mut one, &[program]).map(|()| one.finish());
+        return push_path(&mut one, &[program]).map(|()| one.finish());
     }
     let path = match command.env.get(OsStr::new("PATH")) {
         Some(changed) => changed.clone(),
@@ -203,10 +203,10 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     let mut candidates = Strings::with_capacity(count, path.len() + count * (program.len() + 1))?;
     for directory in directories {
         if directory.is_empty() {
-            added(&mut candidates, &[program])?;
-        // As glibc: a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
+            push_path(&mut candidates, &[program])?;
+        // As in glibc, a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
         } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
-            added(
+            push_path(
                 &mut candidates,
                 &[OsStr::from_bytes(directory), OsStr::new("/"), program],
             )?;
@@ -215,7 +215,7 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     Ok(candidates.finish())
 }
 
-fn added(strings: &mut Strings, parts: &[&OsStr]) -> Result<(), Error> {
+fn push_path(strings: &mut Strings, parts: &[&OsStr]) -> Result<(), Error> {
     match strings.push(parts) {
         true => Ok(()),
         false => Err(Error::nul("the program")),
@@ -235,15 +235,15 @@ fn placements(command: &Command) -> Vec<Placement> {
         .collect()
 }
 
-/// The standard streams and the given files.
-fn kept(command: &Command) -> Vec<i32> {
+/// Returns the descriptors that `close_others` leaves open: the standard streams and the given files.
+fn kept_descriptors(command: &Command) -> Vec<i32> {
     let mut kept: Vec<i32> = command.fds.keys().copied().chain(0..3).collect();
     kept.sort_unstable();
     kept.dedup();
     kept
 }
 
-/// As std: root's supplementary groups are not kept for another user.
+/// Removes root's supplementary groups if the child becomes another user, as std does.
 fn without_roots_groups(mut identity: Identity) -> Identity {
     // SAFETY: takes nothing, cannot fail.
     let is_root = unsafe { libc::getuid() } == 0;

@@ -5,13 +5,13 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::child::INSIDE;
+use crate::child::SHARES_MEMORY;
 use crate::error::{Error, Stage};
 use crate::handle::Handle;
-use crate::launch::failure;
+use crate::launch::reported_error;
 use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
 use crate::sys::Errno;
-use crate::workspace::{InUse, keep_until_gone};
+use crate::workspace::{InUse, keep_until_child_has_left};
 
 /// The result of a spawn.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Takes the status of a child that is about to end.
+    /// Waits for a child that has failed and is about to end.
     pub(crate) fn reap(&self) {
         let _ = self.handle.wait(0);
     }
@@ -45,7 +45,7 @@ impl Parts {
 pub struct Child {
     handle: Handle,
     in_use: Option<InUse>,
-    /// Why a detached child did not reach its exec.
+    /// Why a detached child did not call exec successfully.
     failure: Option<Error>,
     has_own_group: bool,
     status: Option<ExitStatus>,
@@ -72,7 +72,7 @@ impl Child {
         }
     }
 
-    /// The process id. It is not reused before the child was waited for.
+    /// Returns the process id. It is not reused before the child has been waited for.
     ///
     /// ```
     /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
@@ -86,9 +86,10 @@ impl Child {
         self.handle.pid
     }
 
-    /// The pidfd: readable when the child has ended, for poll, epoll and similar calls. `None` if the kernel gave none: the table of
-    /// descriptors was full, or an emulator (qemu-user) or an old filter refuses pidfds. All methods work then too, by the pid, which
-    /// names the child until it was waited for. Only if other code waits for this child can a signal reach another process.
+    /// Returns the pidfd, which becomes readable (for poll, epoll and similar calls) when the child has ended. `None` if the kernel gave
+    /// none: the table of descriptors was full, or an emulator (qemu-user) or an old seccomp filter refuses pidfds. All methods then use
+    /// the pid, which identifies the child until it has been waited for. A signal can reach another process only if other code waits
+    /// for this child.
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -107,8 +108,8 @@ impl Child {
         self.handle.pidfd.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// Waits until the child has called exec. After [`Prepared::spawn`](crate::Prepared::spawn) it already has; after
-    /// [`spawn_nowait`](crate::Prepared::spawn_nowait), this waits for the exec or for its failure.
+    /// Waits until the child has called exec, or has failed. After [`Prepared::spawn`](crate::Prepared::spawn), this returns at once; it is
+    /// meant for [`spawn_nowait`](crate::Prepared::spawn_nowait).
     ///
     /// # Errors
     /// The stage and errno of the failure, before or at exec. The child has then been waited for.
@@ -121,10 +122,10 @@ impl Child {
     pub fn started(&mut self) -> Result<(), Error> {
         if let Some(in_use) = &self.in_use {
             while !self.has_left(in_use) {
-                let inside = in_use.inside().load(Ordering::Acquire);
-                in_use.sleep_while(inside.max(INSIDE));
+                let state = in_use.sharing_state().load(Ordering::Acquire);
+                in_use.sleep_while(state.max(SHARES_MEMORY));
             }
-            self.failure = failure(&in_use.plan, in_use.job());
+            self.failure = reported_error(&in_use.plan, in_use.job());
             self.in_use = None;
             if self.failure.is_some() {
                 let _ = self.wait_for_end(0);
@@ -133,10 +134,10 @@ impl Child {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether a detached child has left our memory: it has called exec or ended. The kernel clears the word then,
-    /// except for a child that dumps core (before Linux 5.16), and not in a process forked from us.
+    /// Returns whether a detached child has left our memory, by an exec or by its end. The kernel then clears the state, except for a
+    /// child that dumps core (before Linux 5.16) and except in the memory of a process forked from us.
     fn has_left(&self, in_use: &InUse) -> bool {
-        in_use.inside().load(Ordering::Acquire) == 0 || self.handle.has_ended()
+        in_use.sharing_state().load(Ordering::Acquire) == 0 || self.handle.has_ended()
     }
 
     /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
@@ -151,17 +152,17 @@ impl Child {
     /// ```
     pub fn wait(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
-        match self.wait_in_order(0)? {
+        match self.wait_and_check_exec(0)? {
             Some(status) => Ok(status),
             None => Err(wait_error(self.id(), libc::ECHILD)),
         }
     }
 
-    /// Waits like [`Child::wait`], but returns `None` once a signal's handler has run in this thread. For callers that handle
+    /// Waits like [`Child::wait`], but returns `None` after a signal handler has run in this thread, for callers that handle
     /// signals between two waits, such as interpreters. Leaves the child's standard input open.
     ///
     /// # Errors
-    /// As [`Child::wait`].
+    /// The same as [`Child::wait`].
     ///
     /// ```
     /// let mut child = vspawn::Command::new("true").spawn()?;
@@ -182,12 +183,11 @@ impl Child {
                 Err(_) => {} // reported below, after the reason for a missing exec, which is more useful
             }
         }
-        self.wait_in_order(libc::WNOHANG)
+        self.wait_and_check_exec(libc::WNOHANG)
     }
 
-    /// Waits for the end first, which happens once, then checks whether there was an exec. In the other order, the parent would
-    /// sleep twice.
-    fn wait_in_order(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
+    /// Waits for the child's end, then checks that its exec succeeded. In the other order, the parent would sleep twice.
+    fn wait_and_check_exec(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         let status = self.wait_for_end(options);
         if !matches!(status, Ok(None)) {
             self.started()?;
@@ -195,10 +195,10 @@ impl Child {
         status
     }
 
-    /// The child's status, if it has ended.
+    /// Returns the child's status if it has ended. Does not wait.
     ///
     /// # Errors
-    /// As [`Child::wait`].
+    /// The same as [`Child::wait`].
     ///
     /// ```
     /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
@@ -208,13 +208,13 @@ impl Child {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.wait_in_order(libc::WNOHANG)
+        self.wait_and_check_exec(libc::WNOHANG)
     }
 
     /// Waits until the child ends, for at most `timeout`. Returns `None` if the child still runs.
     ///
     /// # Errors
-    /// As [`Child::wait`].
+    /// The same as [`Child::wait`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -252,7 +252,7 @@ impl Child {
         Ok(self.status)
     }
 
-    /// Kills the child with SIGKILL. Does nothing if it was waited for.
+    /// Kills the child with SIGKILL. Does nothing if the child has been waited for.
     ///
     /// # Errors
     /// [`Stage::Kill`], for instance with `EPERM` if the child has become another user.
@@ -269,10 +269,10 @@ impl Child {
         self.signal(libc::SIGKILL)
     }
 
-    /// Sends the child a signal. Does nothing if it was waited for.
+    /// Sends the child a signal. Does nothing if the child has been waited for.
     ///
     /// # Errors
-    /// As [`Child::kill`].
+    /// The same as [`Child::kill`].
     ///
     /// ```
     /// use std::os::unix::process::ExitStatusExt;
@@ -307,7 +307,7 @@ impl Child {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
-        // The child creates its group on its way to the exec.
+        // The child creates its group before its exec.
         self.started()?;
         let failed = |errno| {
             let action = format!("send signal {signal} to the process group of process {}", self.id());
@@ -320,7 +320,7 @@ impl Child {
         self.handle.signal_group(signal, was_waited_for).map_err(failed)
     }
 
-    /// Whether its status was taken; its pid may be reused then.
+    /// Whether the child has been waited for. Its pid may then be reused.
     pub(crate) fn was_waited_for(&self) -> bool {
         self.status.is_some()
     }
@@ -333,7 +333,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(in_use) = self.in_use.take() {
-            keep_until_gone(in_use);
+            keep_until_child_has_left(in_use);
         }
     }
 }

@@ -21,18 +21,18 @@ use crate::sys::{Errno, syscall};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Size {
-    /// Lines.
+    /// The number of lines.
     pub rows: u16,
-    /// Characters of a line.
+    /// The number of characters per line.
     pub columns: u16,
-    /// Pixels from left to right.
+    /// The width in pixels.
     pub pixel_width: u16,
-    /// Pixels from top to bottom.
+    /// The height in pixels.
     pub pixel_height: u16,
 }
 
 impl Size {
-    /// A size in characters.
+    /// Creates a size in characters, with unknown pixels.
     ///
     /// ```
     /// assert_eq!(vspawn::pty::Size::new(24, 80).columns, 80);
@@ -48,8 +48,8 @@ impl Size {
     }
 }
 
-/// The program's side of a pseudo-terminal: what is written to it is typed on the terminal, and what the children print is read from it.
-/// The end of the data is reached when no process has the terminal open any more.
+/// The program's side of a pseudo-terminal (its master). Bytes written to it are typed on the terminal; reads return what the children
+/// print. Reads reach the end of the data when no process has the terminal open any more.
 ///
 /// ```
 /// use std::io::Read;
@@ -94,7 +94,7 @@ impl Pty {
         Ok(pty)
     }
 
-    /// The size of the terminal.
+    /// Returns the size of the terminal.
     ///
     /// # Errors
     /// [`Stage::Pty`].
@@ -118,7 +118,7 @@ impl Pty {
         })
     }
 
-    /// Changes the size. The foreground processes get SIGWINCH if it differs.
+    /// Sets the size. If it differs from the present one, the foreground processes get SIGWINCH.
     ///
     /// # Errors
     /// [`Stage::Pty`].
@@ -153,7 +153,7 @@ impl Pty {
     /// ```
     pub fn terminal(&self) -> Result<OwnedFd, Error> {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-        // Not by its name in /dev/pts, which may be another namespace's.
+        // Not opened by its name in /dev/pts, which may belong to another mount namespace.
         // SAFETY: integers; the new descriptor has no other owner.
         unsafe {
             syscall!(SYS_ioctl, self.as_raw_fd(), libc::TIOCGPTPEER, flags)
@@ -162,11 +162,11 @@ impl Pty {
         }
     }
 
-    /// Starts a command in a session of its own, with this as its controlling terminal. Its standard streams are the terminal, unless the
-    /// command says otherwise. Memory is shared with the parent as for every command, so that the parent's size does not matter.
+    /// Starts a command in a session of its own, with this as its controlling terminal. The terminal becomes each standard stream that the
+    /// command does not set. As for every command, memory is shared with the parent, so the cost does not depend on the parent's size.
     ///
     /// # Errors
-    /// As [`Command::spawn`], and [`Stage::Pty`].
+    /// The same as [`Command::spawn`], and [`Stage::Pty`].
     ///
     /// ```
     /// use std::io::Write;
@@ -191,7 +191,7 @@ impl Pty {
         command.spawn()
     }
 
-    /// Another handle for the same pseudo-terminal: to read in one thread and write in another.
+    /// Returns another handle for the same pseudo-terminal, for instance to read in one thread and write in another.
     ///
     /// # Errors
     /// If no descriptor is left.
@@ -228,8 +228,8 @@ fn failed(action: &'static str) -> impl Fn(Errno) -> Error {
     move |errno| Error::new(Stage::Pty, errno, action)
 }
 
-/// The kernel reports EIO when the last process has closed the terminal.
-pub(crate) fn or_end(result: io::Result<usize>) -> io::Result<usize> {
+/// Turns EIO into the end of the data. The kernel reports EIO when the last process has closed the terminal.
+pub(crate) fn eio_as_end(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(0),
         result => result,
@@ -238,7 +238,7 @@ pub(crate) fn or_end(result: io::Result<usize>) -> io::Result<usize> {
 
 impl Read for &Pty {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        or_end((&self.0).read(buffer))
+        eio_as_end((&self.0).read(buffer))
     }
 }
 
@@ -286,7 +286,7 @@ impl IntoRawFd for Pty {
     }
 }
 
-/// An open `/dev/ptmx`.
+/// The descriptor must be an open `/dev/ptmx`.
 impl From<OwnedFd> for Pty {
     fn from(fd: OwnedFd) -> Pty {
         Pty(fd.into())

@@ -1,4 +1,5 @@
-//! The ways to start a command: prepared, waited for, detached, in place of this process, for its output.
+//! The methods of a command that start it: after preparation, with or without waiting for its exec, in place of this process, or to
+//! capture its output.
 
 use std::process::{ExitStatus, Output};
 
@@ -12,10 +13,10 @@ use crate::process::Child;
 
 impl Command {
     /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Environment, PATH and descriptors are
-    /// read at this time.
+    /// read by this call.
     ///
     /// # Errors
-    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, or a request that requires
+    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL` for a NUL byte, an empty program, or a request that requires
     /// another one.
     ///
     /// ```
@@ -31,9 +32,9 @@ impl Command {
 
     /// Starts the process. Returns after its exec.
     ///
-    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads them where they are, in C's `environ`,
-    /// as after C's `posix_spawn`: they cost nothing. With several threads they are copied under std's lock, since another thread may call
-    /// [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] omits the copy; so does [`Command::prepare`], made once for many spawns.
+    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads the variables directly from C's
+    /// `environ`, as with C's `posix_spawn`, without a copy. With several threads, they are copied under std's lock, since another thread may
+    /// call [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] avoids the copy; [`Command::prepare`] makes one copy for many spawns.
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
@@ -45,7 +46,7 @@ impl Command {
     /// ```
     pub fn spawn(&self) -> Result<Child, Error> {
         match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
-            // The kernel met a variable that another thread was changing. (No other argument can have this result.)
+            // EFAULT: another thread changed `environ` while the kernel read it. (No other argument can cause EFAULT.)
             Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
                 self.prepare()?.start(Start::Waited)
             }
@@ -56,7 +57,7 @@ impl Command {
     /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
     ///
     /// # Errors
-    /// As for [`Prepared::spawn_nowait`].
+    /// The same as [`Prepared::spawn_nowait`].
     ///
     /// ```
     /// let mut child = vspawn::Command::new("/nowhere").spawn_nowait()?;
@@ -67,9 +68,9 @@ impl Command {
         self.prepare()?.spawn_nowait()
     }
 
-    /// Replaces this process by the command, after all that a child would do before its exec. Returns only if that fails: the error,
-    /// while this process keeps whatever was already changed (descriptors, user, directory, limits). Pipes are an invalid request here, and so
-    /// is a cgroup, in which a process can only be created.
+    /// Replaces this process by the command, after the steps that a child would take before its exec. Returns only if a step or the exec
+    /// fails. Changes that were already made (descriptors, user, directory, limits) then remain. Pipes are invalid here, and so is a
+    /// cgroup, since both need a new process.
     ///
     /// ```no_run
     /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();
@@ -85,7 +86,7 @@ impl Command {
     /// Starts the process and waits for its end.
     ///
     /// # Errors
-    /// As [`Command::spawn`] and [`Child::wait`].
+    /// The same as [`Command::spawn`] and [`Child::wait`].
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("false").status()?.code(), Some(1));
@@ -100,7 +101,7 @@ impl Command {
     /// [`Command::capture`].
     ///
     /// # Errors
-    /// As [`Command::spawn`] and [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
+    /// The same as [`Command::spawn`] and [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
     ///
     /// ```
     /// let output = vspawn::Command::new("sh").args(["-c", "echo out; echo error >&2"]).output()?;
@@ -111,7 +112,7 @@ impl Command {
         self.capture().run()
     }
 
-    /// Like [`Command::output`], with input, limits and a timeout.
+    /// Prepares to run the command like [`Command::output`], but with input, a limit of the output, or a timeout.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");

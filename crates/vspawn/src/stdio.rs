@@ -1,4 +1,4 @@
-//! Where a child's standard streams come from and go to, and the parent's ends of its pipes.
+//! The sources of a child's standard streams, and the parent's ends of the child's pipes.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -37,7 +37,7 @@ pub(crate) enum Source {
 }
 
 impl Stdio {
-    /// The parent's own stream.
+    /// Lets the child inherit the parent's own stream.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").stdin(vspawn::Stdio::inherit()).status()?.success());
@@ -48,7 +48,7 @@ impl Stdio {
         Stdio(Source::Inherit)
     }
 
-    /// `/dev/null`, opened by the child.
+    /// Uses `/dev/null`, which the child opens.
     ///
     /// ```
     /// assert!(vspawn::Command::new("ls").stdout(vspawn::Stdio::null()).status()?.success());
@@ -59,8 +59,8 @@ impl Stdio {
         Stdio(Source::Null)
     }
 
-    /// The file that has this number in the parent at the time of the spawn. It is not kept open: if the number is closed by then,
-    /// the spawn fails with `EBADF` at [`Stage::Dup`].
+    /// Uses the file that has this number in the parent at the time of the spawn. The command does not keep it open: if the number is
+    /// closed by then, the spawn fails with `EBADF` at [`Stage::Dup`].
     ///
     /// ```
     /// use vspawn::{Command, Stdio};
@@ -73,7 +73,7 @@ impl Stdio {
         Stdio(Source::Number(fd))
     }
 
-    /// The same file as the child's standard output: `2>&1` for its standard error.
+    /// Uses the same file as the child's standard output. For standard error, this means `2>&1`.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -86,7 +86,7 @@ impl Stdio {
         Stdio(Source::Stdout)
     }
 
-    /// A new pipe, whose other end is in the [`Child`](crate::Child).
+    /// Makes a new pipe, whose other end is in the [`Child`](crate::Child).
     ///
     /// ```
     /// use vspawn::{Command, Stdio};
@@ -101,7 +101,7 @@ impl Stdio {
     }
 }
 
-/// Any file. It is kept open until the command and everything prepared from it are dropped.
+/// Uses any file. It is kept open until the command and everything prepared from it are dropped.
 impl<T: Into<OwnedFd>> From<T> for Stdio {
     fn from(file: T) -> Stdio {
         Stdio(Source::Fd(Arc::new(file.into())))

@@ -16,7 +16,7 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result
     checked(unsafe { arch::call(number, arguments) })
 }
 
-/// The kernel returns errors as -4095..=-1.
+/// Turns the kernel's result, where -4095..=-1 is an error, into a `Result`.
 #[inline(always)]
 fn checked(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
@@ -44,7 +44,7 @@ macro_rules! syscall {
 }
 pub(crate) use syscall;
 
-/// A clone call whose child starts in `entry(argument)`, on its own stack, and never returns.
+/// Makes a clone call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid clone or clone3 call. It must give the child a stack that is aligned to 16 bytes,
@@ -61,11 +61,12 @@ pub(crate) unsafe fn clone_into(
 
 /// A set of signals in the kernel's format: bit N-1 is signal N.
 pub(crate) type SignalSet = u64;
-/// The number of signals, and the size of a `SignalSet` in bytes.
+/// The number of signals. They are numbered from 1.
 pub(crate) const SIGNALS: i32 = 64;
+/// The size of a set, which the system calls for signals take.
 pub(crate) const SIGNAL_SET_BYTES: usize = size_of::<SignalSet>();
 
-/// A signal's bit.
+/// Returns the set that contains only this signal.
 pub(crate) const fn signal_bit(signal: i32) -> SignalSet {
     1 << (signal - 1)
 }
@@ -101,5 +102,5 @@ pub(crate) const CLONE_ARGS_FIRST_BYTES: usize = 64;
 
 pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-/// The whole process group behind the pidfd (Linux 6.9).
+/// A flag of pidfd_send_signal that sends the signal to the process group whose leader the pidfd refers to (Linux 6.9).
 pub(crate) const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;

@@ -6,13 +6,13 @@ use crate::error::Error;
 use crate::handle::Handle;
 use crate::process::Child;
 
-/// Rounds over `/proc` before giving up on a tree that grows faster than it is stopped.
+/// The maximum number of scans of `/proc`, in case a tree grows faster than it can be stopped.
 const MAX_ROUNDS: usize = 64;
 
 impl Child {
     /// Kills the child and all its descendants, and returns the number of descendants. Each process is stopped
     /// before its children are searched, so that none can escape by forking. A descendant whose parent ended before
-    /// this call has another parent and is not found: for those, give the child a group, or a cgroup.
+    /// this call has another parent and is not found. To reach such descendants, give the child a process group or a cgroup.
     ///
     /// # Errors
     /// [`Stage::Kill`](crate::Stage::Kill) if the child itself cannot be signalled.
@@ -43,7 +43,7 @@ impl Child {
         Ok(stopped.len())
     }
 
-    /// Scans all processes once: a process with a known parent is a descendant.
+    /// Scans all processes once, and stops each whose parent is the child or a known descendant. Returns whether it found any.
     fn stop_new_descendants(&self, stopped: &mut Vec<Handle>) -> bool {
         let mut found = false;
         for (pid, parent) in processes() {
@@ -51,7 +51,7 @@ impl Child {
             if !known(parent) || known(pid) {
                 continue;
             }
-            // The pidfd names the process that has the pid now: check again that it is still our descendant. Without pidfds,
+            // The pidfd refers to the process that has the pid now, so check again that it is our descendant. Without a pidfd,
             // the pid could be reused between this check and the signals.
             if let Ok(process) = Handle::open(pid)
                 && parent_of(pid) == Some(parent)
@@ -65,7 +65,7 @@ impl Child {
     }
 }
 
-/// Every process with its parent, parents mostly first.
+/// Returns the pid of every process with that of its parent. Most parents come before their children.
 fn processes() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -79,7 +79,8 @@ fn processes() -> Vec<(u32, u32)> {
     pids.into_iter().filter_map(with_parent).collect()
 }
 
-/// The fourth field of `/proc/PID/stat`. The second, the name, may contain any character but ends with the last parenthesis.
+/// Reads a process's parent, the fourth field of `/proc/PID/stat`. The second field, the name, may contain any character, but ends with
+/// the last parenthesis.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

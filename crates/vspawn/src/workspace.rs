@@ -1,25 +1,25 @@
-//! Memory that a child uses before its exec: a stack and its instructions. Mapped once and kept for the next
-//! spawn, without locks, so that a `fork` by another thread can never leave a lock held.
+//! The memory that a child uses before its exec: its stack and its instructions. It is mapped once and kept for later spawns. The pool
+//! has no lock, so that a `fork` in another thread can never leave one locked.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use crate::arch::LARGEST_PAGE;
+use crate::arch::MAX_PAGE_BYTES;
 use crate::child::{Job, Report};
 use crate::descriptors::Move;
 use crate::error::{Error, Stage};
 use crate::plan::Plan;
 use crate::sys::syscall;
 
-/// Below the stack, so that an overflow faults instead of overwriting other memory. Whole pages on every kernel.
-const GUARD_BYTES: usize = LARGEST_PAGE;
-/// The child's code needs less than 2 KiB (an unoptimised build: less than 16).
+/// The size of the guard below the stack, where an overflow faults instead of overwriting other memory. Whole pages on every kernel.
+const GUARD_BYTES: usize = MAX_PAGE_BYTES;
+/// The size of the stack. The child's code needs less than 2 KiB (in an unoptimised build, less than 16 KiB).
 const STACK_BYTES: usize = 64 * 1024;
-/// Above the stack: the instructions, and room for the descriptor moves.
+/// The size of the area above the stack, which contains the instructions and the descriptor moves.
 const JOB_BYTES: usize = 16 * 1024;
 const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
-/// The number of descriptor moves that fit.
+/// The number of descriptor moves that fit into `JOB_BYTES`.
 pub(crate) const MAX_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
 
 /// The data above the stack; the moves follow it.
@@ -30,7 +30,7 @@ struct Instructions {
     moves: [Move; 0],
 }
 
-/// One mapping. Used by one child at a time.
+/// One mapping, used by one child at a time.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     base: NonNull<u8>,
@@ -44,7 +44,7 @@ unsafe impl Sync for Workspace {}
 impl Workspace {
     /// Takes a free workspace, or maps a new one.
     pub(crate) fn take() -> Result<Workspace, Error> {
-        bury_the_gone();
+        release_dropped();
         for slot in &POOL {
             // Reading is cheaper than swapping, and most slots are empty while many children are in flight.
             if slot.load(Ordering::Relaxed).is_null() {
@@ -74,7 +74,7 @@ impl Workspace {
         }
     }
 
-    /// Lowest address of the stack, above the guard.
+    /// Returns the lowest address of the stack, above the guard.
     pub(crate) fn stack(&self) -> *mut u8 {
         // SAFETY: within the mapping.
         unsafe { self.base.as_ptr().add(GUARD_BYTES) }
@@ -99,7 +99,7 @@ impl Workspace {
         unsafe { &raw mut (*self.instructions()).job }
     }
 
-    /// Room for `MAX_MOVES`.
+    /// Returns the array of moves, which has room for `MAX_MOVES`.
     pub(crate) fn moves(&self) -> *mut Move {
         // SAFETY: as above.
         unsafe { (&raw mut (*self.instructions()).moves).cast() }
@@ -126,7 +126,7 @@ impl Drop for Workspace {
     }
 }
 
-/// Free workspaces: as many as a busy single thread has children in flight.
+/// Free workspaces. A single busy thread may have this many children in flight.
 static POOL: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 
 /// Memory that a detached child still uses: until its exec, it runs in the parent's memory.
@@ -142,28 +142,28 @@ impl InUse {
         unsafe { &*self.workspace.job() }
     }
 
-    /// The word that the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
-    pub(crate) fn inside(&self) -> &AtomicU32 {
-        &self.job().report().inside
+    /// Returns the state in the child's report, which the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
+    pub(crate) fn sharing_state(&self) -> &AtomicU32 {
+        &self.job().report().sharing_state
     }
 
-    /// Sleeps while the word has this value, for a tenth of a second at most: the kernel clears it, except for a child that dumps core
-    /// (before Linux 5.16), and not in a process forked from us. So the caller then also checks whether the child has ended.
+    /// Sleeps while the state has this value, for at most a tenth of a second. The kernel does not clear the state for a child that dumps
+    /// core (before Linux 5.16), nor in the memory of a process forked from us. So the caller must also check whether the child has ended.
     pub(crate) fn sleep_while(&self, value: u32) {
-        static LOOK_AGAIN: libc::timespec = libc::timespec {
+        static RECHECK_INTERVAL: libc::timespec = libc::timespec {
             tv_sec: 0,
             tv_nsec: 100_000_000,
         };
-        // Not FUTEX_PRIVATE: the kernel's wake-up for a cleared tid is not private.
+        // Without FUTEX_PRIVATE_FLAG: the kernel's wake-up for a cleared tid is not private.
         // SAFETY: the word is in our workspace, the time is a constant.
         unsafe {
-            let word = self.inside().as_ptr();
-            let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, value, &raw const LOOK_AGAIN);
+            let word = self.sharing_state().as_ptr();
+            let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, value, &raw const RECHECK_INTERVAL);
         }
     }
 }
 
-/// Children whose handle was dropped before their exec: a list that is only pushed to, and taken as a whole.
+/// A list of the children whose handle was dropped before their exec. Items are only pushed; the list is only taken as a whole.
 static DROPPED: AtomicPtr<Dropped> = AtomicPtr::new(ptr::null_mut());
 
 struct Dropped {
@@ -172,8 +172,8 @@ struct Dropped {
 }
 
 /// Keeps the memory until the child has left it.
-pub(crate) fn keep_until_gone(in_use: InUse) {
-    if in_use.inside().load(Ordering::Acquire) == 0 {
+pub(crate) fn keep_until_child_has_left(in_use: InUse) {
+    if in_use.sharing_state().load(Ordering::Acquire) == 0 {
         return;
     }
     push(Box::new(Dropped {
@@ -191,14 +191,15 @@ fn push(mut dropped: Box<Dropped>) {
             Ok(_) => return,
             Err(now) => {
                 head = now;
-                // SAFETY: it was not published.
+                // SAFETY: `raw` was not published.
                 dropped = unsafe { Box::from_raw(raw) };
             }
         }
     }
 }
 
-fn bury_the_gone() {
+/// Releases the memory of dropped children that have left it.
+fn release_dropped() {
     if DROPPED.load(Ordering::Relaxed).is_null() {
         return;
     }
@@ -207,7 +208,7 @@ fn bury_the_gone() {
         // SAFETY: the whole list was taken, so it is ours alone.
         let dropped = unsafe { Box::from_raw(next) };
         next = dropped.next;
-        if dropped.in_use.inside().load(Ordering::Acquire) != 0 {
+        if dropped.in_use.sharing_state().load(Ordering::Acquire) != 0 {
             push(dropped);
         }
     }

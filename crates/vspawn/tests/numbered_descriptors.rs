@@ -1,11 +1,11 @@
-//! Descriptors given by the parent's number, without ownership, and standard error as standard output.
+//! Descriptors that are given by the parent's number, without ownership, and standard error that goes to standard output.
 
 use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
 
 use vspawn::{Command, Stage, Stdio};
 
-/// A number that is never open: above any table's limit.
+/// A number that is never open, since it exceeds the limit of any table.
 const NOT_OPEN: RawFd = i32::MAX;
 
 fn shell(script: &str) -> Command {
@@ -15,7 +15,7 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn a_number_is_what_the_parent_has_there() {
+fn a_number_means_the_parents_file_with_that_number() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
     let file = fs::File::create(&path).unwrap();
@@ -34,7 +34,7 @@ fn standard_error_shares_the_pipe_of_standard_output() {
 }
 
 #[test]
-fn standard_error_follows_standard_output_to_nothing() {
+fn standard_error_follows_standard_output_to_dev_null() {
     let mut command = shell("readlink /proc/self/fd/2 >&9");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
@@ -59,10 +59,10 @@ fn a_kept_descriptor_survives_the_closing_of_others() {
 }
 
 #[test]
-fn a_number_without_a_file_is_said() {
+fn a_number_that_is_not_open_is_reported() {
     let error = shell(":").stdin(Stdio::number(NOT_OPEN)).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
-    assert_eq!(error.action(), "dup of 2147483647 to 0");
+    assert_eq!(error.action(), "dup 2147483647 to 0");
     let error = shell(":").stdin(Stdio::number(-1)).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
 }

@@ -1,4 +1,4 @@
-/* For every C test: a check that prints what failed and ends the test, and expected errors. */
+/* For every C test: macros that check a condition or an expected error, and otherwise print what failed and end the test. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -19,7 +19,7 @@
 		}                                                                    \
 	} while (0)
 
-/* A call that returns -1 or NULL, with this errno. */
+/* Checks that a call returns `failure` (-1 or NULL), with this errno. */
 #define FAILS(call, failure, code)                  \
 	do {                                        \
 		errno = 0;                          \
@@ -33,8 +33,8 @@
 #define LIST_DESCRIPTORS \
 	"for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do test -e /proc/$$/fd/$i && printf \"$i \"; done; true"
 
-/* Default signal settings, independent of the process that started this one. */
-static inline void usual_signals(void)
+/* Sets the default signal settings, whatever the process that started this one has set. */
+static inline void reset_signals(void)
 {
 	sigset_t none;
 	for (int number = 1; number < 32; number++)
@@ -43,7 +43,7 @@ static inline void usual_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The number of open descriptors. */
+/* Returns the number of open descriptors. */
 static inline int open_descriptors(void)
 {
 	int count = 0;

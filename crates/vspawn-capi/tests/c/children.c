@@ -1,4 +1,4 @@
-/* Child handles, capturing, and the one-call form. */
+/* Tests child handles, captured output, and vspawn(), which starts a process with one call. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -79,7 +79,7 @@ static void signals_and_killing(void)
 	CHECK(read(out, &line, 1) == 1);
 	CHECK(vspawn_child_kill_tree(child, &descendants) == 0 && descendants == 2);
 	CHECK(vspawn_child_wait(child, &status) == 0 && WTERMSIG(status) == SIGKILL);
-	/* All writers of the pipe are gone. */
+	/* All writers of the pipe have ended. */
 	CHECK(read(out, &line, 1) == 0);
 	close(out);
 	vspawn_child_free(child);
@@ -133,7 +133,7 @@ static void options_of_other_versions(void)
 	vspawn_child_free(child);
 	newer.later = 1;
 	CHECK(vspawn(argv, &newer.options, &child) == EINVAL && child == NULL);
-	/* An older caller has the fields up to program; later ones are not read. */
+	/* An older caller has only the fields up to program; later ones are not read. */
 	struct vspawn_options older = { .size = offsetof(struct vspawn_options, env), .env = (void *)1, .cwd = (void *)1 };
 	CHECK(vspawn(argv, &older, &child) == 0 && vspawn_child_wait(child, NULL) == 0);
 	vspawn_child_free(child);
@@ -167,7 +167,7 @@ static void failures(void)
 	struct vspawn_fd closed = { .target = 5, .source = 4000 };
 	options = (struct vspawn_options){ .size = sizeof options, .fds = &closed, .fd_count = 1 };
 	CHECK(vspawn(pass, &options, &child) == EBADF);
-	CHECK(vspawn_last_error(&error) == 0 && error.stage == VSPAWN_STAGE_DUP && strstr(error.text, "dup of 4000 to 5"));
+	CHECK(vspawn_last_error(&error) == 0 && error.stage == VSPAWN_STAGE_DUP && strstr(error.text, "dup 4000 to 5"));
 	error.size = 8;
 	CHECK(vspawn_last_error(&error) == EINVAL && vspawn_last_error(NULL) == EINVAL);
 	error.size = sizeof error;
@@ -216,7 +216,7 @@ static void capturing(void)
 int main(void)
 {
 	int before = open_descriptors();
-	usual_signals();
+	reset_signals();
 	pipes_of_a_child();
 	waiting();
 	signals_and_killing();

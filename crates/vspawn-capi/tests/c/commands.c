@@ -1,4 +1,4 @@
-/* Every property of a command handle, as a child sees it; and both ways to start one. */
+/* Checks in a child that every property of a command handle takes effect, and tests all ways to start a command. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ static struct vspawn_command *shell(const char *script)
 }
 
 /* Runs a command, checks its output, and frees the command. */
-static void prints(struct vspawn_command *command, const char *expected)
+static void check_output(struct vspawn_command *command, const char *expected)
 {
 	struct vspawn_output *output;
 	size_t length;
@@ -39,31 +39,31 @@ static void arguments_and_environment(void)
 	CHECK(vspawn_command_arg(command, "one") == 0);
 	CHECK(vspawn_command_env(command, "A", "a b") == 0);
 	CHECK(vspawn_command_env(command, "HOME", NULL) == 0);
-	prints(command, "zero one a b none\n");
+	check_output(command, "zero one a b none\n");
 
 	command = vspawn_command_new("/usr/bin/env");
 	CHECK(vspawn_command_env(command, "GONE", "1") == 0 && vspawn_command_env_clear(command) == 0);
 	CHECK(vspawn_command_env(command, "ONLY", "this") == 0);
-	prints(command, "ONLY=this\n");
+	check_output(command, "ONLY=this\n");
 
 	command = vspawn_command_new("sh");
 	CHECK(vspawn_command_arg0(command, "named") == 0);
 	CHECK(vspawn_command_arg(command, "-c") == 0 && vspawn_command_arg(command, "echo $0") == 0);
-	prints(command, "named\n");
+	check_output(command, "named\n");
 }
 
-static void places_and_limits(void)
+static void directory_and_limits(void)
 {
 	struct vspawn_command *command = shell("pwd; umask; ulimit -n; nice");
 	CHECK(vspawn_command_cwd(command, "/usr") == 0);
 	CHECK(vspawn_command_umask(command, 027) == 0);
 	CHECK(vspawn_command_resource_limit(command, RLIMIT_NOFILE, 77, 78) == 0);
 	CHECK(vspawn_command_nice(command, 3) == 0);
-	/* From this process's own niceness, which may be near the highest already. */
+	/* Relative to this process's own niceness, which may be near the highest already. */
 	int niceness = getpriority(PRIO_PROCESS, 0) + 3;
 	char expected[64];
 	snprintf(expected, sizeof expected, "/usr\n0027\n77\n%d\n", niceness > 19 ? 19 : niceness);
-	prints(command, expected);
+	check_output(command, expected);
 }
 
 static void groups_of_processes(void)
@@ -74,15 +74,15 @@ static void groups_of_processes(void)
 			     "echo $(($$ == group)) $(($$ == session))";
 	struct vspawn_command *command = shell(script);
 	CHECK(vspawn_command_process_group(command, 0) == 0);
-	prints(command, "1 0\n");
+	check_output(command, "1 0\n");
 	command = shell(script);
 	CHECK(vspawn_command_new_session(command, 1) == 0);
-	prints(command, "1 1\n");
+	check_output(command, "1 1\n");
 }
 
-/* Prints the last four digits of the signals that it blocks and ignores. sed is one process: what it reads of /proc/self is of the
- * child itself. Not awk: gawk ignores SIGPIPE. */
-static struct vspawn_command *masks(void)
+/* Returns a command that prints the last four hexadecimal digits of its blocked and of its ignored signals. sed is a single process, so
+ * /proc/self is the child itself. awk is not used, because gawk ignores SIGPIPE. */
+static struct vspawn_command *print_masks(void)
 {
 	const char *const arguments[] = { "-nE", "s/^(Sig(Blk|Ign):).*(....)$/\\1\\3/p", "/proc/self/status" };
 	struct vspawn_command *command = vspawn_command_new("sed");
@@ -97,19 +97,19 @@ static void signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	/* Bit 9 (0x200) is SIGUSR1, 12 (0x1000) SIGPIPE. */
-	struct vspawn_command *command = masks();
+	struct vspawn_command *command = print_masks();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGUSR1, SIG_IGN);
 	CHECK(vspawn_command_blocked_signals(command, &set) == 0);
 	CHECK(vspawn_command_default_signals(command, &set) == 0);
 	CHECK(vspawn_command_inherit_sigpipe(command) == 0);
-	prints(command, "SigBlk:0200\nSigIgn:1000\n");
+	check_output(command, "SigBlk:0200\nSigIgn:1000\n");
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGUSR1, SIG_DFL);
 
-	command = masks();
+	command = print_masks();
 	CHECK(vspawn_command_ignored_signals(command, &set) == 0);
-	prints(command, "SigBlk:0000\nSigIgn:0200\n");
+	check_output(command, "SigBlk:0000\nSigIgn:0200\n");
 }
 
 static void descriptors(void)
@@ -121,7 +121,7 @@ static void descriptors(void)
 	CHECK(vspawn_command_stdio(command, 2, VSPAWN_STDIO_FD, ends[1]) == 0);
 	CHECK(vspawn_command_stdio(command, 0, VSPAWN_STDIO_NULL, 0) == 0);
 	CHECK(vspawn_command_close_others(command, 1) == 0);
-	prints(command, "0 1 2 7 ");
+	check_output(command, "0 1 2 7 ");
 	char text[32] = "";
 	CHECK(read(ends[0], text, sizeof text - 1) == 9 && strcmp(text, "to 7\nerr\n") == 0);
 	close(ends[0]), close(ends[1]), close(stray);
@@ -134,7 +134,7 @@ static void identity(void)
 	CHECK(vspawn_command_uid(command, 65534) == 0 && vspawn_command_gid(command, 4141) == 0);
 	CHECK(vspawn_command_groups(command, groups, 2) == 0);
 	if (geteuid() == 0) {
-		prints(command, "65534\n4141\n4141 4242 4343\n");
+		check_output(command, "65534\n4141\n4141 4242 4343\n");
 		command = vspawn_command_new("/no/such/program");
 		CHECK(vspawn_command_chroot(command, "/proc") == 0 && vspawn_command_groups(command, NULL, 0) == 0);
 		struct vspawn_child *child;
@@ -161,7 +161,7 @@ static void terminal(void)
 	CHECK(slave >= 0);
 	struct vspawn_command *command = shell(": < /dev/tty && echo has one");
 	CHECK(vspawn_command_controlling_terminal(command, slave) == 0);
-	prints(command, "has one\n");
+	check_output(command, "has one\n");
 	close(slave), close(master);
 }
 
@@ -183,15 +183,15 @@ static void cgroup_and_parent_death(void)
 	command = vspawn_command_new("sleep");
 	CHECK(vspawn_command_arg(command, "600") == 0 && vspawn_command_fd(command, 9, ends[1]) == 0);
 	CHECK(vspawn_command_parent_death_signal(command, SIGKILL) == 0);
-	pid_t between = fork();
-	CHECK(between >= 0);
-	if (between == 0) {
+	pid_t middle = fork();
+	CHECK(middle >= 0);
+	if (middle == 0) {
 		/* The grandchild dies with this process, and with it the last writer of the pipe. */
 		_exit(vspawn_command_spawn(command, &child) == 0 ? 0 : 1);
 	}
 	close(ends[1]);
 	int status;
-	CHECK(waitpid(between, &status, 0) == between && EXITED(status, 0));
+	CHECK(waitpid(middle, &status, 0) == middle && EXITED(status, 0));
 	struct pollfd gone = { .fd = ends[0], .events = POLLIN };
 	CHECK(poll(&gone, 1, 60000) == 1 && read(ends[0], &byte, 1) == 0);
 	close(ends[0]);
@@ -223,9 +223,9 @@ static void mechanisms_and_preparation(void)
 int main(void)
 {
 	int before = open_descriptors();
-	usual_signals();
+	reset_signals();
 	arguments_and_environment();
-	places_and_limits();
+	directory_and_limits();
 	groups_of_processes();
 	signals();
 	descriptors();

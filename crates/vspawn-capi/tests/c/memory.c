@@ -1,21 +1,21 @@
-/* Without memory, every function returns ENOMEM or does without it: the library never ends its host. */
+/* Without memory, every function returns ENOMEM or succeeds nevertheless: the library never ends its host process. */
 #define _GNU_SOURCE
 #include <vspawn.h>
 
 #include "check.h"
 
-/* The library's calls come here too. `left`: allocations until they fail; negative: never. */
-static int left = -1;
+/* The number of allocations that still succeed; a negative number means all. The library's allocations count, too. */
+static int allocations_left = -1;
 
-static int refused(void)
+static int is_refused(void)
 {
-	if (left < 0)
+	if (allocations_left < 0)
 		return 0;
-	if (left == 0) {
+	if (allocations_left == 0) {
 		errno = ENOMEM;
 		return 1;
 	}
-	left--;
+	allocations_left--;
 	return 0;
 }
 
@@ -24,22 +24,22 @@ extern void *__libc_memalign(size_t, size_t);
 
 void *malloc(size_t size)
 {
-	return refused() ? NULL : __libc_malloc(size);
+	return is_refused() ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-	return refused() ? NULL : __libc_calloc(count, size);
+	return is_refused() ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *block, size_t size)
 {
-	return refused() ? NULL : __libc_realloc(block, size);
+	return is_refused() ? NULL : __libc_realloc(block, size);
 }
 
 int posix_memalign(void **block, size_t alignment, size_t size)
 {
-	if (refused())
+	if (is_refused())
 		return ENOMEM;
 	*block = __libc_memalign(alignment, size);
 	return *block ? 0 : ENOMEM;
@@ -47,12 +47,12 @@ int posix_memalign(void **block, size_t alignment, size_t size)
 
 static int failed;
 
-/* Counts a failure, which must be ENOMEM. */
-static int done(int error)
+/* Returns whether a call succeeded. Counts a failure, which must be ENOMEM. */
+static int succeeded(int error)
 {
 	if (error != 0) {
 		if (error != ENOMEM) {
-			left = -1;
+			allocations_left = -1;
 			fprintf(stderr, "errno %d: %s\n", error, strerror(error));
 			exit(1);
 		}
@@ -61,30 +61,30 @@ static int done(int error)
 	return error == 0;
 }
 
-/* Larger than the library's reserve of 32 KiB for what happens outside of a request. */
+/* Larger than the library's static reserve of 32 KiB. */
 static char large[100000];
 
-static void everything(void)
+static void commands(void)
 {
 	const char *argv[] = {"echo", large, NULL};
 	struct vspawn_command *command = vspawn_command_new("echo");
 	struct vspawn_child *child = NULL;
 	struct vspawn_prepared *prepared = NULL;
 	int status;
-	if (!done(command ? 0 : errno))
+	if (!succeeded(command ? 0 : errno))
 		return;
-	done(vspawn_command_args(command, argv));
-	done(vspawn_command_env(command, "KEY", large));
-	done(vspawn_command_cwd(command, "/"));
-	done(vspawn_command_stdio(command, 1, VSPAWN_STDIO_NULL, 0));
-	if (done(vspawn_command_prepare(command, &prepared)) && done(vspawn_prepared_spawn(prepared, &child))) {
+	succeeded(vspawn_command_args(command, argv));
+	succeeded(vspawn_command_env(command, "KEY", large));
+	succeeded(vspawn_command_cwd(command, "/"));
+	succeeded(vspawn_command_stdio(command, 1, VSPAWN_STDIO_NULL, 0));
+	if (succeeded(vspawn_command_prepare(command, &prepared)) && succeeded(vspawn_prepared_spawn(prepared, &child))) {
 		/* A child that was started can be waited for. */
 		CHECK(vspawn_child_wait(child, &status) == 0);
 		CHECK(EXITED(status, 0));
 		vspawn_child_free(child);
 	}
 	child = NULL;
-	if (done(vspawn_command_spawn(command, &child))) {
+	if (succeeded(vspawn_command_spawn(command, &child))) {
 		CHECK(vspawn_child_wait(child, &status) == 0);
 		vspawn_child_free(child);
 	}
@@ -92,22 +92,22 @@ static void everything(void)
 	vspawn_command_free(command);
 }
 
-/* Every way that copies the caller's many variables. */
+/* Tests every way to start a command that copies the caller's many variables. */
 static void environment(void)
 {
 	struct vspawn_command *command = vspawn_command_new("true");
 	struct vspawn_child *child = NULL;
 	struct vspawn_prepared *prepared = NULL;
 	int status;
-	if (!done(command ? 0 : errno))
+	if (!succeeded(command ? 0 : errno))
 		return;
-	done(vspawn_command_prepare(command, &prepared));
+	succeeded(vspawn_command_prepare(command, &prepared));
 	vspawn_prepared_free(prepared);
-	if (done(vspawn_command_spawn_nowait(command, &child))) {
+	if (succeeded(vspawn_command_spawn_nowait(command, &child))) {
 		CHECK(vspawn_child_wait(child, &status) == 0 && EXITED(status, 0));
 		vspawn_child_free(child);
 	}
-	if (done(vspawn_command_env(command, "KEY", "value")) && done(vspawn_command_spawn(command, &child))) {
+	if (succeeded(vspawn_command_env(command, "KEY", "value")) && succeeded(vspawn_command_spawn(command, &child))) {
 		CHECK(vspawn_child_wait(child, &status) == 0 && EXITED(status, 0));
 		vspawn_child_free(child);
 	}
@@ -122,9 +122,9 @@ static void output(void)
 	struct vspawn_command *command = vspawn_command_new("sh");
 	struct vspawn_output *output = NULL;
 	size_t length;
-	if (!done(command ? 0 : errno))
+	if (!succeeded(command ? 0 : errno))
 		return;
-	if (done(vspawn_command_args(command, argv)) && done(vspawn_command_output(command, &options, &output))) {
+	if (succeeded(vspawn_command_args(command, argv)) && succeeded(vspawn_command_output(command, &options, &output))) {
 		const unsigned char *bytes = vspawn_output_stdout(output, &length);
 		CHECK(length == sizeof large + 200000 && bytes[0] == 'x' && bytes[length] == 0);
 	} else {
@@ -139,11 +139,11 @@ static void program_and_tree(void)
 	const char *argv[] = {"true", large, NULL}, *sleeper[] = {"sleep", "1000", NULL};
 	struct vspawn_child *child;
 	int status = vspawn_system(argv);
-	if (done(status == -1 ? errno : 0))
+	if (succeeded(status == -1 ? errno : 0))
 		CHECK(EXITED(status, 0));
-	if (!done(vspawn(sleeper, NULL, &child)))
+	if (!succeeded(vspawn(sleeper, NULL, &child)))
 		return;
-	if (!done(vspawn_child_kill_tree(child, NULL)))
+	if (!succeeded(vspawn_child_kill_tree(child, NULL)))
 		CHECK(vspawn_child_kill(child) == 0);
 	CHECK(vspawn_child_wait(child, &status) == 0 && WIFSIGNALED(status));
 	vspawn_child_free(child);
@@ -153,7 +153,7 @@ static void stream(void)
 {
 	const char *argv[] = {"true", NULL};
 	FILE *file = vspawn_popen(argv, "r");
-	if (done(file ? 0 : errno))
+	if (succeeded(file ? 0 : errno))
 		CHECK(vspawn_pclose(file) == 0);
 	argv[0] = "/nowhere/at/all";
 	errno = 0;
@@ -163,22 +163,22 @@ static void stream(void)
 
 int main(void)
 {
-	usual_signals();
+	reset_signals();
 	memset(large, 'x', sizeof large - 1);
 	for (int i = 0; i < 1500; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "VARIABLE_%d", i);
 		CHECK(setenv(name, "a value of some length, so that they need more than the reserve", 1) == 0);
 	}
-	void (*const parts[])(void) = {everything, environment, output, program_and_tree, stream};
+	void (*const parts[])(void) = {commands, environment, output, program_and_tree, stream};
 	for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
 		failed = 0;
 		parts[part]();
 		CHECK(failed == 0);
 		for (int allocations = 0; allocations < 120; allocations++) {
-			left = allocations;
+			allocations_left = allocations;
 			parts[part]();
-			left = -1;
+			allocations_left = -1;
 			CHECK(allocations > 0 || failed > 0);
 		}
 		failed = 0;

@@ -1,4 +1,5 @@
-/* popen_noshell.h: its names with exactly the types of the original, their behaviour, and what compat mode accepts or refuses. */
+/* Tests popen_noshell.h: its names have exactly the types of the original and its behaviour; compat mode accepts and refuses the right
+ * commands. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>
@@ -7,7 +8,7 @@
 #include "check.h"
 #include "popen_noshell.h"
 
-/* Types as the original header has them: an assignment to these compiles without a warning only if they are the same. */
+/* Variables with the types of the original header. The assignments compile without a warning only if the types are the same. */
 static FILE *(*open_stream)(const char *, const char *const *, const char *, struct popen_noshell_pass_to_pclose *, int) =
 	popen_noshell;
 static FILE *(*open_command)(const char *, const char *, struct popen_noshell_pass_to_pclose *) = popen_noshell_compat;
@@ -21,7 +22,7 @@ _Static_assert(offsetof(struct popen_noshell_pass_to_pclose, stack) == 16, "stac
 _Static_assert(offsetof(struct popen_noshell_pass_to_pclose, func_args) == 24, "func_args");
 _Static_assert(sizeof(struct popen_noshell_pass_to_pclose) == 32, "size");
 
-static void reads(const char *script, int stderr_mode, const char *expected)
+static void check_reading(const char *script, int stderr_mode, const char *expected)
 {
 	const char *argv[] = { "sh", "-c", script, NULL };
 	struct popen_noshell_pass_to_pclose arg;
@@ -42,10 +43,10 @@ static void streams(void)
 	for (int mode = POPEN_NOSHELL_MODE_CLONE; mode <= POPEN_NOSHELL_MODE_POSIX_SPAWN; mode++) {
 		set_mode(mode);
 		CHECK(popen_noshell_get_fork_mode() == mode);
-		reads("echo out; cat", 0, "out\n");
-		reads("echo out; echo err >&2", 1, "out\n");
-		reads("echo out; echo err >&2", 2, "out\nerr\n");
-		reads("readlink /proc/$$/fd/0", 0, "/dev/null\n");
+		check_reading("echo out; cat", 0, "out\n");
+		check_reading("echo out; echo err >&2", 1, "out\n");
+		check_reading("echo out; echo err >&2", 2, "out\nerr\n");
+		check_reading("readlink /proc/$$/fd/0", 0, "/dev/null\n");
 	}
 	set_mode(POPEN_NOSHELL_MODE_CLONE);
 	const char *argv[] = { "sh", "-c", "read word; test $word = given && test $(readlink /proc/$$/fd/1) = /dev/null || exit 4",
@@ -79,15 +80,15 @@ static void failures(void)
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
-/* The data of a stream up to its end. */
-static void take(FILE *stream, char *text, size_t size)
+/* Reads a stream to its end. */
+static void read_all(FILE *stream, char *text, size_t size)
 {
 	CHECK(stream);
 	text[fread(text, 1, size - 1, stream)] = '\0';
 }
 
 /* Accepted commands have the same meaning as in this machine's shell. */
-static void compat_means_what_the_shell_means(void)
+static void compat_behaves_like_the_shell(void)
 {
 	static const char *const commands[] = {
 		"env printf '<%s>' a  b",
@@ -102,12 +103,12 @@ static void compat_means_what_the_shell_means(void)
 	struct popen_noshell_pass_to_pclose arg;
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		FILE *shell = popen(commands[i], "r");
-		take(shell, with, sizeof with);
+		read_all(shell, with, sizeof with);
 		CHECK(pclose(shell) == 0);
 		FILE *ours = open_command(commands[i], "r", &arg);
 		if (!ours)
 			fprintf(stderr, "refused: %s\n", commands[i]);
-		take(ours, without, sizeof without);
+		read_all(ours, without, sizeof without);
 		CHECK(pclose_noshell(&arg) == 0);
 		CHECK(strlen(with) > 2 && strcmp(with, without) == 0);
 	}
@@ -137,7 +138,7 @@ static void compat_refuses(void)
 	FAILS(popen_noshell_compat(long_command, "r", &arg), NULL, EINVAL);
 }
 
-/* With these in the environment, a shell may interpret the same words differently. */
+/* With one of these variables in the environment, a shell may interpret the same words differently. */
 static void compat_refuses_an_environment_that_changes_a_shell(void)
 {
 	static const char *const variables[] = { "BASH_FUNC_seq%%", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS" };
@@ -163,10 +164,10 @@ static void compat_refuses_an_environment_that_changes_a_shell(void)
 int main(void)
 {
 	int before = open_descriptors();
-	usual_signals();
+	reset_signals();
 	streams();
 	failures();
-	compat_means_what_the_shell_means();
+	compat_behaves_like_the_shell();
 	compat_refuses();
 	compat_refuses_an_environment_that_changes_a_shell();
 	CHECK(open_descriptors() == before);

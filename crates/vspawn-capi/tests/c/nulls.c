@@ -1,4 +1,4 @@
-/* NULL in every place that takes a pointer: an error, never a crash. */
+/* Passes NULL for every pointer parameter: the result is an error, never a crash. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "popen_noshell.h"
 #include "vspawn.h"
 
-/* The property is refused without a command, and without its value. */
+/* PROPERTY checks that a property is refused without a command, POINTER that it is refused without its value. */
 #define PROPERTY(name, ...) CHECK(vspawn_command_##name(NULL, ##__VA_ARGS__) == EINVAL)
 #define POINTER(name) CHECK(vspawn_command_##name(command, NULL) == EINVAL)
 
@@ -77,7 +77,7 @@ static void starts(struct vspawn_command *command)
 	CHECK(vspawn_command_output(NULL, NULL, &output) == EINVAL && output == NULL);
 	CHECK(vspawn_command_output(command, NULL, NULL) == EINVAL);
 	CHECK(vspawn(NULL, NULL, &child) == EINVAL && vspawn(argv, NULL, NULL) == EINVAL && vspawn(empty, NULL, &child) == EINVAL);
-	/* None of these has started anything. */
+	/* None of these calls has started anything. */
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 

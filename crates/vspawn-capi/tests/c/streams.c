@@ -1,4 +1,4 @@
-/* vspawn_popen and vspawn_pclose. With an argument: only this number of plain popens, for valgrind. */
+/* Tests vspawn_popen and vspawn_pclose. With a number as argument, only reads this many streams, for valgrind. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,8 +34,8 @@ static void reading_and_writing(void)
 	CHECK(EXITED(status, 9));
 }
 
-/* The written data is lost. The program ended with 0, so the stream's own failure is returned. */
-static void writing_to_one_that_does_not_read(void)
+/* The written data is lost. Since the program ended with 0, the failure of the stream is returned. */
+static void writing_to_a_program_that_does_not_read(void)
 {
 	const char *deaf[] = { "true", NULL };
 	siginfo_t ended;
@@ -68,7 +68,7 @@ static void failures(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* POSIX: a child has none of the streams of earlier calls. */
+/* POSIX requires that a child inherits none of the streams of earlier calls. */
 static void streams_are_not_inherited(void)
 {
 	const char *cat[] = { "cat", NULL };
@@ -82,13 +82,13 @@ static void streams_are_not_inherited(void)
 	FILE *stream = vspawn_popen(look, "r");
 	CHECK(stream && fgets(line, sizeof line, stream) && strcmp(line, "end\n") == 0);
 	CHECK(vspawn_pclose(stream) == 0);
-	/* This would wait for ever if the second cat had the first one's input. */
+	/* The first call would wait forever if the second cat had inherited the first stream. */
 	CHECK(vspawn_pclose(first) == 0 && vspawn_pclose(second) == 0);
 }
 
 static void mask_and_sigpipe_are_the_callers(void)
 {
-	/* Not awk: gawk ignores SIGPIPE. */
+	/* awk is not used, because gawk ignores SIGPIPE. */
 	const char *sed[] = { "sed", "-nE", "s/^Sig(Blk|Ign):.*(....)$/\\2/p", "/proc/self/status", NULL };
 	sigset_t set, before;
 	char blocked[16] = "", ignored[16] = "";
@@ -104,22 +104,22 @@ static void mask_and_sigpipe_are_the_callers(void)
 	signal(SIGPIPE, SIG_DFL);
 }
 
-static void *many(void *argument)
+static void *read_many(void *argument)
 {
 	for (int i = 0; i < 40; i++)
 		read_once();
 	return argument;
 }
 
-/* The lock of the table is always free in a forked child, whatever other threads do. That of AddressSanitizer's allocator (GCC 12) is
- * not, and such a child would wait for ever. */
+/* In a forked child, the lock of the library's table is always free, whatever other threads do. The lock of AddressSanitizer's allocator
+ * (GCC 12) is not, so that such a child could wait forever. */
 #ifdef __SANITIZE_ADDRESS__
-#define FORKING 0
+#define FORKING_THREADS 0
 #else
-#define FORKING 1
+#define FORKING_THREADS 1
 #endif
 
-static void *forks(void *argument)
+static void *fork_many(void *argument)
 {
 	for (int i = 0; i < 40; i++) {
 		pid_t pid = fork();
@@ -134,29 +134,29 @@ static void *forks(void *argument)
 	return argument;
 }
 
-static void threads_at_once(void)
+static void concurrent_threads(void)
 {
 	pthread_t threads[9];
-	for (int i = 0; i < 8 + FORKING; i++)
-		CHECK(pthread_create(&threads[i], NULL, i < 8 ? many : forks, NULL) == 0);
-	for (int i = 0; i < 8 + FORKING; i++)
+	for (int i = 0; i < 8 + FORKING_THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, i < 8 ? read_many : fork_many, NULL) == 0);
+	for (int i = 0; i < 8 + FORKING_THREADS; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
 int main(int argc, char **argv)
 {
 	int before = open_descriptors();
-	usual_signals();
+	reset_signals();
 	if (argc > 1) {
 		for (int i = 0; i < atoi(argv[1]); i++)
 			read_once();
 	} else {
 		reading_and_writing();
-		writing_to_one_that_does_not_read();
+		writing_to_a_program_that_does_not_read();
 		failures();
 		streams_are_not_inherited();
 		mask_and_sigpipe_are_the_callers();
-		threads_at_once();
+		concurrent_threads();
 	}
 	CHECK(open_descriptors() == before);
 	return 0;

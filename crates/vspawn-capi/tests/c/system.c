@@ -1,4 +1,4 @@
-/* vspawn_system: the status, and the signals of caller and child. */
+/* Tests vspawn_system: its status, and the signals of the caller and of the child. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -61,7 +61,8 @@ static void callers_signals(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* The program gets the caller's SIGINT: handled becomes default, ignored stays ignored. No signal is blocked. */
+/* In the program, SIGINT and SIGQUIT have their default effect if the caller handles them, and stay ignored if the caller ignores them.
+ * No signal is blocked. */
 static void childs_signals(void)
 {
 	/* Bit 1 is SIGINT, bit 2 SIGQUIT. */
@@ -84,8 +85,8 @@ static void *repeat(void *script)
 	return NULL;
 }
 
-/* With several calls at once, only the last one restores the dispositions: each child interrupts this process. */
-static void threads_at_once(void)
+/* Of several concurrent calls, only the last one restores the dispositions. Each child interrupts this process. */
+static void concurrent_threads(void)
 {
 	struct sigaction action = { .sa_handler = on_interrupt }, now;
 	pthread_t threads[4];
@@ -122,11 +123,11 @@ static void cancellation(void)
 int main(void)
 {
 	int before = open_descriptors();
-	usual_signals();
+	reset_signals();
 	statuses();
 	callers_signals();
 	childs_signals();
-	threads_at_once();
+	concurrent_threads();
 	cancellation();
 	CHECK(open_descriptors() == before);
 	return 0;

@@ -1,4 +1,4 @@
-/* Pseudo-terminals: a child with a controlling terminal, its size, what is typed and printed, and how it ends. */
+/* Tests pseudo-terminals: a child with a controlling terminal, the terminal's size, and what is typed and printed on it. */
 #define _GNU_SOURCE
 #include <vspawn.h>
 
@@ -7,8 +7,8 @@
 
 #include "check.h"
 
-/* Reads exactly these bytes. */
-static void prints_first(int pty, const char *expected)
+/* Reads as many bytes as expected, and checks them. */
+static void check_next(int pty, const char *expected)
 {
 	char printed[100];
 	size_t length = 0;
@@ -32,7 +32,7 @@ static struct vspawn_child *shell(int pty, const char *text)
 	return child;
 }
 
-static void ends_with(struct vspawn_child *child, int code)
+static void check_exit(struct vspawn_child *child, int code)
 {
 	int status;
 	CHECK(vspawn_child_wait(child, &status) == 0);
@@ -40,8 +40,8 @@ static void ends_with(struct vspawn_child *child, int code)
 	vspawn_child_free(child);
 }
 
-/* All that the children print, until no process has the terminal open: read then fails with EIO. */
-static void prints(int pty, const char *expected)
+/* Checks all that the children print until no process has the terminal open, when read fails with EIO. */
+static void check_rest(int pty, const char *expected)
 {
 	char printed[500];
 	size_t length = 0;
@@ -62,8 +62,8 @@ static void a_session_with_a_terminal(int pty)
 	struct vspawn_child *child = shell(pty, "read -r pid name state parent group session tty foreground rest </proc/$$/stat;"
 						"test $group = $$ && test $session = $$ && test $foreground = $$ || exit 1;"
 						"test -t 0 && test -t 1 && test -t 2 && : </dev/tty || exit 2; stty size");
-	prints(pty, "24 80\r\n");
-	ends_with(child, 0);
+	check_rest(pty, "24 80\r\n");
+	check_exit(child, 0);
 }
 
 static void a_size_that_changes(int pty)
@@ -72,27 +72,27 @@ static void a_size_that_changes(int pty)
 	CHECK(vspawn_pty_resize(pty, 50, 132) == 0);
 	CHECK(ioctl(pty, TIOCGWINSZ, &size) == 0 && size.ws_row == 50 && size.ws_col == 132);
 	struct vspawn_child *child = shell(pty, "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done");
-	prints_first(pty, "ready\r\n");
+	check_next(pty, "ready\r\n");
 	CHECK(vspawn_pty_resize(pty, 24, 80) == 0);
-	prints(pty, "24 80\r\n");
-	ends_with(child, 3);
+	check_rest(pty, "24 80\r\n");
+	check_exit(child, 3);
 }
 
-static void what_is_typed(int pty)
+static void typed_text(int pty)
 {
 	struct vspawn_child *child = shell(pty, "stty -echo; echo ready; read -r line; echo \"<$line>\"; read -r line; exit 4");
-	prints_first(pty, "ready\r\n");
+	check_next(pty, "ready\r\n");
 	CHECK(write(pty, "typed\n", 6) == 6);
-	prints_first(pty, "<typed>\r\n");
+	check_next(pty, "<typed>\r\n");
 	CHECK(write(pty, "\003", 1) == 1); /* Ctrl-C ends the second read, and discards what is in the queues */
 	int status;
 	CHECK(vspawn_child_wait(child, &status) == 0);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 	vspawn_child_free(child);
-	prints(pty, "");
+	check_rest(pty, "");
 }
 
-static void refused(int pty)
+static void invalid_calls(int pty)
 {
 	struct vspawn_command *command = vspawn_command_new("/nowhere");
 	struct vspawn_child *child = (struct vspawn_child *)&pty;
@@ -110,14 +110,14 @@ static void refused(int pty)
 
 int main(void)
 {
-	usual_signals();
+	reset_signals();
 	int before = open_descriptors();
 	int pty = vspawn_pty_open(24, 80);
 	CHECK(pty >= 0 && fcntl(pty, F_GETFD) == FD_CLOEXEC);
 	a_session_with_a_terminal(pty);
 	a_size_that_changes(pty);
-	what_is_typed(pty);
-	refused(pty);
+	typed_text(pty);
+	invalid_calls(pty);
 	CHECK(close(pty) == 0);
 	CHECK(open_descriptors() == before);
 	return 0;

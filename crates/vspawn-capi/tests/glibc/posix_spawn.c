@@ -1,5 +1,5 @@
-/* posix_spawn on top of libvspawn, for glibc's own tests: a program linked with this file uses these functions instead of libc's.
- * File actions are kept as a list and replayed into a command; attributes are read by libc's getters. */
+/* posix_spawn on top of libvspawn, for glibc's own tests. A program linked with this file uses these functions instead of libc's.
+ * File actions are kept as a list, which posix_spawn replays into a command. Attributes are read with libc's getters. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +41,8 @@ static int add(posix_spawn_file_actions_t *actions, struct action action, const 
 	return 0;
 }
 
-/* POSIX: EBADF for a number that no process can have open. */
-static int is_number(int fd)
+/* Whether a descriptor can have this number. POSIX requires EBADF for all others. */
+static int is_valid(int fd)
 {
 	return fd >= 0 && fd < sysconf(_SC_OPEN_MAX);
 }
@@ -63,22 +63,22 @@ int posix_spawn_file_actions_destroy(posix_spawn_file_actions_t *actions)
 
 int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
 {
-	return is_number(fd) ? add(actions, (struct action){.kind = OPEN, .fd = fd, .flags = flags, .mode = mode}, path) : EBADF;
+	return is_valid(fd) ? add(actions, (struct action){.kind = OPEN, .fd = fd, .flags = flags, .mode = mode}, path) : EBADF;
 }
 
 int posix_spawn_file_actions_addclose(posix_spawn_file_actions_t *actions, int fd)
 {
-	return is_number(fd) ? add(actions, (struct action){.kind = CLOSE, .fd = fd}, NULL) : EBADF;
+	return is_valid(fd) ? add(actions, (struct action){.kind = CLOSE, .fd = fd}, NULL) : EBADF;
 }
 
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int fd)
 {
-	return is_number(fd) ? add(actions, (struct action){.kind = CLOSE_FROM, .fd = fd}, NULL) : EBADF;
+	return is_valid(fd) ? add(actions, (struct action){.kind = CLOSE_FROM, .fd = fd}, NULL) : EBADF;
 }
 
 int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int target)
 {
-	return is_number(fd) && is_number(target) ? add(actions, (struct action){.kind = DUP, .source = fd, .fd = target}, NULL)
+	return is_valid(fd) && is_valid(target) ? add(actions, (struct action){.kind = DUP, .source = fd, .fd = target}, NULL)
 						  : EBADF;
 }
 
@@ -89,12 +89,12 @@ int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, co
 
 int posix_spawn_file_actions_addfchdir_np(posix_spawn_file_actions_t *actions, int fd)
 {
-	return is_number(fd) ? add(actions, (struct action){.kind = FCHDIR, .fd = fd}, NULL) : EBADF;
+	return is_valid(fd) ? add(actions, (struct action){.kind = FCHDIR, .fd = fd}, NULL) : EBADF;
 }
 
 int posix_spawn_file_actions_addtcsetpgrp_np(posix_spawn_file_actions_t *actions, int fd)
 {
-	return is_number(fd) ? add(actions, (struct action){.kind = FOREGROUND, .fd = fd}, NULL) : EBADF;
+	return is_valid(fd) ? add(actions, (struct action){.kind = FOREGROUND, .fd = fd}, NULL) : EBADF;
 }
 
 static int replay(struct vspawn_command *command, const posix_spawn_file_actions_t *actions)
@@ -185,7 +185,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 	return error;
 }
 
-/* A name without a slash is searched for in the caller's PATH: the tests that use this function pass the caller's environment. */
+/* Searches for a name without a slash in the caller's PATH, since the tests that use this function pass the caller's environment. */
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
 		 char *const argv[], char *const env[])
 {

@@ -1,4 +1,4 @@
-/* The functions of glibc's test support library that its tests of posix_spawn use, in our own words: the library itself only builds
+/* A reimplementation of the functions of glibc's test support library that its tests of posix_spawn use. That library itself builds only
  * within glibc. A failed check ends the test. */
 #ifndef SHIM_H
 #define SHIM_H
@@ -79,7 +79,7 @@ static inline __attribute__((unused)) char *xasprintf(const char *format, ...)
 	return text;
 }
 
-/* The script removes the directory in which a test runs. */
+/* Does nothing: the script removes the directory in which a test runs. */
 static inline __attribute__((unused)) void add_temp_file(const char *path)
 {
 	(void)path;
@@ -101,7 +101,7 @@ static inline __attribute__((unused)) char *support_create_temp_directory(const 
 	return name;
 }
 
-/* Opens /dev/null at `count` free numbers in a row, and returns the first. */
+/* Opens /dev/null at `count` consecutive free numbers, and returns the first. */
 static inline __attribute__((unused)) int support_open_dev_null_range(int count, int flags, mode_t mode)
 {
 	int null = xopen("/dev/null", flags, mode), first = null + 1, last = first;

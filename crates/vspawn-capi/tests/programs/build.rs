@@ -1,4 +1,4 @@
-//! Builds the libraries, and C programs against them, in the test's own directory.
+//! Builds the libraries, and C programs that use them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The directory with libvspawn.so and libvspawn.a, built as for users: cargo does not build them for a test.
+/// Builds libvspawn.so and libvspawn.a as for users, since cargo does not build them for a test. Returns their directory.
 pub fn libraries() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -31,7 +31,7 @@ pub fn libraries() -> &'static Path {
     })
 }
 
-/// Runs a command to its end, which must succeed. Prints its output otherwise.
+/// Runs a command, which must succeed. Otherwise, panics with the command's output.
 pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = [&output.stdout[..], &output.stderr[..]].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -84,7 +84,7 @@ impl Program {
         Program { directory }
     }
 
-    /// The program, run by another one if given, such as valgrind.
+    /// Returns a command that runs the program, under `runner` (such as valgrind) if that is not empty.
     pub fn command(&self, runner: &[&str]) -> Command {
         let program = self.directory.path().join("program");
         let mut command = match runner {

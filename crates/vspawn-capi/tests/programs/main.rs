@@ -10,43 +10,43 @@ use std::process::Command;
 use build::{CRATE, Link, Program, libraries, run};
 
 /// Runs a program with all three kinds of linking.
-fn passes(name: &str) {
+fn run_with_all_links(name: &str) {
     for link in [Link::Shared, Link::Static, Link::Sanitized] {
         run(&mut Program::build(name, link).command(&[]));
     }
 }
 
 #[test]
-fn every_property_of_a_command_arrives_in_its_child() {
-    passes("commands");
+fn every_property_of_a_command_takes_effect_in_its_child() {
+    run_with_all_links("commands");
 }
 
 #[test]
 fn children_are_waited_for_signalled_and_captured() {
-    passes("children");
+    run_with_all_links("children");
 }
 
 #[test]
 fn popen_reads_writes_and_keeps_streams_apart() {
-    passes("streams");
+    run_with_all_links("streams");
 }
 
 #[test]
-fn system_holds_signals_as_posix_says() {
-    passes("system");
+fn system_treats_signals_as_posix_requires() {
+    run_with_all_links("system");
 }
 
 #[test]
 fn a_child_has_a_controlling_terminal() {
-    passes("terminals");
+    run_with_all_links("terminals");
 }
 
 #[test]
 fn null_is_an_error_everywhere() {
-    passes("nulls");
+    run_with_all_links("nulls");
 }
 
-/// Not under AddressSanitizer, which has its own malloc.
+/// Does not run under AddressSanitizer, which has its own malloc.
 #[test]
 fn without_memory_every_call_returns() {
     for link in [Link::Shared, Link::Static] {
@@ -55,8 +55,8 @@ fn without_memory_every_call_returns() {
 }
 
 #[test]
-fn popen_noshell_means_what_the_shell_means_or_refuses() {
-    passes("noshell");
+fn popen_noshell_behaves_like_the_shell_or_refuses() {
+    run_with_all_links("noshell");
 }
 
 const VALGRIND: [&str; 4] = [
@@ -66,8 +66,8 @@ const VALGRIND: [&str; 4] = [
     "--error-exitcode=99",
 ];
 
-/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork: the child runs on its copy of the parent's memory. So it
-/// only checks the parent's side and the child's code, and cannot report a failed exec. Therefore only spawns that succeed run under it.
+/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork, so that the child runs in a copy of the parent's memory. The parent
+/// then does not learn of a failed exec. Therefore, only spawns that succeed run under valgrind.
 #[test]
 fn twenty_popens_leak_no_memory_under_valgrind() {
     let program = Program::build("streams", Link::Shared);

@@ -1,5 +1,5 @@
 /* launch FUNCTION SHELL: for each text on standard input (each ended by NUL), launches `SHELL -c TEXT` by FUNCTION and prints its status.
-   Environment: LAUNCH_IGNORE, LAUNCH_BLOCK: a signal to ignore or to block before; LAUNCH_UMASK: the mask of new files;
+   Environment variables: LAUNCH_IGNORE, LAUNCH_BLOCK: a signal that is first ignored or blocked; LAUNCH_UMASK: the mask of new files;
    LAUNCH_CLOSE: a descriptor that the launched process does not get. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-static void run(const char *function, const char *shell, char *text) {
+static void exec_shell(const char *function, const char *shell, char *text) {
     const char *slash = strrchr(shell, '/');
     char *name = (char *)(slash ? slash + 1 : shell);
     char *argv[] = {name, "-c", text, NULL};
@@ -33,7 +33,7 @@ static void run(const char *function, const char *shell, char *text) {
     _exit(99);
 }
 
-static int spawned(const char *function, const char *shell, char *text) {
+static int launch_by_spawn(const char *function, const char *shell, char *text) {
     const char *slash = strrchr(shell, '/');
     char *name = (char *)(slash ? slash + 1 : shell);
     char *argv[] = {name, "-c", text, NULL};
@@ -57,7 +57,7 @@ static int spawned(const char *function, const char *shell, char *text) {
     return status;
 }
 
-static int opened(const char *function, const char *text) {
+static int launch_by_popen(const char *function, const char *text) {
     char buffer[4096];
     int closes = !strcmp(function, "popen-fclose");
     if (!strcmp(function, "popen-w")) {
@@ -75,14 +75,14 @@ static int opened(const char *function, const char *text) {
     return status;
 }
 
-static int launched(const char *function, const char *shell, char *text) {
+static int launch(const char *function, const char *shell, char *text) {
     int status = -1;
     if (!strcmp(function, "system"))
         return system(text);
     if (!strncmp(function, "popen", 5))
-        return opened(function, text);
+        return launch_by_popen(function, text);
     if (!strncmp(function, "posix_spawn", 11) || !strncmp(function, "spawn", 5))
-        return spawned(function, shell, text);
+        return launch_by_spawn(function, shell, text);
     pid_t pid;
     if (!strcmp(function, "vfork")) {
         char *argv[] = {"sh", "-c", text, NULL};
@@ -94,7 +94,7 @@ static int launched(const char *function, const char *shell, char *text) {
     } else {
         pid = fork();
         if (pid == 0)
-            run(function, shell, text);
+            exec_shell(function, shell, text);
     }
     waitpid(pid, &status, 0);
     return status;
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     if (null > 0)
         close(null);
     for (char *text = texts; text < texts + length; text += strlen(text) + 1) {
-        int status = launched(argv[1], argv[2], text);
+        int status = launch(argv[1], argv[2], text);
         printf("status %x\n--\n", status);
         fflush(stdout);
     }

@@ -1,4 +1,4 @@
-/* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL say how it ends. */
+/* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL determine how it ends. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-//! Builds the library and the C programs, and runs texts by `launch` with and without the library.
+//! Builds the library and the C programs, and runs texts with the program `launch`, with and without the library.
 
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The library, built as for users: cargo does not build it for a test.
+/// Builds the library as for users, since cargo does not build it for a test. Returns its path.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -35,7 +35,7 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// The compiled C programs.
+/// Compiles the C programs. Returns their directory.
 fn programs() -> &'static Path {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     BUILT
@@ -52,7 +52,7 @@ fn programs() -> &'static Path {
         .path()
 }
 
-/// Runs a command to its end, which must succeed.
+/// Runs a command, which must succeed.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -72,12 +72,12 @@ pub struct Setting {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Of one text.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Result {
     pub output: String,
     pub errors: String,
-    /// The files that were created, with their modes and contents. They are removed.
+    /// The files that the run created, with their modes and contents. They are removed.
     pub files: BTreeMap<String, (u32, String)>,
 }
 
@@ -124,7 +124,7 @@ impl Directory {
     }
 
     /// Runs texts with or without the library.
-    pub fn run(&self, setting: &Setting, texts: &[&[u8]], with: bool) -> Result {
+    pub fn run(&self, setting: &Setting, texts: &[&[u8]], with_library: bool) -> Result {
         let mut input = tempfile::tempfile().expect("a file");
         for text in texts {
             input
@@ -140,7 +140,7 @@ impl Directory {
             .env("PATH", format!("{}:/usr/bin:/bin", self.path().display()))
             .env("LD_PRELOAD", library())
             .envs(&setting.variables)
-            .env("SPAWNSCOPE_ACCEL", if with { "1" } else { "0" })
+            .env("SPAWNSCOPE_ACCEL", if with_library { "1" } else { "0" })
             .stdin(Stdio::from(input))
             .output()
             .expect("timeout starts");
@@ -167,14 +167,15 @@ impl Directory {
             .collect()
     }
 
-    /// Runs texts one by one, each with and without the library, and compares. Returns how often the shell was skipped.
+    /// Runs texts with and without the library, and compares the results. If they differ, repeats the texts one by one to find the
+    /// culprit. Returns how often the shell was skipped.
     pub fn compare(&self, setting: &Setting, texts: &[&[u8]]) -> u64 {
         let page = self.path().join("counters");
         std::fs::write(&page, [0; 4096]).expect("a file");
         let counted = setting
             .clone()
             .with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
-        let shown = |result: &Result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files);
+        let format_result = |result: &Result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files);
         let (without, with) = (self.run(&counted, texts, false), self.run(&counted, texts, true));
         if without != with {
             for text in texts {
@@ -182,14 +183,14 @@ impl Directory {
                 let text = String::from_utf8_lossy(text);
                 let (function, shell) = (setting.function, setting.shell);
                 assert_eq!(
-                    shown(&without),
-                    shown(&with),
+                    format_result(&without),
+                    format_result(&with),
                     "{function} {shell} {text:?} {:?}",
                     setting.variables
                 );
             }
             panic!(
-                "{:?}: they differ only together: {without:?} {with:?}",
+                "{:?}: the results differ only if all texts run together: {without:?} {with:?}",
                 setting.variables
             );
         }

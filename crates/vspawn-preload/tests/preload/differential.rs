@@ -1,5 +1,5 @@
-//! Random texts: what is accepted as one simple command means the same to dash and bash. The seed and the number of texts are
-//! `VSPAWN_PRELOAD_SEED` and `VSPAWN_PRELOAD_TEXTS` (scripts/accel-fuzz.sh).
+//! Random texts: those that are accepted as one simple command have the same meaning in dash and bash. `VSPAWN_PRELOAD_SEED` and
+//! `VSPAWN_PRELOAD_TEXTS` set the seed and the number of texts (scripts/accel-fuzz.sh).
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ const PIECES: &[&str] = &[
     "\"", "\\", "\\", "$", "`", "*", "?", "~", "#", "{", "}", "[", "]", "!", "(", ")", "\n", "'a b'", "\"a b\"",
     "\\\"", "\\'", "\\\\", "\\$", "ab", "''", "\"\"",
 ];
-/// Of whole texts only.
+/// Further pieces, which only whole texts contain.
 const REDIRECTIONS: &[&str] = &[
     " >a",
     " >>b",
@@ -34,7 +34,7 @@ const REDIRECTIONS: &[&str] = &[
     "<",
     "&",
 ];
-/// None of these does anything outside of its directory.
+/// Commands of whole texts. None of them has an effect outside of its directory.
 const COMMANDS: &[&str] = &[
     "probe",
     "probe",
@@ -56,28 +56,28 @@ const COMMANDS: &[&str] = &[
     "{",
 ];
 
-pub fn number(name: &str, default: u64) -> u64 {
+pub fn number_from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
 }
 
 fn random_arguments(random: &mut fastrand::Rng) -> String {
-    // Long lists are seldom accepted.
-    let most = if random.bool() { 12 } else { 3 };
-    let count = random.usize(0..most);
+    // Long lists are rarely accepted.
+    let max = if random.bool() { 12 } else { 3 };
+    let count = random.usize(0..max);
     (0..count).map(|_| *random.choice(PIECES).expect("pieces")).collect()
 }
 
-/// Each accepted text is an argument list for a function that prints its arguments, thousands of texts for each process.
+/// Each accepted text calls a shell function that prints its arguments. One shell process runs thousands of texts.
 #[test]
-fn accepted_texts_have_the_words_that_both_shells_read() {
-    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
-    let mut left = number("VSPAWN_PRELOAD_TEXTS", 20_000);
+fn accepted_texts_are_split_into_the_words_that_both_shells_see() {
+    let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
+    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 20_000);
     let mut words = Words::new();
-    while left > 0 {
+    while remaining > 0 {
         let mut script = b"p() { printf '%s\\0' \"$@\"; printf '\\1\\n'; }\n".to_vec();
         let mut expected = Vec::new();
         let mut texts = Vec::new();
-        while texts.len() < 20_000.min(usize::try_from(left).expect("a count")) {
+        while texts.len() < 20_000.min(usize::try_from(remaining).expect("a count")) {
             let text = format!("p {}", random_arguments(&mut random));
             if words.read(text.as_bytes()).is_err() {
                 continue;
@@ -92,9 +92,9 @@ fn accepted_texts_have_the_words_that_both_shells_read() {
             script.push(b'\n');
             texts.push((text, before));
         }
-        left -= texts.len() as u64;
+        remaining -= texts.len() as u64;
         for shell in [&["dash"][..], &["bash"], &["bash", "--posix"]] {
-            let printed = printed_by(shell, &script);
+            let printed = output_of(shell, &script);
             if printed != expected {
                 let same = printed
                     .iter()
@@ -108,7 +108,7 @@ fn accepted_texts_have_the_words_that_both_shells_read() {
     }
 }
 
-fn printed_by(shell: &[&str], script: &[u8]) -> Vec<u8> {
+fn output_of(shell: &[&str], script: &[u8]) -> Vec<u8> {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(script).expect("a file");
     let output = Command::new("timeout")
@@ -126,7 +126,8 @@ fn printed_by(shell: &[&str], script: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// A text that writes writes only below its directory, and none continues after its end. The shell's pid differs from run to run.
+/// Returns whether a text writes only below its directory, and starts nothing that continues after the text has ended. Excludes the shell's
+/// pid, too, which differs from run to run.
 fn is_harmless(text: &str) -> bool {
     let rest = text
         .replace("/dev/null ", "")
@@ -138,11 +139,11 @@ fn is_harmless(text: &str) -> bool {
         && (!text.contains('>') || !rest.contains(['/', '$', '`', '~']))
 }
 
-/// Whole texts, accepted or not: argv, environment, output and status with and without the library.
+/// Runs whole texts, accepted or not, and compares argv, environment, output and status with and without the library.
 #[test]
 fn random_texts_have_the_same_result_with_and_without_the_library() {
-    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
-    let count = number("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
+    let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
+    let count = number_from_environment("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
     let directory = Directory::new();
     let mut skipped = 0;
     for _ in 0..count.div_ceil(100) {

@@ -1,4 +1,4 @@
-//! The table of identity: one test for each thing in which a program run directly could differ from one run by a shell.
+//! One test for each property in which a program that is run directly could differ from one that a shell runs.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use crate::build::{Directory, Result, Setting, library};
 
 const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
 
-/// The texts have the same result in both shells, with the shell skipped for each of them.
-fn direct(texts: &[&[u8]]) {
-    direct_with(texts, |setting| setting);
+/// Checks that the shell is skipped for each of the texts, with both shells, and that the results are the same.
+fn assert_skipped(texts: &[&[u8]]) {
+    assert_skipped_with(texts, |setting| setting);
 }
 
-fn direct_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
+fn assert_skipped_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
     let directory = Directory::new();
     for shell in SHELLS {
         let skipped = directory.compare(&change(Setting::new("execve", shell)), texts);
@@ -19,12 +19,12 @@ fn direct_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
     }
 }
 
-/// The texts have the same result, because the shell runs each of them.
-fn kept(texts: &[&[u8]]) {
-    kept_with(texts, &SHELLS, |setting| setting);
+/// Checks that the shell runs each of the texts, with both shells, and that the results are the same.
+fn assert_kept(texts: &[&[u8]]) {
+    assert_kept_with(texts, &SHELLS, |setting| setting);
 }
 
-fn kept_with(texts: &[&[u8]], shells: &[&'static str], change: impl Fn(Setting) -> Setting) {
+fn assert_kept_with(texts: &[&[u8]], shells: &[&'static str], change: impl Fn(Setting) -> Setting) {
     let directory = Directory::new();
     for shell in shells {
         let skipped = directory.compare(&change(Setting::new("execve", shell)), texts);
@@ -33,8 +33,8 @@ fn kept_with(texts: &[&[u8]], shells: &[&'static str], change: impl Fn(Setting) 
 }
 
 #[test]
-fn quoting() {
-    direct(&[
+fn quoted_words_skip_the_shell() {
+    assert_skipped(&[
         b"probe a b",
         b"probe 'a b' \"c d\"",
         b"probe a'b'\"c\"d ''",
@@ -47,18 +47,18 @@ fn quoting() {
 }
 
 #[test]
-fn escapes() {
-    direct(&[
+fn escaped_characters_skip_the_shell_and_joined_lines_keep_it() {
+    assert_skipped(&[
         b"probe a\\ b \\' \\\" \\\\ \\$HOME \\* \\~ \\# \\; \\a",
         b"probe \"a\\\"b\" \"\\\\\" \"\\$HOME\" \"\\`\" \"\\a\\n\\.\" \"a b\"",
         b"pro\\be x",
     ]);
-    kept(&[b"probe a\\\nb", b"probe \"a\\\nb\"", b"probe a\\", b"probe \"a"]);
+    assert_kept(&[b"probe a\\\nb", b"probe \"a\\\nb\"", b"probe a\\", b"probe \"a"]);
 }
 
 #[test]
-fn expansions_globs_and_tildes() {
-    kept(&[
+fn expansions_globs_and_tildes_keep_the_shell() {
+    assert_kept(&[
         b"probe $HOME",
         b"probe \"$HOME\"",
         b"probe `echo a`",
@@ -78,8 +78,8 @@ fn expansions_globs_and_tildes() {
 }
 
 #[test]
-fn operators() {
-    kept(&[
+fn operators_keep_the_shell() {
+    assert_kept(&[
         b"probe; probe",
         b"probe && probe",
         b"probe | cat",
@@ -90,14 +90,14 @@ fn operators() {
 }
 
 #[test]
-fn assignments() {
-    direct(&[b"probe a=b", b"probe --x=y =z a=:b"]);
-    kept(&[b"a=b probe", b"a=b", b"a= probe"]);
+fn assignments_keep_the_shell() {
+    assert_skipped(&[b"probe a=b", b"probe --x=y =z a=:b"]);
+    assert_kept(&[b"a=b probe", b"a=b", b"a= probe"]);
 }
 
 #[test]
-fn builtins_and_reserved_words() {
-    kept(&[
+fn builtins_and_reserved_words_keep_the_shell() {
+    assert_kept(&[
         b"echo a\\\\tb",
         b"'echo' a",
         b"e\\cho a",
@@ -135,7 +135,7 @@ fn every_builtin_of_the_installed_shells_is_known() {
     for name in names.lines() {
         assert!(crate::names::belongs_to_shell(name.as_bytes()), "{name}");
     }
-    // The names in the program itself, which are those of its table.
+    // dash cannot list its builtins, so all strings in its program that look like names are tried.
     let dash = std::fs::read("/bin/dash").expect("dash");
     for word in dash.split(|byte| *byte == 0) {
         let is_name = !word.is_empty() && word.len() < 9 && word.iter().all(u8::is_ascii_lowercase);
@@ -152,34 +152,34 @@ fn every_builtin_of_the_installed_shells_is_known() {
 }
 
 #[test]
-fn options_in_place_of_texts() {
-    kept(&[b"-x probe", b"+x", b"--", b"", b" ", b"\t"]);
+fn options_and_empty_texts_keep_the_shell() {
+    assert_kept(&[b"-x probe", b"+x", b"--", b"", b" ", b"\t"]);
 }
 
 #[test]
-fn exit_statuses() {
+fn exit_statuses_are_passed_on() {
     for status in ["0", "1", "126", "127", "128", "200", "255"] {
-        direct_with(&[b"probe"], |setting| setting.with("PROBE_STATUS", status));
+        assert_skipped_with(&[b"probe"], |setting| setting.with("PROBE_STATUS", status));
     }
 }
 
 #[test]
-fn a_commands_signal_reaches_callers_of_popen_and_system_as_with_the_shell() {
+fn callers_of_popen_and_system_see_a_commands_signal_as_with_the_shell() {
     let directory = Directory::new();
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         for signal in ["1", "2", "6", "9", "11", "13", "15", "34"] {
             let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal);
             assert_eq!(
                 directory.compare(&setting, &[b"probe"]),
-                skipped_by(function),
+                expected_skips(function),
                 "{function} {signal}"
             );
         }
     }
 }
 
-/// `popen` is tested while another stream is open, whose `cat` is a text of its own.
-fn skipped_by(function: &str) -> u64 {
+/// Returns how many shells a function skips. `popen` is tested while another stream is open, whose `cat` is a text of its own.
+fn expected_skips(function: &str) -> u64 {
     if matches!(function, "popen" | "popen-fclose") {
         2
     } else {
@@ -188,7 +188,7 @@ fn skipped_by(function: &str) -> u64 {
 }
 
 #[test]
-fn an_execs_signal_status_is_the_commands_own_unless_strict() {
+fn after_an_exec_a_signal_status_is_the_commands_own_unless_strict() {
     let directory = Directory::new();
     let setting = Setting::new("execve", "/bin/dash").with("PROBE_SIGNAL", "9");
     let last = |result: &Result| result.output.lines().rev().nth(1).map(str::to_owned);
@@ -198,7 +198,7 @@ fn an_execs_signal_status_is_the_commands_own_unless_strict() {
     assert_eq!(last(&with).as_deref(), Some("status 9"), "{with:?}");
     let strict = setting.with("SPAWNSCOPE_ACCEL_STRICT", "1");
     assert_eq!(directory.compare(&strict, &[b"probe"]), 0);
-    // bash executes its command in place.
+    // bash executes its command without a fork.
     let bash = Setting::new("execve", "/bin/bash")
         .with("PROBE_SIGNAL", "9")
         .with("SPAWNSCOPE_ACCEL_STRICT", "1");
@@ -206,7 +206,7 @@ fn an_execs_signal_status_is_the_commands_own_unless_strict() {
 }
 
 #[test]
-fn every_function() {
+fn every_hooked_function_skips_the_shell() {
     let directory = Directory::new();
     for shell in SHELLS {
         for function in [
@@ -232,14 +232,14 @@ fn every_function() {
                 "{function}"
             );
         }
-        // The directory that a child will be in is not known.
+        // The library does not know in which directory the child will be.
         assert_eq!(directory.compare(&Setting::new("spawn-chdir", shell), &[b"probe"]), 0);
     }
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         let setting = Setting::new(function, "/bin/sh");
         assert_eq!(
             directory.compare(&setting, &[b"probe 'a b'"]),
-            skipped_by(function),
+            expected_skips(function),
             "{function}"
         );
         directory.compare(
@@ -250,7 +250,7 @@ fn every_function() {
 }
 
 #[test]
-fn errors_of_the_search_are_the_shells() {
+fn a_failed_search_has_the_same_errors_as_in_the_shell() {
     let directory = Directory::new();
     let texts: [&[u8]; 12] = [
         b"missing",
@@ -275,15 +275,15 @@ fn errors_of_the_search_are_the_shells() {
 }
 
 #[test]
-fn paths_that_shells_read_differently() {
+fn paths_that_shells_treat_differently_keep_the_shell() {
     for path in ["", ".", ":", "directory:.", "~", "%builtin:/usr/bin", "/nonexistent::."] {
-        kept_with(&[b"probe a"], &SHELLS, |setting| setting.with("PATH", path));
+        assert_kept_with(&[b"probe a"], &SHELLS, |setting| setting.with("PATH", path));
     }
-    direct(&[b"./probe a", b"./directory/../probe"]);
+    assert_skipped(&[b"./probe a", b"./directory/../probe"]);
 }
 
 #[test]
-fn environments() {
+fn the_program_gets_the_environment_that_the_shell_would_pass_on() {
     for (name, value) in [
         ("PWD", "/nonexistent"),
         ("PWD", "relative"),
@@ -312,12 +312,12 @@ fn environments() {
         ("TZ", "x"),
         ("IFS", " \t\n"),
     ] {
-        direct_with(&[b"probe a"], |setting| setting.with(name, value));
+        assert_skipped_with(&[b"probe a"], |setting| setting.with(name, value));
     }
 }
 
 #[test]
-fn names_that_are_no_variables() {
+fn invalid_names_of_variables_are_dropped_like_dash_and_keep_bash() {
     let directory = Directory::new();
     for name in ["A.B", "1x", "a-b", "a b", "BASH.x"] {
         let change = |shell| Setting::new("execve", shell).with(name, "1").with("C", "2");
@@ -331,7 +331,7 @@ fn names_that_are_no_variables() {
 }
 
 #[test]
-fn variables_that_change_what_a_shell_does() {
+fn variables_that_change_what_a_shell_does_keep_it() {
     for (name, value) in [
         ("IFS", "a"),
         ("OPTIND", "7"),
@@ -340,7 +340,7 @@ fn variables_that_change_what_a_shell_does() {
         ("BASH_ENV", "./script"),
         ("PWD", "/tmp/."),
     ] {
-        kept_with(&[b"probe a"], &SHELLS, |setting| setting.with(name, value));
+        assert_kept_with(&[b"probe a"], &SHELLS, |setting| setting.with(name, value));
     }
     for (name, value) in [
         ("BASH_FUNC_probe%%", "() { echo function; }"),
@@ -359,12 +359,12 @@ fn variables_that_change_what_a_shell_does() {
         ("UID", "7"),
         ("RANDOM", "7"),
     ] {
-        kept_with(&[b"probe a"], &["/bin/bash"], |setting| setting.with(name, value));
+        assert_kept_with(&[b"probe a"], &["/bin/bash"], |setting| setting.with(name, value));
     }
 }
 
 #[test]
-fn the_order_of_a_hundred_variables() {
+fn many_variables_are_passed_on_in_the_shells_order() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..20 {
         let directory = Directory::new();
@@ -397,13 +397,13 @@ fn the_order_of_a_hundred_variables() {
 }
 
 #[test]
-fn signals() {
+fn ignored_signals_are_passed_on_and_blocked_ones_keep_the_shell() {
     for signal in ["1", "2", "3", "13", "15"] {
-        direct_with(&[b"probe"], |setting| setting.with("LAUNCH_IGNORE", signal));
+        assert_skipped_with(&[b"probe"], |setting| setting.with("LAUNCH_IGNORE", signal));
     }
-    kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_IGNORE", "17"));
+    assert_kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_IGNORE", "17"));
     for signal in ["2", "17", "64"] {
-        kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_BLOCK", signal));
+        assert_kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_BLOCK", signal));
     }
     let directory = Directory::new();
     for function in ["system", "popen", "posix_spawn"] {
@@ -416,20 +416,20 @@ fn signals() {
 }
 
 #[test]
-fn long_texts() {
+fn texts_that_are_too_long_keep_the_shell() {
     let fits = [b"probe ".to_vec(), vec![b'a'; 4090]].concat();
-    direct(&[&fits]);
+    assert_skipped(&[&fits]);
     let long = [b"probe ".to_vec(), vec![b'a'; 4091]].concat();
     let many = [b"probe".to_vec(), b" a".repeat(127)].concat();
-    direct(&[&many]);
+    assert_skipped(&[&many]);
     let more = [b"probe".to_vec(), b" a".repeat(128)].concat();
     let huge = [b"probe ".to_vec(), vec![b'a'; 100_000]].concat();
-    kept(&[&long, &more, &huge]);
+    assert_kept(&[&long, &more, &huge]);
 }
 
 #[test]
-fn bytes_beyond_ascii_and_control_characters() {
-    kept(&[
+fn bytes_beyond_ascii_and_control_characters_keep_the_shell() {
+    assert_kept(&[
         "probe ä".as_bytes(),
         b"probe \xff",
         b"probe '\x81\x88'",
@@ -441,7 +441,7 @@ fn bytes_beyond_ascii_and_control_characters() {
 }
 
 #[test]
-fn it_can_be_switched_off_for_a_child() {
+fn the_library_can_be_switched_off_for_a_child() {
     let directory = Directory::new();
     let setting = Setting::new("execve", "/bin/sh");
     let page = directory.path().join("counters");
@@ -470,7 +470,7 @@ fn the_installed_library_is_small_and_needs_only_libc() {
     assert!(size < 100_000, "{size} bytes");
 }
 
-/// Builds the library as it is installed.
+/// Builds the library as it is installed. Returns its path.
 fn installed_library() -> std::path::PathBuf {
     crate::build::succeed(
         Command::new(env!("CARGO"))

@@ -1,5 +1,5 @@
-//! Small programs whose work the library does itself, compared with the programs: output, errors, status and all files, for many lists of
-//! arguments, of which some fail.
+//! Small programs whose work the library does itself: output, errors, status and all files are compared with those of the programs, for
+//! many lists of arguments, some of which fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,22 +8,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::build::{library, succeed};
-use crate::differential::number;
+use crate::differential::number_from_environment;
 
 /// The output of a script, and the files that it leaves.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     output: String,
     errors: String,
-    /// Type and rights, links and content of each file.
+    /// The mode, the number of links and the content of each file, by its name.
     files: BTreeMap<String, (u32, u64, String)>,
 }
 
-/// Files before each script.
+/// Creates the files that exist before each script.
 const SETUP: &str = "echo one >a; echo two >'x y'; : >c.txt; echo read-only >w; chmod 444 w
     mkdir -m 755 d e; echo three >d/a; echo four >d/f; ln -s d l; ln -s missing k; ln -s a s\n";
 
-/// Runs a script in a fresh directory, always of the same name. Returns how many programs were not executed.
+/// Runs a script in a fresh directory, which always has the same name. Returns its outcome, and how many programs were not executed.
 fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) -> (Outcome, u64) {
     let outer = tempfile::tempdir().expect("a directory");
     let (directory, page) = (outer.path().join("work"), outer.path().join("counters"));
@@ -44,7 +44,7 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
         .expect("timeout starts");
     assert_ne!(output.status.code(), Some(124), "{output:?}");
     let mut files = BTreeMap::new();
-    list(&directory, &directory, &mut files);
+    list_files(&directory, &directory, &mut files);
     let counters = std::fs::read(&page).expect("a file");
     let outcome = Outcome {
         output: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -57,8 +57,8 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
     )
 }
 
-fn list(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
-    // A directory without any rights is root's to read.
+fn list_files(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
+    // The tests run as root, who can read a directory without any permissions.
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         let status = std::fs::symlink_metadata(&path).expect("a file");
@@ -68,14 +68,14 @@ fn list(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, S
             Err(_) => String::new(),
         };
         if status.is_dir() {
-            list(root, &path, files);
+            list_files(root, &path, files);
         }
         let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
         files.insert(name, (status.mode(), status.nlink(), content));
     }
 }
 
-/// Runs commands with the programs and without them. Returns how many were not executed.
+/// Runs commands with the programs and in place, and compares the outcomes. Returns how many programs were not executed.
 fn compare(commands: &[String], shell: &str, variables: &[(&str, &str)]) -> u64 {
     let mut script = String::new();
     for command in commands {
@@ -99,9 +99,8 @@ fn commands(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Each of these is done in place.
 #[test]
-fn calls_that_succeed_are_done_without_the_program() {
+fn simple_calls_that_succeed_are_done_in_place() {
     let texts = [
         "dirname a/b",
         "dirname a",
@@ -143,9 +142,8 @@ fn calls_that_succeed_are_done_without_the_program() {
     }
 }
 
-/// Each of these is the program's own.
 #[test]
-fn failures_and_other_options_are_the_programs_own() {
+fn failures_and_other_options_execute_the_program() {
     let texts = [
         "dirname",
         "dirname a b",
@@ -221,9 +219,9 @@ fn new_files_have_the_rights_that_the_mask_leaves() {
     }
 }
 
-/// Another library may do something else in the program's place, and the loader may print.
+/// Another preloaded library may change what the program does, and the loader may print something.
 #[test]
-fn other_settings_of_the_loader_keep_the_program() {
+fn other_settings_of_the_loader_execute_the_program() {
     let texts = commands(&["mkdir new", "dirname a/b"]);
     for variable in [("LD_BIND_NOW", "1"), ("LD_DEBUG", "help"), ("LD_LIBRARY_PATH", "/x")] {
         assert_eq!(compare(&texts, "bash", &[variable]), 0, "{variable:?}");
@@ -238,7 +236,7 @@ fn other_settings_of_the_loader_keep_the_program() {
 
 /// What a script can find out about a command does not change, because the shell does not know about the replacement.
 #[test]
-fn a_script_cannot_tell() {
+fn a_script_cannot_detect_the_replacement() {
     let texts = commands(&[
         "type mkdir; command -v dirname; hash",
         "set -e; trap 'echo error' ERR; mkdir d || echo failed",
@@ -256,7 +254,7 @@ fn a_script_cannot_tell() {
 
 const PROGRAMS: &[&str] = &["mkdir", "rmdir", "rm", "mv", "mv", "ln", "touch"];
 const OPTIONS: &[&str] = &["", "", "", "-p", "-f", "-s", "-sf", "-v", "-n", "--", "-pf"];
-/// Relative, so that nothing outside of the directory is touched.
+/// All names are relative, so that nothing outside of the directory is changed.
 const NAMES: &[&str] = &[
     "a", "b", "c", "d", "e", "l", "k", "s", "w", "d/a", "d/b", "e/c", "l/a", "k/a", "a/", "d/", "l/", "./a", "d/.",
     ".", "''", "'x y'", "n/m", "c.txt", "d//f", "a/b",
@@ -265,8 +263,8 @@ const PARTS: &[&str] = &["a", "/", "/", "b.c", ".", "..", "-", " ", "c", "é", "
 
 #[test]
 fn random_lists_of_arguments_have_the_same_result() {
-    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
-    let count = number("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
+    let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
+    let count = number_from_environment("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
     let mut done = 0;
     for _ in 0..count.div_ceil(50) {
         let commands: Vec<String> = (0..50).map(|_| random_command(&mut random)).collect();

@@ -1,5 +1,5 @@
-//! `libvspawn_preload.so` compared with the shells that it skips: everything that a launched program can see, its output and its status
-//! are the same with and without.
+//! Compares `libvspawn_preload.so` with the shells that it skips: everything that a launched program can see, its output and its status
+//! are the same with and without the library.
 
 mod build;
 mod differential;

@@ -1,11 +1,12 @@
-//! Programs that people use, with and without the library: the same output and status. A program that is not installed is skipped.
+//! Common programs that launch others through a shell have the same output and status with and without the library. A program that is not
+//! installed is skipped.
 
 use std::process::{Command, Stdio};
 
 use crate::build::library;
 
-/// Runs a program with and without the library, and compares.
-fn same(program: &str, arguments: &[&str]) {
+/// Runs a program with and without the library, and checks that the results are the same.
+fn assert_same_result(program: &str, arguments: &[&str]) {
     let directory = tempfile::tempdir().expect("a directory");
     let run = |with: &str| {
         Command::new("timeout")
@@ -29,8 +30,8 @@ fn same(program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn python() {
-    same(
+fn python_has_the_same_result() {
+    assert_same_result(
         "python3",
         &[
             "-c",
@@ -45,8 +46,8 @@ for text in ["expr 1 + 2", "ls /nonexistent 2>&1", "missing", "cat '/proc/self/c
 }
 
 #[test]
-fn perl() {
-    same(
+fn perl_has_the_same_result() {
+    assert_same_result(
         "perl",
         &[
             "-e",
@@ -61,17 +62,17 @@ for my $text ("expr 1 + 2", "expr '1' + 2", "missing 'a'", "ls \"/nonexistent\""
 }
 
 #[test]
-fn make() {
+fn make_has_the_same_result() {
     let makefile = "all:\n\t@expr \"1\" + 2\n\t-@ls \"/nonexistent\"\n\t@echo done; expr 3\n\t@cat '/proc/self/comm'\n";
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("Makefile");
     std::fs::write(&file, makefile).expect("a file");
-    same("make", &["-f", file.to_str().expect("a path")]);
+    assert_same_result("make", &["-f", file.to_str().expect("a path")]);
 }
 
 #[test]
-fn node() {
-    same(
+fn node_has_the_same_result() {
+    assert_same_result(
         "node",
         &[
             "-e",
@@ -88,8 +89,8 @@ console.log(String(execSync("expr '3' + 4")));
 }
 
 #[test]
-fn php() {
-    same(
+fn php_has_the_same_result() {
+    assert_same_result(
         "php",
         &[
             "-r",

@@ -1,5 +1,5 @@
-//! Redirections: what the library carries out itself has the same result as with dash; everything else is left to the shell. With bash as
-//! the shell, all are.
+//! Redirections: those that the library carries out itself have the same result as with dash. All others are left to the shell, and with
+//! bash, all are.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use crate::build::{Directory, Setting};
-use crate::differential::number;
+use crate::differential::number_from_environment;
 use crate::text::{Destination, Mode, Words};
 
-/// Functions that a redirection can be carried out in.
+/// Ways to launch a program for which the library carries out all plain redirections.
 const FUNCTIONS: [&str; 8] = [
     "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork",
 ];
-/// Each has the same result with every function.
+/// Texts with plain redirections.
 const PLAIN: [&[u8]; 12] = [
     b"probe a >out",
     b"probe a>out b",
@@ -33,13 +33,13 @@ const PLAIN: [&[u8]; 12] = [
     b"probe 0<plain a\\>b c2>out",
 ];
 
-fn direct(function: &'static str, texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
+fn assert_skipped(function: &'static str, texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
     let directory = Directory::new();
     let skipped = directory.compare(&change(Setting::new(function, "/bin/dash")), texts);
     assert_eq!(skipped, texts.len() as u64, "{function}");
 }
 
-fn kept(function: &'static str, shell: &'static str, texts: &[&[u8]]) {
+fn assert_kept(function: &'static str, shell: &'static str, texts: &[&[u8]]) {
     let directory = Directory::new();
     for text in texts {
         let skipped = directory.compare(&Setting::new(function, shell), &[text]);
@@ -48,33 +48,33 @@ fn kept(function: &'static str, shell: &'static str, texts: &[&[u8]]) {
 }
 
 #[test]
-fn the_exec_functions_carry_them_out() {
+fn the_exec_functions_carry_redirections_out() {
     for function in FUNCTIONS {
-        direct(function, &PLAIN, |setting| setting);
+        assert_skipped(function, &PLAIN, |setting| setting);
     }
     for mask in ["077", "0", "027"] {
-        direct("execve", &[b"probe >out 2>>err"], |setting| {
+        assert_skipped("execve", &[b"probe >out 2>>err"], |setting| {
             setting.with("LAUNCH_UMASK", mask)
         });
     }
 }
 
-/// Their file actions are unknown.
+/// The library cannot read the caller's file actions.
 #[test]
-fn spawns_leave_them_to_the_shell() {
-    kept("posix_spawn", "/bin/dash", &[b"probe >out"]);
+fn spawns_leave_redirections_to_the_shell() {
+    assert_kept("posix_spawn", "/bin/dash", &[b"probe >out"]);
 }
 
-/// It forks for such a command, which shows in SHLVL and in its messages.
+/// bash forks for a command with redirections, which is visible in SHLVL and in its messages.
 #[test]
-fn bash_carries_them_out_itself() {
+fn bash_carries_redirections_out_itself() {
     for text in PLAIN {
-        kept("execve", "/bin/bash", &[text]);
+        assert_kept("execve", "/bin/bash", &[text]);
     }
 }
 
 #[test]
-fn system_and_popen_do_where_the_shells_message_is_known() {
+fn system_and_popen_carry_redirections_out_if_the_shells_message_is_known() {
     let directory = Directory::new();
     for function in ["system", "popen-w"] {
         for text in [
@@ -102,15 +102,15 @@ fn system_and_popen_do_where_the_shells_message_is_known() {
             assert_eq!(directory.compare(&setting, &[text.as_bytes()]), 0, "{function} {text}");
         }
     }
-    // The other stream's `cat` is skipped too.
+    // The shell of the other stream's `cat` is skipped, too.
     for text in [&b"probe 2>/dev/null"[..], b"probe <plain >out"] {
         assert_eq!(directory.compare(&Setting::new("popen", "/bin/sh"), &[text]), 2);
     }
 }
 
 #[test]
-fn what_cannot_be_opened_is_left_to_the_shell() {
-    kept(
+fn redirections_that_cannot_be_opened_are_left_to_the_shell() {
+    assert_kept(
         "execve",
         "/bin/dash",
         &[
@@ -126,7 +126,7 @@ fn what_cannot_be_opened_is_left_to_the_shell() {
             b"./lostx >out",
         ],
     );
-    // Known only when it was tried.
+    // These fail only when they are tried.
     let directory = Directory::new();
     for text in [
         &b"script >out"[..],
@@ -155,7 +155,7 @@ fn a_closed_descriptor_is_left_to_the_shell() {
 
 #[test]
 fn other_operators_are_left_to_the_shell() {
-    kept(
+    assert_kept(
         "execve",
         "/bin/dash",
         &[
@@ -227,21 +227,21 @@ const PIECES: &[&str] = &[
     "&",
 ];
 
-/// Many texts for each process: the arguments and redirections of a function that writes to 1 and 2 and reads from 0. What the library's
-/// parser says about accepted texts is carried out here, and compared.
+/// Each accepted text calls a shell function, with redirections, that writes to 1 and 2 and reads from 0. One shell process runs many texts.
+/// The test carries out the redirections that the library's parser returns, and compares the results.
 #[test]
 fn accepted_redirections_are_those_that_dash_reads() {
-    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
-    let mut left = number("VSPAWN_PRELOAD_TEXTS", 20_000);
+    let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
+    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 20_000);
     let mut words = Words::new();
-    while left > 0 {
+    while remaining > 0 {
         let (directory, own) = (memory_directory(), memory_directory());
         let mut script = b"exec 9>&1 1>/dev/null 2>/dev/null\n\
             p() { printf '%s\\0' \"$@\" >&9; printf 1; printf 2 >&2; l=; IFS= read -r l; printf '\\1%s\\n' \"$l\" >&9; }\n"
             .to_vec();
         let mut expected = Vec::new();
         let mut texts = Vec::new();
-        while texts.len() < 20_000.min(usize::try_from(left).expect("a count")) {
+        while texts.len() < 20_000.min(usize::try_from(remaining).expect("a count")) {
             let pieces: String = (0..random.usize(1..7))
                 .map(|_| *random.choice(PIECES).expect("pieces"))
                 .collect();
@@ -251,14 +251,14 @@ fn accepted_redirections_are_those_that_dash_reads() {
                 continue;
             }
             let before = expected.len();
-            if !carry_out(own.path(), &words, &mut expected) {
+            if !emulate_function(own.path(), &words, &mut expected) {
                 continue;
             }
             texts.push((text.clone(), before));
             script.extend_from_slice(text.as_bytes());
             script.push(b'\n');
         }
-        left -= texts.len() as u64;
+        remaining -= texts.len() as u64;
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&script).expect("a file");
         let output = Command::new("timeout")
@@ -286,16 +286,16 @@ fn contents(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
         .collect()
 }
 
-/// A directory in memory: a disk's file system writes a file that was emptied at once.
+/// Creates a directory in memory, because file systems on disks are slow here: they write an emptied file back at once.
 fn memory_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .expect("a directory")
 }
 
-/// Does what the function does, with the redirections as they were read. Returns `false`, with nothing done, if a file to read is missing:
-/// then the library leaves the text to the shell.
-fn carry_out(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
+/// Does what the shell function does, with the redirections as the parser returned them. Returns `false` without doing anything if a file
+/// to read is missing, since the library then leaves the text to the shell.
+fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
     let is_missing = |name| {
         !directory
             .join(std::str::from_utf8(words.name(name)).expect("text"))
@@ -316,10 +316,10 @@ fn carry_out(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
                 .expect("a file"),
         ))
     };
-    let mut places = [null(), null(), null()];
+    let mut descriptors = [null(), null(), null()];
     for redirection in words.redirections() {
         let file = match redirection.to {
-            Destination::Descriptor(from) => places[usize::try_from(from).expect("a number")].clone(),
+            Destination::Descriptor(from) => descriptors[usize::try_from(from).expect("a number")].clone(),
             Destination::File { name, mode } => {
                 let name = std::str::from_utf8(words.name(name)).expect("text");
                 let mut options = OpenOptions::new();
@@ -334,20 +334,20 @@ fn carry_out(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
                 Some(Rc::new(file))
             }
         };
-        places[usize::try_from(redirection.target).expect("a number")] = file;
+        descriptors[usize::try_from(redirection.target).expect("a number")] = file;
     }
     let arguments: Vec<&[u8]> = (1..words.count().max(2)).map(|index| words.get(index)).collect();
     for argument in arguments {
         printed.extend_from_slice(argument);
         printed.push(0);
     }
-    for (place, text) in [(1, b"1"), (2, b"2")] {
-        if let Some(file) = &places[place] {
+    for (descriptor, text) in [(1, b"1"), (2, b"2")] {
+        if let Some(file) = &descriptors[descriptor] {
             (&**file).write_all(text).expect("a file");
         }
     }
     let mut input = Vec::new();
-    if let Some(file) = &places[0] {
+    if let Some(file) = &descriptors[0] {
         (&**file).read_to_end(&mut input).expect("a file");
     }
     printed.push(1);

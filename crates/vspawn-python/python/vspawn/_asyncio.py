@@ -1,4 +1,5 @@
-"""For asyncio: a child has ended when its pidfd becomes readable. No child watcher, no thread, no SIGCHLD."""
+"""Processes for asyncio. The event loop watches the pidfd, which becomes readable when the child has ended, so neither a child
+watcher nor a thread nor a handler of SIGCHLD is needed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ._options import Args, File, Input
 
 _STREAM_LIMIT = 2**16
-_ASK_AGAIN = 0.005
+_POLL_SECONDS = 0.005
 
 
 class AsyncProcess:
@@ -39,17 +40,17 @@ class AsyncProcess:
 
     def _watch(self) -> None:
         if self._child.fileno() >= 0:
-            self._loop.add_reader(self._child.fileno(), self._ended)
+            self._loop.add_reader(self._child.fileno(), self._check_end)
         else:  # no pidfd (a full table of descriptors, an old filter): nothing reports the end
-            self._loop.call_later(_ASK_AGAIN, self._ask)
+            self._loop.call_later(_POLL_SECONDS, self._poll_again)
 
-    def _ask(self) -> None:
-        self._ended()
+    def _poll_again(self) -> None:
+        self._check_end()
         if self.returncode is None and not self._loop.is_closed():
-            self._loop.call_later(_ASK_AGAIN, self._ask)
+            self._loop.call_later(_POLL_SECONDS, self._poll_again)
 
     async def _connect(self, limit: int) -> None:
-        # Files at once, so that any failure below closes the descriptors.
+        # The descriptors become files first, so that they are closed if anything below fails.
         pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
         stdin, stdout, stderr = (None if fd is None else open(fd, mode, buffering=0) for fd, mode in pipes)
         if stdin is not None:
@@ -68,7 +69,7 @@ class AsyncProcess:
         self._readers.append(transport)
         return reader
 
-    def _ended(self) -> None:
+    def _check_end(self) -> None:
         code = self._child.poll()
         if code is None:
             return
@@ -81,11 +82,11 @@ class AsyncProcess:
         self._waiters.clear()
 
     def fileno(self) -> int:
-        """The pidfd, which the event loop watches."""
+        """Return the pidfd, which the event loop watches."""
         return self._child.fileno()
 
     async def wait(self) -> int:
-        """The return code, if the child has ended."""
+        """Wait for the child's end and return its code."""
         while self.returncode is None:
             waiter = self._loop.create_future()
             self._waiters.append(waiter)
@@ -93,7 +94,7 @@ class AsyncProcess:
         return self.returncode
 
     async def communicate(self, input: Input | None = None) -> tuple[bytes | None, bytes | None]:
-        """Write `input`, read both outputs to their ends, wait."""
+        """Write `input`, read both outputs to their ends, and wait for the child's end."""
         outputs = bytearray(), bytearray()
         await self._communicate(input, outputs)
         out, err = (bytes(output) for output in outputs)
@@ -129,7 +130,7 @@ class AsyncProcess:
         self.send_signal(signal.SIGKILL)
 
     async def _abort(self) -> None:
-        """End the process and close its pipes."""
+        """Kill the process and close its pipes."""
         try:
             self.kill()
         finally:
@@ -164,7 +165,7 @@ async def create_process(
     limit: int = _STREAM_LIMIT,
     **options: Unpack[_Options],
 ) -> AsyncProcess:
-    """Start a process. The running event loop watches its pipes and its end. Options as for `vspawn.Popen`; bytes only."""
+    """Start a process. The running event loop watches its pipes and its end. Options as for `vspawn.Popen`; the streams contain bytes."""
     process = AsyncProcess(args, _core.spawn(args, stdin, stdout, stderr, **options))
     try:
         await process._connect(limit)

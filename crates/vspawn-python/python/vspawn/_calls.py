@@ -18,7 +18,7 @@ def call(args: Any, *, timeout: float | None = None, **options: Any) -> int:
 
 
 def check_call(args: Any, *, timeout: float | None = None, **options: Any) -> int:
-    """As `call`; a code other than 0 raises `CalledProcessError`."""
+    """Like `call`, but a code other than 0 raises `CalledProcessError`."""
     code = call(args, timeout=timeout, **options)
     if code:
         raise CalledProcessError(code, args)
@@ -31,12 +31,12 @@ def check_output(args: Any, *, timeout: float | None = None, **options: Any) -> 
         if refused in options:
             raise ValueError(f"{refused} argument not allowed, it will be overridden.")
     if "input" in options and options["input"] is None:
-        # An empty input, not the parent's.
+        # As in `subprocess`, the input is then empty, not the parent's.
         in_text = any(options.get(name) for name in ("text", "encoding", "errors", "universal_newlines"))
         options["input"] = "" if in_text else b""
     return run(args, stdout=PIPE, timeout=timeout, check=True, **options).stdout
 
 
-# Both take a text for a shell: `subprocess` runs it.
+# Both take a text for a shell, which `subprocess` runs.
 getstatusoutput = subprocess.getstatusoutput
 getoutput = subprocess.getoutput

@@ -1,4 +1,4 @@
-# The Rust side. Not public: `run` and `Popen` use it.
+# The part in Rust. It is not public; `run` and `Popen` use it.
 
 from typing import final
 

@@ -1,5 +1,5 @@
-"""What `subprocess` does for us: children with a shell or a preexec_fn. What a call here has in common with one there: the audit event,
-the options for Windows."""
+"""Children that `subprocess` starts for us, because they need a shell or a preexec_fn. Also what every call has in common with one of
+`subprocess`: the audit event and the options for Windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_needed(options: Any) -> bool:
-    """Whether only `subprocess` can start it. Removes the options that mean nothing on Linux."""
+    """Return whether only `subprocess` can start the child. Remove the options that have no meaning on Linux."""
     if options.pop("startupinfo", None) is not None:
         raise ValueError("startupinfo is only supported on Windows platforms")
     if options.pop("creationflags", 0) != 0:
@@ -49,7 +49,7 @@ class ForkedChild:
         if self._pidfd is None:
             try:
                 self._pidfd = os.pidfd_open(self.pid)
-            except OSError:  # the table of descriptors is full, a filter refuses it, or the child was waited for
+            except OSError:  # the table of descriptors is full, a filter refuses the call, or the child was waited for
                 return -1
         return self._pidfd
 
@@ -71,7 +71,7 @@ class ForkedChild:
             os.close(pidfd)
 
 
-def announce(args: Any, executable: Any, options: Any) -> None:
+def raise_audit_event(args: Any, executable: Any, options: Any) -> None:
     """Raise the audit event of `subprocess`."""
     if executable is None:
         executable = args if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__") else next(iter(args), None)

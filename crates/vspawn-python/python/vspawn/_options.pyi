@@ -1,4 +1,4 @@
-# The types of arguments. Only for type checkers: at run time `_core` reads and checks the options.
+# The types of arguments, for type checkers only. At run time, `_core` reads and checks the options.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -27,11 +27,11 @@ class Options(TypedDict, total=False):
     user: User | None
     group: User | None
     extra_groups: Iterable[User] | None
-    # A descriptor of the parent's; starts a session.
+    # A descriptor of the parent. Starts a session.
     controlling_terminal: int
     # With these, `subprocess` starts the process.
     shell: bool
     preexec_fn: Callable[[], Any] | None
-    # For Windows: other values are refused, as by subprocess.
+    # For Windows. Other values are refused, as by `subprocess`.
     startupinfo: None
     creationflags: Literal[0]

@@ -1,4 +1,4 @@
-"""`Popen`: a started process with its pipes as files."""
+"""`Popen`: a started process, with its pipes as files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from ._options import Args, File, Input, Options, Path
 
-# Ctrl-C at a terminal reaches the child too. It has this many seconds to end by itself, as with subprocess.
+# Ctrl-C at a terminal reaches the child, too. It has this many seconds to end by itself, as with `subprocess`.
 _GRACE = 0.25
 
-# Children that were running when their Popen was collected: a later Popen reaps those that have ended.
+# Children that were still running when their Popen was garbage-collected. A later Popen reaps those that have ended.
 _abandoned: list[_core.Child | _fallback.ForkedChild] = []
 
 
@@ -35,11 +35,11 @@ def _reap_abandoned() -> None:
 
 
 class Popen:
-    """A child process, as `subprocess.Popen`; `fileno()` is its pidfd, readable when it has ended.
+    """A child process, like `subprocess.Popen`. `fileno()` is its pidfd, which is readable when the child has ended.
 
     Further options: cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask, user, group,
-    extra_groups. With shell=True or a preexec_fn, `subprocess` starts the child: only a fork can run a function, and only a shell a
-    text.
+    extra_groups. With shell=True or a preexec_fn, `subprocess` starts the child: only a fork can run a function, and only a shell can
+    read a text.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
@@ -79,8 +79,8 @@ class Popen:
 
             message = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-        if not is_forked:  # otherwise `subprocess` announces it
-            _fallback.announce(args, executable, options)
+        if not is_forked:  # otherwise, `subprocess` raises it
+            _fallback.raise_audit_event(args, executable, options)
         if self._text:
             io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises before anything is started
         if _abandoned:
@@ -97,7 +97,7 @@ class Popen:
         line_buffering = self._text and bufsize == 1
         # A binary file cannot be buffered by lines.
         bufsize = -1 if bufsize == 1 else bufsize
-        # All descriptors become files, which close themselves, before any of them can fail.
+        # All descriptors become files, which close themselves, before anything below can fail.
         pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
         opened = [None if fd is None else open(fd, mode, bufsize) for fd, mode in pipes]
         files: list[IO[Any] | None] = []
@@ -121,17 +121,17 @@ class Popen:
         self.stdin, self.stdout, self.stderr = files
 
     def fileno(self) -> int:
-        """The pidfd: readable when the child has ended. This object owns it and closes it."""
+        """Return the pidfd, which is readable when the child has ended. This object owns it and closes it."""
         return self._child.fileno()
 
     def poll(self) -> int | None:
-        """The return code if the child has ended: negative for the signal that killed it."""
+        """Return the code if the child has ended, otherwise None. It is the negative number of the signal if one killed the child."""
         if self.returncode is None:
             self.returncode = self._child.poll()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the child's end. Raises `TimeoutExpired` after this many seconds."""
+        """Wait for the child's end and return its code. Raise `TimeoutExpired` after this many seconds."""
         if self.returncode is None:
             self.returncode = self._child.wait(timeout)
             if self.returncode is None:
@@ -140,20 +140,20 @@ class Popen:
         return self.returncode
 
     def communicate(self, input: str | Input | None = None, timeout: float | None = None) -> tuple[Any, Any]:
-        """Write `input`, read both outputs to their ends, wait. After `TimeoutExpired` it can be called again."""
+        """Write `input`, read both outputs to their ends, and wait. After `TimeoutExpired`, it can be called again."""
         if self._exchange is not None and input:
             raise ValueError("Cannot send input after starting communication")
-        alone = [self.stdin, self.stdout, self.stderr].count(None) >= 2
+        has_one_pipe = [self.stdin, self.stdout, self.stderr].count(None) >= 2
         try:
-            if timeout is None and self._exchange is None and alone:
-                return self._communicate_alone(input)
+            if timeout is None and self._exchange is None and has_one_pipe:
+                return self._communicate_by_one_pipe(input)
             return self._communicate(input, timeout)
         except KeyboardInterrupt:
             self._child.wait(_GRACE if timeout is None else min(timeout, _GRACE))
             raise
 
-    def _communicate_alone(self, input: str | Input | None) -> tuple[Any, Any]:
-        """A single pipe cannot block another one. Data that its file has already buffered is not lost."""
+    def _communicate_by_one_pipe(self, input: str | Input | None) -> tuple[Any, Any]:
+        """Communicate without an exchange, since a single pipe cannot block another one. Data that its file has buffered is not lost."""
         out = err = None
         if self.stdin:
             _write_and_close(self.stdin, input)
@@ -170,7 +170,7 @@ class Popen:
         end = None if timeout is None else monotonic() + timeout
         exchange = self._exchange
         if exchange is None:
-            exchange = self._exchange = self._begin(input)
+            exchange = self._exchange = self._start_exchange(input)
         while True:
             progress = exchange.advance(None if end is None else max(end - monotonic(), 0))
             if progress == "done":
@@ -186,12 +186,12 @@ class Popen:
             assert timeout is not None
             raise TimeoutExpired(self.args, timeout, output=out or None, stderr=err or None)
         self.wait()
-        result = self._translated(out, self.stdout), self._translated(err, self.stderr)
+        result = self._decode(out, self.stdout), self._decode(err, self.stderr)
         _close(self.stdout)
         _close(self.stderr)
         return result
 
-    def _begin(self, input: str | Input | None) -> _core.Exchange:
+    def _start_exchange(self, input: str | Input | None) -> _core.Exchange:
         data = None
         if self.stdin:
             _flush(self.stdin)
@@ -205,7 +205,7 @@ class Popen:
         stdin, stdout, stderr = (file.fileno() if file and not file.closed else None for file in files)
         return _core.Exchange(stdin, data, stdout, stderr)
 
-    def _translated(self, data: bytes | None, file: Any) -> Any:
+    def _decode(self, data: bytes | None, file: Any) -> Any:
         if data is None or file is None or not self._text:
             return data
         return _text.decode(data, file.encoding, file.errors)
@@ -233,7 +233,7 @@ class Popen:
             if file:
                 file.close()
         try:
-            # A failed flush of written data is not hidden.
+            # Raises if written data cannot be flushed.
             if self.stdin:
                 self.stdin.close()
         finally:
@@ -253,7 +253,7 @@ class Popen:
             _abandoned.append(child)
 
     def __repr__(self) -> str:
-        # After a failed start too.
+        # Also works after a failed start.
         text = f"<{type(self).__name__}: returncode: {getattr(self, 'returncode', None)} args: {getattr(self, 'args', None)!r}>"
         return text if len(text) <= 80 else text[:76] + "...>"
 

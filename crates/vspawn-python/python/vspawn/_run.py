@@ -1,4 +1,4 @@
-"""`run`: starts, feeds, reads and waits for a process in one call of `_core`."""
+"""`run`, which starts a process, exchanges data with it and waits for it in one call of `_core`."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def run(
     """Run a program to its end and return a `subprocess.CompletedProcess`, as `subprocess.run` does.
 
     Further options: executable, cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask,
-    user, group, extra_groups. With shell=True or a preexec_fn, `subprocess.run` does it: only a fork can run a function, and only a
-    shell a text. `bufsize` has no meaning here.
+    user, group, extra_groups. With shell=True or a preexec_fn, `subprocess.run` runs the program: only a fork can run a function, and
+    only a shell can read a text. `bufsize` has no meaning here.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
@@ -59,7 +59,7 @@ def run(
             bufsize=bufsize,
             **options,
         )  # type: ignore[call-overload]
-    _fallback.announce(args, options.get("executable"), options)
+    _fallback.raise_audit_event(args, options.get("executable"), options)
     in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
@@ -71,8 +71,8 @@ def run(
             raise ValueError("stdin and input arguments may not both be used.")
         stdin = PIPE
         data = input_bytes(input, in_text, encoding, errors)
-    code, out, err, out_of_time = _core.run(args, data, timeout, stdin, stdout, stderr, **options)
-    if out_of_time and timeout is not None:
+    code, out, err, timed_out = _core.run(args, data, timeout, stdin, stdout, stderr, **options)
+    if timed_out and timeout is not None:
         raise TimeoutExpired(args, timeout, output=out or None, stderr=err or None)
     output: Any = out
     error: Any = err
@@ -87,9 +87,9 @@ def run(
 
 
 def input_bytes(input: str | Input, in_text: bool, encoding: str | None, errors: str | None) -> bytes:
-    """The bytes to write for an `input`."""
+    """Return the bytes to write for an `input`."""
     if in_text:
-        return _text.encode(input, encoding, errors)  # type: ignore[arg-type]  # checked there
+        return _text.encode(input, encoding, errors)  # type: ignore[arg-type]  # `encode` checks the type
     if isinstance(input, bytes):
         return input
     return bytes(memoryview(input))  # type: ignore[arg-type]  # a str is refused by memoryview

@@ -7,7 +7,7 @@ from subprocess import SubprocessError
 
 
 def is_wanted(text: bool | None, encoding: str | None, errors: str | None, universal_newlines: bool | None) -> bool:
-    """Whether the streams are text. Raises if the arguments contradict each other."""
+    """Return whether the streams are text. Raise if the arguments contradict each other."""
     if text is not None and universal_newlines is not None and bool(universal_newlines) != bool(text):
         raise SubprocessError(
             "Cannot disambiguate when both text and universal_newlines are supplied but different. "
@@ -17,12 +17,12 @@ def is_wanted(text: bool | None, encoding: str | None, errors: str | None, unive
 
 
 def decode(data: bytes, encoding: str | None, errors: str | None) -> str:
-    """The text that a text stream would return: `\\r\\n` and `\\r` are newlines."""
+    """Return the text that a text stream would return: `\\r\\n` and `\\r` become newlines."""
     return io.TextIOWrapper(io.BytesIO(data), encoding=encoding, errors=errors).read()
 
 
 def encode(text: str, encoding: str | None, errors: str | None) -> bytes:
-    """Newlines stay as they are, as `subprocess` leaves them in `input`."""
+    """Encode a text. Newlines stay as they are, as in the `input` of `subprocess`."""
     if not isinstance(text, str):
         raise TypeError(f"input must be str in text mode, not {type(text).__name__}")
     if encoding is None:

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Pty:
-    """The program's side of a pseudo-terminal: what is written here is typed there, what the children print is read here."""
+    """The program's side of a pseudo-terminal: written bytes are typed on the terminal, and reads return what the children print."""
 
     def __init__(self, rows: int = 24, columns: int = 80) -> None:
         self._fd = -1
         self._fd = _core.open_pty(rows, columns)
 
     def fileno(self) -> int:
-        """The descriptor, for `select` and event loops. This object closes it."""
+        """Return the descriptor, for `select` and event loops. This object closes it."""
         return self._fd
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The number of rows and columns."""
         return _core.pty_size(self._fd)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -47,7 +47,7 @@ class Pty:
             os.close(terminal)
 
     def read(self, size: int = 65536) -> bytes:
-        """Read what was printed, at least a byte; nothing once no process has the terminal open any more."""
+        """Read at least one byte of what was printed. Return nothing once no process has the terminal open any more."""
         try:
             return os.read(self._fd, size)
         except OSError as error:
@@ -56,7 +56,7 @@ class Pty:
             raise
 
     def write(self, data: bytes) -> int:
-        """Type some or all of the data, and return how many bytes."""
+        """Type some or all of the data, and return the number of bytes that were typed."""
         return os.write(self._fd, data)
 
     def close(self) -> None:

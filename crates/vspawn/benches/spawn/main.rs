@@ -1,13 +1,13 @@
-//! Compares ways to start a process, interleaved: one start of each in turn, many times, so that
-//! disturbances of the machine affect all equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
+//! Compares ways to start a process. Each round starts one child in every way, so that disturbances of
+//! the machine affect all ways equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
 //!
 //! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only NAME,NAME]`
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at anything unexpected")]
 
-// A module of the library that is not public, so its file is included here.
+// The library does not export this module, so its file is included here.
 #[path = "../../src/arch/mod.rs"]
-#[allow(unused_imports, dead_code, reason = "the bare calls need less than the library")]
+#[allow(unused_imports, dead_code, reason = "the benchmark uses only a part of the module")]
 mod arch;
 mod mechanisms;
 mod raw;
@@ -29,7 +29,7 @@ struct Options {
     only: Option<Vec<String>>,
 }
 
-fn options() -> Options {
+fn parse_options() -> Options {
     let mut options = Options {
         child: String::new(),
         rounds: 100,
@@ -56,23 +56,23 @@ fn options() -> Options {
     }
     assert!(
         !options.child.is_empty(),
-        "--child PATH is needed: a program that ends at once"
+        "--child PATH is required: a program that exits immediately"
     );
     options
 }
 
 fn main() {
-    let options = options();
-    // Writes every page, so that all memory is resident, with page tables.
+    let options = parse_options();
+    // `vec![1; _]` writes every page, so that all of this memory is resident and has page tables.
     let ballast: Vec<u8> = vec![1; options.parent_mb << 20];
     let files: Vec<File> = (0..options.open_files)
         .map(|_| File::open("/dev/null").unwrap())
         .collect();
     let mut fixture = Fixture::new(&options.child);
     if options.in_flight > 0 {
-        in_flight(&mut fixture, &options);
+        measure_in_flight(&mut fixture, &options);
     } else {
-        interleaved(&mut fixture, &options);
+        measure_interleaved(&mut fixture, &options);
     }
     assert_eq!(
         (ballast.len(), files.len()),
@@ -88,8 +88,9 @@ struct Samples {
     system: Duration,
 }
 
-fn interleaved(fixture: &mut Fixture, options: &Options) {
-    // After a fork, the parent copies each page that it writes: a cost of the fork that the next mechanism would pay.
+fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
+    // fork_exec runs only on request: after a fork, the parent has to copy each page that it writes, and the next mechanism
+    // would pay for these copies.
     let wanted = |name: &str| match &options.only {
         Some(only) => only.iter().any(|other| other == name),
         None => name != "fork_exec",
@@ -104,7 +105,7 @@ fn interleaved(fixture: &mut Fixture, options: &Options) {
     let mut order: Vec<usize> = (0..chosen.len()).collect();
     let mut random = Random(1);
     for _ in 0..options.rounds {
-        // A start after a slow one finds cold caches, so the order changes.
+        // A start that follows a slow one finds cold caches, so each round has a new order.
         random.shuffle(&mut order);
         for &index in &order {
             let cpu = cpu_time();
@@ -127,7 +128,7 @@ fn interleaved(fixture: &mut Fixture, options: &Options) {
     println!("{{{}}}", rows.join(","));
 }
 
-/// Xorshift: the same orders in every run.
+/// A xorshift generator with a fixed seed, so that every run uses the same orders.
 struct Random(u64);
 
 impl Random {
@@ -149,7 +150,7 @@ impl Samples {
     }
 }
 
-/// User and system time of this process and of its reaped children.
+/// Returns the user and system time of this process and of its reaped children.
 fn cpu_time() -> (Duration, Duration) {
     let mut sum = (Duration::ZERO, Duration::ZERO);
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
@@ -166,8 +167,9 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// One thread that keeps many children in flight: starts per second, in alternating blocks.
-fn in_flight(fixture: &mut Fixture, options: &Options) {
+/// Measures how many children per second one thread starts while it keeps `options.in_flight` of them running. Blocks of the
+/// three mechanisms alternate.
+fn measure_in_flight(fixture: &mut Fixture, options: &Options) {
     const BLOCKS: usize = 20;
     let mut rates: [Vec<f64>; 3] = [Vec::new(), Vec::new(), Vec::new()];
     let (count, width) = (options.rounds / BLOCKS, options.in_flight);
@@ -184,10 +186,13 @@ fn in_flight(fixture: &mut Fixture, options: &Options) {
         let wait = |mut child: vspawn::Child| assert!(child.wait().unwrap().success());
         rates[2].push(rate(count, width, nowait, wait));
     }
-    let [vfork, raw_nowait, nowait] = rates;
-    println!(r#"{{"raw_clone":{vfork:?},"raw_clone_nowait":{raw_nowait:?},"vspawn_nowait":{nowait:?}}}"#);
+    let [raw_clone, raw_clone_nowait, vspawn_nowait] = rates;
+    println!(
+        r#"{{"raw_clone":{raw_clone:?},"raw_clone_nowait":{raw_clone_nowait:?},"vspawn_nowait":{vspawn_nowait:?}}}"#
+    );
 }
 
+/// Starts `count` children, at most `in_flight` at a time, and returns the starts per second.
 fn rate<T>(count: usize, in_flight: usize, start: impl Fn() -> T, wait: impl Fn(T)) -> f64 {
     let begin = Instant::now();
     let mut running = VecDeque::with_capacity(in_flight);

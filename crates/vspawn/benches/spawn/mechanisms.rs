@@ -1,4 +1,4 @@
-//! The compared mechanisms: each starts the child once and waits for it. `call` is the time inside the starting call.
+//! The mechanisms that are compared. Each starts the child once and waits for it; `call` is the time inside the starting call.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io::Read;
@@ -15,8 +15,8 @@ pub struct Fixture {
     child_c: CString,
     pub raw: Raw,
     pub prepared: Prepared,
-    closing: Prepared,
-    piped: Prepared,
+    prepared_close_others: Prepared,
+    prepared_piped: Prepared,
 }
 
 impl Fixture {
@@ -31,10 +31,10 @@ impl Fixture {
             child_c: CString::new(child).expect("a path"),
             raw: Raw::new(child),
             prepared: prepare(&|_| ()),
-            closing: prepare(&|command| {
+            prepared_close_others: prepare(&|command| {
                 command.close_others(true);
             }),
-            piped: prepare(&|command| {
+            prepared_piped: prepare(&|command| {
                 command.stdout(Stdio::piped());
             }),
         }
@@ -43,7 +43,7 @@ impl Fixture {
 
 pub type Mechanism = fn(&mut Fixture) -> Duration;
 
-/// By name. Each starts one child, waits for its end, and returns the time inside the starting call.
+/// All mechanisms, with their names. Each starts one child, waits for its end, and returns the time inside the starting call.
 pub const ALL: &[(&str, Mechanism)] = &[
     ("raw_clone3", raw_clone3),
     ("raw_clone", raw_clone),
@@ -93,7 +93,7 @@ fn vspawn_command(fixture: &mut Fixture) -> Duration {
 }
 
 fn vspawn_close_others(fixture: &mut Fixture) -> Duration {
-    let (child, call) = timed(|| fixture.closing.spawn());
+    let (child, call) = timed(|| fixture.prepared_close_others.spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
@@ -122,7 +122,7 @@ fn posix_spawn(fixture: &mut Fixture) -> Duration {
     call
 }
 
-/// glibc's posix_spawn, with the child's standard output at `output`.
+/// Calls glibc's posix_spawn. `output`, if given, becomes the child's standard output.
 fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
     unsafe extern "C" {
         static environ: *const *mut c_char;
@@ -193,17 +193,17 @@ fn read_to_end(fd: OwnedFd) {
 fn raw_clone_pipe(fixture: &mut Fixture) -> Duration {
     let ((reader, pid), call) = timed(|| {
         let (reader, writer) = pipe();
-        fixture.raw.write_to(writer.as_raw_fd());
+        fixture.raw.set_output(writer.as_raw_fd());
         (reader, fixture.raw.clone())
     });
-    fixture.raw.write_to(-1);
+    fixture.raw.set_output(-1);
     read_to_end(reader);
     wait_pid(pid);
     call
 }
 
 fn vspawn_pipe(fixture: &mut Fixture) -> Duration {
-    let (child, call) = timed(|| fixture.piped.spawn());
+    let (child, call) = timed(|| fixture.prepared_piped.spawn());
     let mut child = child.expect("a child");
     read_to_end(child.stdout.take().expect("a pipe").into());
     child.wait().expect("its status");

@@ -37,31 +37,31 @@ impl Raw {
         }
     }
 
-    /// The target of the next children's standard output; -1: the parent's.
-    pub fn write_to(&mut self, fd: i32) {
+    /// Sets the descriptor that becomes the standard output of later children; with -1, they inherit the parent's.
+    pub fn set_output(&mut self, fd: i32) {
         self.output = fd.into();
     }
 
-    fn top(&self) -> usize {
+    fn stack_top(&self) -> usize {
         (self.stack as usize + STACK_BYTES) & !15
     }
 
-    /// clone(CLONE_VM | CLONE_VFORK) and exec. Returns the child's pid.
+    /// Calls clone(CLONE_VM | CLONE_VFORK); the child calls exec. Returns the child's pid.
     pub fn clone(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child has its own stack and only calls exec.
-        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
+        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.stack_top(), 0, 0)) }
     }
 
-    /// clone(CLONE_VM) and exec, without waiting for it. Returns the child's pid. The next call needs the end of this child, or another
-    /// `Raw`.
+    /// Calls clone(CLONE_VM), and does not wait for the child's exec. Returns the child's pid. This `Raw` must not start another
+    /// child before this one has ended.
     pub fn clone_nowait(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::SIGCHLD;
         // SAFETY: as above; no other code uses the stack before the child's end.
-        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
+        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.stack_top(), 0, 0)) }
     }
 
-    /// clone3 with the flags of vspawn, and exec. Returns the child's pidfd.
+    /// Calls clone3 with the flags that vspawn uses; the child calls exec. Returns the child's pidfd.
     pub fn clone3(&self) -> i32 {
         let mut pidfd = -1i32;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
@@ -84,13 +84,13 @@ impl Raw {
         let argument = std::ptr::from_ref(self).cast();
         // SAFETY: the caller's promise; the child only reads memory that the parent keeps.
         let pid = unsafe { clone_into(number, arguments, child, argument) };
-        assert!(pid > 0, "system call {number} gave {pid}");
+        assert!(pid > 0, "system call {number} returned {pid}");
         pid as i32
     }
 }
 
 unsafe extern "C" fn child(raw: *const u8) -> ! {
-    // SAFETY: the parent waits; all pointers are its own.
+    // SAFETY: the parent keeps the `Raw` and its strings.
     unsafe {
         let raw = &*raw.cast::<Raw>();
         if raw.output >= 0 {

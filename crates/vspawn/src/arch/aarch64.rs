@@ -1,11 +1,11 @@
-//! aarch64: `svc 0`, with the number in x8.
+//! System calls and clone on aarch64: `svc 0`, with the number of the call in x8.
 
 use std::arch::asm;
 
 use super::Entry;
 
-/// Kernels are built for pages of 4, 16 or 64 KiB (arch/arm64/Kconfig, "Page size").
-pub(crate) const LARGEST_PAGE: usize = 64 * 1024;
+/// The largest page size. Kernels are built for pages of 4, 16 or 64 KiB (arch/arm64/Kconfig, "Page size").
+pub(crate) const MAX_PAGE_BYTES: usize = 64 * 1024;
 
 /// Makes a system call.
 ///
@@ -28,7 +28,7 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// A clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
+/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid call. It must give the child a stack (or, without CLONE_VM, none) that is aligned to 16
@@ -43,7 +43,7 @@ pub(crate) unsafe fn clone_into(
     let result: isize;
     let [a, b, c, d, e] = arguments;
     // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on its own stack,
-    // calls `entry` and never gets there. Its frame pointer and return address are 0, which ends a walk of its stack.
+    // calls `entry` and never reaches label 2. Its frame pointer and return address are 0, so that a stack walk ends there.
     unsafe {
         asm!(
             "svc 0",
@@ -62,7 +62,7 @@ pub(crate) unsafe fn clone_into(
     result
 }
 
-/// clone's arguments, in this processor's order: the thread's storage comes before the child's id.
+/// Returns clone's arguments in the order of this architecture: `tls` comes before `child_tid`.
 pub(crate) fn clone_arguments(flags: usize, stack_top: usize, parent_tid: usize, child_tid: usize) -> [usize; 5] {
     [flags, stack_top, parent_tid, 0, child_tid]
 }

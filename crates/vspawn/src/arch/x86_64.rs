@@ -1,11 +1,11 @@
-//! x86-64: `syscall`, with the number in rax.
+//! System calls and clone on x86-64: `syscall`, with the number of the call in rax.
 
 use std::arch::asm;
 
 use super::Entry;
 
-/// The kernel supports only this size.
-pub(crate) const LARGEST_PAGE: usize = 4096;
+/// The largest page size. On x86-64, the kernel supports no other base page size.
+pub(crate) const MAX_PAGE_BYTES: usize = 4096;
 
 /// Makes a system call.
 ///
@@ -15,7 +15,7 @@ pub(crate) const LARGEST_PAGE: usize = 4096;
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let result: isize;
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the kernel preserves all registers except these; the arguments are the caller's promise.
+    // SAFETY: the kernel preserves all registers except rax, rcx and r11; the arguments are the caller's promise.
     unsafe {
         asm!(
             "syscall",
@@ -28,7 +28,7 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// A clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
+/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid call. It must give the child a stack (or, without CLONE_VM, none) that is aligned to 16
@@ -43,7 +43,7 @@ pub(crate) unsafe fn clone_into(
     let result: isize;
     let [a, b, c, d, e] = arguments;
     // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on its own stack,
-    // calls `entry` and never gets there. The rest is the caller's promise.
+    // calls `entry` and never reaches label 2. The rest is the caller's promise.
     unsafe {
         asm!(
             "syscall",
@@ -63,7 +63,7 @@ pub(crate) unsafe fn clone_into(
     result
 }
 
-/// clone's arguments, in this processor's order.
+/// Returns clone's arguments in the order of this architecture.
 pub(crate) fn clone_arguments(flags: usize, stack_top: usize, parent_tid: usize, child_tid: usize) -> [usize; 5] {
     [flags, stack_top, parent_tid, child_tid, 0]
 }

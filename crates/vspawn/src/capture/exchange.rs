@@ -1,4 +1,4 @@
-//! The exchange of data with one child: input is written and output is read as the streams are ready, until all of them have ended.
+//! Exchanges data with one child: writes its input and reads its output whenever a stream is ready, until all streams have ended.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::error::{Error, Stage};
 use crate::process::Child;
 use crate::sys::{Errno, syscall};
 
-/// The streams of one child, until all of them have ended.
+/// A child, its open streams, and what was read from them so far.
 pub(super) struct Exchange<'a> {
     child: Child,
     input: &'a [u8],
@@ -62,7 +62,10 @@ impl<'a> Exchange<'a> {
                 return Err(Error::new(Stage::Communicate, errno, "exchange data with the child"));
             }
         };
-        let cut = cut.map(Ok).or_else(|| self.wait_in_time().transpose()).transpose()?;
+        let cut = cut
+            .map(Ok)
+            .or_else(|| self.wait_until_deadline().transpose())
+            .transpose()?;
         if cut.is_some() {
             self.stop()?;
         }
@@ -79,7 +82,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Writes and reads the streams that are ready, until all of them have ended.
+    /// Writes and reads the streams that are ready, until all of them have ended. Returns an error for the timeout or the limit if
+    /// one of them ended the exchange early.
     fn exchange(&mut self) -> Result<Option<Error>, Errno> {
         for fd in self.open_fds() {
             set_nonblocking(fd)?;
@@ -91,7 +95,7 @@ impl<'a> Exchange<'a> {
         chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| libc::ENOMEM)?;
         chunk.resize(CHUNK_BYTES, 0u8);
         while self.stdin.is_some() || self.outputs.iter().any(|stream| stream.fd.is_some()) {
-            if self.left() == Some(Duration::ZERO) {
+            if self.remaining_time() == Some(Duration::ZERO) {
                 return Ok(Some(self.timed_out()));
             }
             self.wait_for_any()?;
@@ -111,7 +115,7 @@ impl<'a> Exchange<'a> {
         outputs.chain(&self.stdin).map(OwnedFd::as_fd).collect()
     }
 
-    fn left(&self) -> Option<Duration> {
+    fn remaining_time(&self) -> Option<Duration> {
         self.deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -125,10 +129,10 @@ impl<'a> Exchange<'a> {
         let reads = self.outputs.iter().filter_map(|stream| stream.fd.as_ref());
         let mut polls: Vec<_> = reads.map(|fd| poll(fd, libc::POLLIN)).collect();
         polls.extend(self.stdin.as_ref().map(|fd| poll(fd, libc::POLLOUT)));
-        crate::handle::poll_any(&mut polls, self.left())
+        crate::handle::poll_any(&mut polls, self.remaining_time())
     }
 
-    /// A child that does not read its input (EPIPE) is not an error: its status reports the result.
+    /// Writes some of the input. It is no error if the child does not read its input (EPIPE): its status reports the result.
     fn write_some(&mut self) -> Result<(), Errno> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match write(stdin.as_fd(), self.input) {
@@ -148,14 +152,17 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The streams have ended; the child may still be running.
-    fn wait_in_time(&mut self) -> Result<Option<Error>, Error> {
-        let Some(left) = self.left() else { return Ok(None) };
-        let ended = self.child.wait_timeout(left)?;
+    /// Waits for the child's end once its streams have ended. Returns an error for the timeout if the child still runs at the deadline.
+    fn wait_until_deadline(&mut self) -> Result<Option<Error>, Error> {
+        let Some(remaining) = self.remaining_time() else {
+            return Ok(None);
+        };
+        let ended = self.child.wait_timeout(remaining)?;
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    /// A child that may not be killed (it has become another user) is not waited for: that could take for ever.
+    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (it has become
+    /// another user). The caller then does not wait for the child, which could take forever.
     fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);
@@ -201,14 +208,14 @@ fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     unsafe { syscall!(SYS_read, fd.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) }
 }
 
-/// A write to a pipe without a reader also sends SIGPIPE to the caller, whose disposition must not matter. The
-/// signal is blocked during the write and removed, so the caller never sees it.
+/// Writes without sending SIGPIPE to the caller. The kernel sends it after a write to a pipe without a reader; it is blocked during
+/// the write and then removed, so the caller's disposition does not matter.
 fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    let quiet = crate::guards::PipeSignalHeld::new();
+    let sigpipe_blocked = crate::guards::SigpipeBlocked::new();
     // SAFETY: the bytes are borrowed, with their length.
     let result = unsafe { syscall!(SYS_write, fd.as_raw_fd(), bytes.as_ptr(), bytes.len()) };
     if result == Err(libc::EPIPE) {
-        quiet.take_back();
+        sigpipe_blocked.remove_pending();
     }
     result
 }

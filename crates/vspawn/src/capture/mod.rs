@@ -1,5 +1,5 @@
-//! Runs a command for its output: input, output and error at the same time, so that no pipe can fill up and block; with
-//! limits and a timeout.
+//! Runs a command and captures its output. Input, output and error are transferred at the same time, so that no full pipe can
+//! block the child. A limit of the size and a timeout are optional.
 
 pub(crate) mod exchange;
 
@@ -15,7 +15,7 @@ use crate::stdio::Source;
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A command that is run for its output.
+/// A command whose output is captured.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,13 +45,13 @@ pub struct Capture<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Captured {
-    /// The exit status. If the child was killed because of time or size, this is the status of its killing.
+    /// The exit status: that of a killed process if the child exceeded the timeout or the limit.
     pub status: ExitStatus,
-    /// What was read, up to the limit.
+    /// What was read from standard output, up to the limit.
     pub stdout: Vec<u8>,
-    /// What was read, up to the limit.
+    /// What was read from standard error, up to the limit.
     pub stderr: Vec<u8>,
-    /// [`Stage::Timeout`] or [`Stage::Limit`] if the child was killed for this reason.
+    /// Why the child was killed: an error with [`Stage::Timeout`] or [`Stage::Limit`]. `None` if it was not.
     pub cut: Option<Error>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Sets the bytes for its standard input, which is closed after them.
+    /// Sets the bytes that are written to the child's standard input, which is closed afterwards.
     ///
     /// ```
     /// let counted = vspawn::Command::new("wc").arg("-c").capture().input(&[0; 1_000_000]).run()?;
@@ -78,7 +78,8 @@ impl<'a> Capture<'a> {
         self
     }
 
-    /// Limits output and error, each in bytes. A child that writes more is killed (with its group, if it has its own).
+    /// Limits standard output and standard error to this number of bytes each. A child that writes more is killed (with its group, if it
+    /// has its own).
     ///
     /// ```
     /// let error = vspawn::Command::new("yes").capture().limit(100).run().unwrap_err();
@@ -107,10 +108,10 @@ impl<'a> Capture<'a> {
         self
     }
 
-    /// Runs the command. Too much time or output is an error.
+    /// Runs the command. It is an error if the child exceeds the timeout or the limit.
     ///
     /// # Errors
-    /// As [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
+    /// The same as [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
@@ -128,10 +129,10 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Runs the command. Returns what was read, even if the command was killed because of time or size.
+    /// Runs the command. Returns what was read, even if the child was killed because it exceeded the timeout or the limit.
     ///
     /// # Errors
-    /// As [`Command::output`].
+    /// The same as [`Command::output`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -145,15 +146,15 @@ impl<'a> Capture<'a> {
     /// ```
     pub fn run_to_any_end(self) -> Result<Captured, Error> {
         let mut command = self.command.clone();
-        let unless_said = |command: &mut Command, target, source| {
+        let set_default = |command: &mut Command, target, source| {
             command.fds.entry(target).or_insert(source);
         };
         match self.input {
             Some(_) => drop(command.fds.insert(0, Source::Piped)),
-            None => unless_said(&mut command, 0, Source::Null),
+            None => set_default(&mut command, 0, Source::Null),
         }
-        unless_said(&mut command, 1, Source::Piped);
-        unless_said(&mut command, 2, Source::Piped);
+        set_default(&mut command, 1, Source::Piped);
+        set_default(&mut command, 2, Source::Piped);
         let child = command.spawn()?;
         Exchange::new(child, &self).finish()
     }
@@ -163,7 +164,7 @@ impl Child {
     /// Closes the child's standard input, reads its piped standard output and error to their ends at the same time, and waits for it.
     ///
     /// # Errors
-    /// As [`Child::wait`], and [`Stage::Communicate`].
+    /// The same as [`Child::wait`], and [`Stage::Communicate`].
     ///
     /// ```
     /// use vspawn::{Command, Stdio};

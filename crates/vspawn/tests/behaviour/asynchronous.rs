@@ -1,4 +1,4 @@
-//! Waiting on tokio's reactor, and cancelling the wait.
+//! Waits on tokio's reactor, and their cancellation.
 
 use std::time::Duration;
 
@@ -8,10 +8,12 @@ use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("an_async_wait_gives_the_status", || run(status())),
-        test("many_async_waits_go_on_at_once", || run(many())),
-        test("a_cancelled_async_wait_changes_nothing", || run(cancelled())),
-        test("an_async_wait_tells_a_failed_start", || run(failed_start())),
+        test("an_async_wait_returns_the_status", || run(status())),
+        test("many_async_waits_run_concurrently", || run(many())),
+        test("a_child_can_be_waited_for_after_a_cancelled_async_wait", || {
+            run(cancelled())
+        }),
+        test("an_async_wait_reports_a_failed_start", || run(failed_start())),
     ]
 }
 

@@ -17,15 +17,18 @@ pub fn tests() -> Vec<Test> {
         "mount -t cgroup2 none /mnt && exec \"$0\"",
     ];
     vec![
-        test("arguments_and_variables_arrive", arguments),
-        test("directory_and_umask_are_the_childs_alone", directory),
-        test("limits_and_niceness_are_the_childs_alone", limits),
-        test("a_child_has_the_group_or_session_asked_for", groups),
-        test("a_session_takes_its_controlling_terminal", terminal),
-        test("a_child_dies_with_its_parents_thread", parent_death),
+        test("arguments_and_variables_reach_the_child", arguments),
+        test("directory_and_umask_change_only_in_the_child", directory),
+        test("limits_and_niceness_change_only_in_the_child", limits),
+        test("a_child_has_the_requested_group_or_session", groups),
+        test("a_new_session_gets_the_requested_controlling_terminal", terminal),
+        test(
+            "a_child_gets_its_death_signal_when_the_spawning_thread_ends",
+            parent_death,
+        ),
         test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
-        test("a_function_that_gives_up_is_told", pre_exec_fails),
-        test("a_child_is_born_into_its_cgroup", move || {
+        test("an_error_of_the_pre_exec_function_is_reported", pre_exec_fails),
+        test("a_child_is_created_in_its_cgroup", move || {
             run_alone(in_mounts, "in_a_cgroup").unwrap();
         })
         .needs(&[Need::Root, Need::Cgroup]),
@@ -33,7 +36,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-fn said(command: &mut Command) -> String {
+fn stdout_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -52,36 +55,39 @@ fn arguments() {
         .env("A", "1")
         .envs([("B", "x=y")])
         .env_remove("HOME");
-    assert_eq!(said(&mut command), "zero||two words|\u{e4}|1|x=y|none|");
+    assert_eq!(stdout_of(&mut command), "zero||two words|\u{e4}|1|x=y|none|");
     assert_eq!(
-        said(Command::new("/usr/bin/env").env_clear().env("ONLY", "this")),
+        stdout_of(Command::new("/usr/bin/env").env_clear().env("ONLY", "this")),
         "ONLY=this\n"
     );
     assert_eq!(
-        said(Command::new("/bin/sh").arg0("name").args(["-c", "echo $0"])),
+        stdout_of(Command::new("/bin/sh").arg0("name").args(["-c", "echo $0"])),
         "name\n"
     );
 }
 
 fn directory() {
     let directory = TempDir::new().unwrap();
-    let ours = (std::env::current_dir().unwrap(), said(&mut shell("umask")));
+    let ours = (std::env::current_dir().unwrap(), stdout_of(&mut shell("umask")));
     let mut command = shell("pwd -P; umask");
     let expected = format!("{}\n0137\n", directory.path().canonicalize().unwrap().display());
-    assert_eq!(said(command.current_dir(directory.path()).umask(0o137)), expected);
-    assert_eq!((std::env::current_dir().unwrap(), said(&mut shell("umask"))), ours);
+    assert_eq!(stdout_of(command.current_dir(directory.path()).umask(0o137)), expected);
+    assert_eq!((std::env::current_dir().unwrap(), stdout_of(&mut shell("umask"))), ours);
 }
 
 fn limits() {
-    let ours = said(&mut shell("ulimit -n; ulimit -c; nice"));
+    let ours = stdout_of(&mut shell("ulimit -n; ulimit -c; nice"));
     let mut command = shell("ulimit -Sn; ulimit -Hn; ulimit -Sc; nice");
     command
         .resource_limit(libc::RLIMIT_NOFILE, 33, 44)
         .resource_limit(libc::RLIMIT_CORE, 0, 0)
         .nice(5);
-    let niceness: i32 = said(&mut shell("nice")).trim().parse().unwrap();
-    assert_eq!(said(&mut command), format!("33\n44\n0\n{}\n", (niceness + 5).min(19)));
-    assert_eq!(said(&mut shell("ulimit -n; ulimit -c; nice")), ours);
+    let niceness: i32 = stdout_of(&mut shell("nice")).trim().parse().unwrap();
+    assert_eq!(
+        stdout_of(&mut command),
+        format!("33\n44\n0\n{}\n", (niceness + 5).min(19))
+    );
+    assert_eq!(stdout_of(&mut shell("ulimit -n; ulimit -c; nice")), ours);
     let error = shell("").resource_limit(1000, 1, 1).spawn().unwrap_err();
     assert_eq!(
         (error.stage(), error.raw_os_error()),
@@ -94,9 +100,9 @@ fn limits() {
     );
 }
 
-/// Group and session, from the fields after the name in parentheses.
+/// Runs `cat` on its own `stat` file. Returns its pid, process group and session.
 fn ids(command: &mut Command) -> (i32, i32, i32) {
-    let stat = said(command.args(["/proc/self/stat"]));
+    let stat = stdout_of(command.args(["/proc/self/stat"]));
     let pid = stat.split(' ').next().unwrap().parse().unwrap();
     let fields: Vec<i32> = stat
         .rsplit(')')
@@ -127,22 +133,28 @@ fn groups() {
 }
 
 fn terminal() {
-    let (mut ours, mut theirs) = (0, 0);
+    let (mut master, mut terminal) = (0, 0);
     // SAFETY: stores two new descriptors, which have no other owner.
-    let (_ours, theirs) = unsafe {
+    let (_master, terminal) = unsafe {
         let null = std::ptr::null_mut();
         assert_eq!(
-            libc::openpty(&raw mut ours, &raw mut theirs, null, std::ptr::null(), std::ptr::null()),
+            libc::openpty(
+                &raw mut master,
+                &raw mut terminal,
+                null,
+                std::ptr::null(),
+                std::ptr::null()
+            ),
             0
         );
-        (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
+        (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(terminal))
     };
     for close_others in [false, true] {
         let mut command = shell("test -c /dev/tty && : < /dev/tty && ps -o tty= -p $$ || echo none");
         command
-            .controlling_terminal(theirs.as_raw_fd())
+            .controlling_terminal(terminal.as_raw_fd())
             .close_others(close_others);
-        assert!(said(&mut command).starts_with("pts/"), "{close_others}");
+        assert!(stdout_of(&mut command).starts_with("pts/"), "{close_others}");
     }
     let error = shell("").controlling_terminal(0).spawn().unwrap_err();
     assert_eq!(
@@ -169,7 +181,7 @@ fn parent_death() {
     );
 }
 
-/// More than the stack of a child that shares memory.
+/// Uses more stack than a child that shares memory has.
 fn pre_exec() {
     let hook = || {
         let large = std::hint::black_box([1u8; 500_000]);
@@ -177,7 +189,7 @@ fn pre_exec() {
         if sum == 500_000 { Ok(()) } else { Err(libc::EIO) }
     };
     let mut command = Command::new("/bin/true");
-    // SAFETY: it only touches its own stack.
+    // SAFETY: the function only uses its own stack.
     let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook) };
     assert!(command.status().unwrap().success());
     let captured = command.stdout(Stdio::piped()).output().unwrap();
@@ -187,7 +199,7 @@ fn pre_exec() {
 fn pre_exec_fails() {
     for (given, expected) in [(libc::EXDEV, libc::EXDEV), (0, libc::ECANCELED)] {
         let mut command = Command::new("/bin/true");
-        // SAFETY: it does nothing.
+        // SAFETY: the function only returns an error.
         let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(move || Err(given)) };
         let error = command.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::PreExec, expected));
@@ -202,11 +214,11 @@ fn cgroup() {
     command
         .arg("/proc/self/cgroup")
         .cgroup(std::fs::File::open(group.path()).unwrap());
-    let said = said(&mut command);
-    let inside = said
+    let cgroups = stdout_of(&mut command);
+    let is_in_group = cgroups
         .lines()
         .any(|line| line.starts_with("0::") && line.ends_with(&name));
-    assert!(inside, "{said}");
+    assert!(is_in_group, "{cgroups}");
     let path = group.keep();
     std::fs::remove_dir(&path).unwrap();
     let error = Command::new("/bin/true")

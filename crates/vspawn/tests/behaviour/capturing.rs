@@ -8,28 +8,34 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("output_and_error_are_kept_apart", apart),
-        test("much_goes_both_ways_at_once", both_ways),
-        test("a_child_that_does_not_read_its_input_is_not_an_error", unread_input),
+        test("output_and_error_are_captured_separately", separate_outputs),
+        test("large_input_and_output_do_not_block_each_other", large_data),
+        test("it_is_no_error_if_a_child_does_not_read_its_input", unread_input),
         test(
-            "with_sigpipe_at_its_default_an_unread_input_kills_nobody",
+            "with_sigpipe_at_its_default_an_unread_input_does_not_kill_the_parent",
             sigpipe_default,
         )
         .changes_its_process(),
-        test("an_output_above_the_limit_is_cut_and_its_child_killed", limit),
-        test("a_time_that_is_over_ends_the_child", timeout),
-        test("a_grandchild_that_holds_the_pipe_does_not_hold_the_timeout", grandchild),
+        test("an_output_above_the_limit_is_truncated_and_its_child_killed", limit),
+        test("a_child_is_killed_at_the_timeout", timeout),
         test(
-            "a_child_that_has_closed_its_streams_is_waited_for_in_time",
+            "a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout",
+            grandchild,
+        ),
+        test(
+            "the_timeout_applies_to_a_child_that_has_closed_its_streams",
             closed_streams,
         ),
-        test("streams_said_otherwise_stay_so", said_otherwise),
-        test("without_input_a_child_reads_nothing", no_input),
+        test(
+            "streams_that_the_command_sets_are_not_captured",
+            streams_set_by_the_command,
+        ),
+        test("without_input_a_child_reads_an_empty_input", no_input),
     ]
 }
 
-/// Longer than a shell takes to start on a busy machine.
-const FOR_THE_SHELL: Duration = Duration::from_secs(2);
+/// A timeout that is longer than a shell takes to start on a busy machine.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -37,7 +43,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn apart() {
+fn separate_outputs() {
     let output = shell("echo out; echo err >&2; exit 3").output().unwrap();
     assert_eq!(
         (output.stdout.as_slice(), output.stderr.as_slice()),
@@ -46,7 +52,7 @@ fn apart() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-fn both_ways() {
+fn large_data() {
     let input: Vec<u8> = (0..5_000_000u32).map(|number| (number % 251) as u8).collect();
     let output = shell("tee /dev/stderr").capture().input(&input).run().unwrap();
     assert!(output.stdout == input && output.stderr == input);
@@ -59,7 +65,7 @@ fn unread_input() {
         (output.stdout.as_slice(), output.status.code()),
         (&b"done\n"[..], Some(5))
     );
-    // It reads a little, and leaves more unread than a pipe holds.
+    // This child reads a little, and leaves more unread than a pipe holds.
     let output = shell("head -c 10 > /dev/null; exec 0<&-; sleep 0.05")
         .capture()
         .input(&input)
@@ -100,7 +106,7 @@ fn limit() {
 
 fn timeout() {
     let command = shell("echo begun; exec sleep 1000");
-    let captured = command.capture().timeout(FOR_THE_SHELL).run_to_any_end().unwrap();
+    let captured = command.capture().timeout(SHELL_TIMEOUT).run_to_any_end().unwrap();
     assert!(captured.timed_out());
     assert_eq!(captured.stdout, b"begun\n");
     let error = command.capture().timeout(Duration::ZERO).run().unwrap_err();
@@ -110,7 +116,7 @@ fn timeout() {
 }
 
 fn grandchild() {
-    // It ends by itself eventually; in its own group, it is killed too.
+    // If the child has its own group, the grandchild is killed with it. Otherwise, the test has to kill it.
     let script = "sleep 1000 & echo $!; exec sleep 1000";
     let captured = shell(script)
         .process_group(0)
@@ -118,7 +124,7 @@ fn grandchild() {
         .timeout(Duration::from_millis(200))
         .run_to_any_end();
     assert!(captured.unwrap().timed_out());
-    let captured = shell(script).capture().timeout(FOR_THE_SHELL).run_to_any_end().unwrap();
+    let captured = shell(script).capture().timeout(SHELL_TIMEOUT).run_to_any_end().unwrap();
     assert!(captured.timed_out());
     let orphan: i32 = String::from_utf8(captured.stdout).unwrap().trim().parse().unwrap();
     kernel::kill(orphan, libc::SIGKILL);
@@ -134,7 +140,7 @@ fn closed_streams() {
     assert!(captured.timed_out() && !captured.status.success());
 }
 
-fn said_otherwise() {
+fn streams_set_by_the_command() {
     let output = shell("echo out; echo err >&2").stderr(Stdio::null()).output().unwrap();
     assert_eq!(
         (output.stdout.as_slice(), output.stderr.as_slice()),

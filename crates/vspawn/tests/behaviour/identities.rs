@@ -11,19 +11,16 @@ use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test("a_child_becomes_user_and_group_and_loses_roots_groups", user),
-        test("groups_are_what_was_said", groups),
+        test("a_child_changes_user_and_group_and_loses_roots_groups", user),
+        test("a_child_has_the_requested_groups", groups),
         test("a_directory_is_entered_with_the_users_rights", directory),
-        test(
-            "a_signal_at_the_parents_death_outlives_the_change_of_user",
-            parent_death,
-        ),
-        test("a_child_with_another_root_begins_there", root),
+        test("the_parent_death_signal_survives_the_change_of_user", parent_death),
+        test("a_child_with_another_root_starts_in_that_root", root),
     ];
     tests.into_iter().map(|test| test.needs(&[Need::Root])).collect()
 }
 
-/// Real, effective, saved and file system's ids, and groups.
+/// Runs `cat` on its own `status` file. Returns its user ids and group ids (real, effective, saved and file system's), and its groups.
 fn identity(command: &mut Command) -> [String; 3] {
     let status = String::from_utf8(command.arg("/proc/self/status").output().unwrap().stdout).unwrap();
     ["Uid", "Gid", "Groups"].map(|name| field(&status, name))
@@ -87,7 +84,7 @@ fn root() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
-    // The parent's directory is not kept either: `inner` is beside the program that a relative path names.
+    // The child does not keep the parent's working directory either, from which the relative paths below would be looked up.
     std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
     std::env::set_current_dir(directory.path().join("inner")).unwrap();
     let error = Command::new("../here")

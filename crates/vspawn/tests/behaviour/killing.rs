@@ -12,16 +12,16 @@ use crate::support::{Test, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_child_gets_the_signal_that_was_sent", signal),
-        test("a_killed_group_takes_grandchildren_along", group),
+        test("killing_a_group_also_kills_grandchildren", group),
         test(
-            "a_group_is_still_signalled_after_its_leader_was_waited_for",
+            "a_group_can_be_signalled_after_its_leader_was_waited_for",
             group_after_leader,
         )
         .needs(&[Need::PidfdGroup]),
-        test("a_group_without_members_has_ended", ended_group).needs(&[Need::PidfdGroup]),
-        test("a_child_without_a_group_has_none_to_signal", no_group),
-        test("a_killed_tree_takes_all_that_hangs_below", tree),
-        test("a_tree_that_was_waited_for_is_nobodys", tree_after_wait),
+        test("signalling_a_group_without_members_fails_with_esrch", ended_group).needs(&[Need::PidfdGroup]),
+        test("without_its_own_group_a_child_cannot_be_signalled_as_a_group", no_group),
+        test("killing_a_tree_kills_all_descendants", tree),
+        test("kill_tree_does_nothing_after_the_child_was_waited_for", tree_after_wait),
     ]
 }
 
@@ -38,8 +38,13 @@ fn signal() {
     child.wait().unwrap();
 }
 
-/// Starts a shell that prints its descendants' pids, one per line; all of them hold its output open.
-fn family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
+/// Starts a shell that prints the pids of its descendants, one per line. Returns the shell, its output, and the first `count` pids. All
+/// these processes keep the output open.
+fn start_family(
+    command: &mut Command,
+    script: &str,
+    count: usize,
+) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut pids = Vec::new();
@@ -53,8 +58,8 @@ fn family(command: &mut Command, script: &str, count: usize) -> (Child, BufReade
 
 const FAMILY: &str = "sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & wait";
 
-/// The output ends when the last process that held it has ended.
-fn all_ended(mut lines: BufReader<vspawn::ChildStdout>) {
+/// Checks that all processes have ended: only then does their output end.
+fn assert_all_ended(mut lines: BufReader<vspawn::ChildStdout>) {
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
     assert_eq!(rest, "");
@@ -68,14 +73,14 @@ fn group() {
         } else {
             command.process_group(0)
         };
-        let (mut child, lines, _) = family(&mut command, FAMILY, 2);
+        let (mut child, lines, _) = start_family(&mut command, FAMILY, 2);
         child.signal_group(libc::SIGKILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-        all_ended(lines);
+        assert_all_ended(lines);
     }
 }
 
-/// The group's only member was waited for.
+/// Signals a group whose only member was waited for.
 fn ended_group() {
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     child.signal_group(libc::SIGKILL).unwrap();
@@ -86,10 +91,10 @@ fn ended_group() {
 
 fn group_after_leader() {
     let mut command = Command::new("/bin/sh");
-    let (mut child, lines, _) = family(command.process_group(0), "sleep 1000 & echo $!", 1);
+    let (mut child, lines, _) = start_family(command.process_group(0), "sleep 1000 & echo $!", 1);
     assert!(child.wait().unwrap().success());
     child.signal_group(libc::SIGTERM).unwrap();
-    all_ended(lines);
+    assert_all_ended(lines);
 }
 
 fn no_group() {
@@ -102,14 +107,14 @@ fn no_group() {
 fn tree() {
     for _ in 0..10 {
         let mut command = Command::new("/bin/sh");
-        // A grandchild in its own session, which no signal to a group reaches.
+        // Some descendants have their own session, which a signal to the child's group does not reach.
         let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & echo $!; wait' & wait) & wait";
-        let (mut child, lines, pids) = family(&mut command, script, 1);
+        let (mut child, lines, pids) = start_family(&mut command, script, 1);
         assert_eq!(pids.len(), 1);
-        // setsid itself, the subshell, the shell in it, and its sleep.
+        // The first sleep, the subshell, the shell in its own session, and that shell's sleep.
         assert_eq!(child.kill_tree().unwrap(), 4);
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-        all_ended(lines);
+        assert_all_ended(lines);
     }
     let mut alone = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
     assert_eq!(alone.kill_tree().unwrap(), 0);

@@ -1,9 +1,9 @@
-//! A child's properties, and how it is waited for, killed and read: the success paths. Each file is one subject, each test
-//! its own process (`support`). Tests that cannot run print the reason.
+//! Tests of the success paths: a child's properties, and how it is waited for, killed and read. Each file covers one subject; each
+//! test runs in its own process (`support`). Tests that cannot run print the reason.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[expect(dead_code, reason = "the faults need more of it")]
+#[expect(dead_code, reason = "the tests in `faults` use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,4 +1,5 @@
-//! What `std::process::Command` and `posix_spawn` can do: exec in directory, outputs of a started child, file actions in their order.
+//! Features of `std::process::Command` and `posix_spawn`: replacing the process, reading the outputs of a running child, file actions,
+//! scheduling.
 
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, IntoRawFd};
@@ -11,14 +12,14 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_process_is_replaced_by_a_command", replaced),
-        test("a_process_that_cannot_be_replaced_goes_on", not_replaced),
-        test("the_outputs_of_a_started_child_are_read_to_their_ends", outputs),
-        test("a_shared_end_of_a_pipe_is_written_and_read", shared_ends),
+        test("a_process_continues_if_it_cannot_be_replaced", not_replaced),
+        test("wait_with_output_reads_both_outputs_to_their_ends", outputs),
+        test("a_pipe_is_written_through_a_shared_reference", shared_ends),
         test("an_output_is_read_through_a_shared_reference", shared_readers),
-        test("file_actions_are_carried_out_in_their_order", file_actions),
-        test("a_file_action_that_fails_is_told", failed_actions),
-        test("a_file_is_opened_with_a_full_table", full_table).changes_its_process(),
-        test("policy_cpus_and_privileges_are_the_childs_alone", scheduling),
+        test("file_actions_are_carried_out_in_order", file_actions),
+        test("a_failed_file_action_is_reported", failed_actions),
+        test("a_file_action_opens_a_file_despite_a_full_descriptor_table", full_table).changes_its_process(),
+        test("policy_cpus_and_privileges_change_only_in_the_child", scheduling),
     ]
 }
 
@@ -28,7 +29,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn said(command: &mut Command) -> String {
+fn stdout_of(command: &mut Command) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
@@ -45,10 +46,10 @@ fn replaced() {
 fn not_replaced() {
     let status = kernel::in_fork(|| {
         let error = Command::new("/nowhere").exec();
-        let is_told = (error.stage(), error.raw_os_error()) == (Stage::Exec, libc::ENOENT);
+        let is_reported = (error.stage(), error.raw_os_error()) == (Stage::Exec, libc::ENOENT);
         let piped = shell("exit 0").stdout(Stdio::piped()).exec();
         let works = Command::new("/bin/true").status().is_ok_and(|status| status.success());
-        i32::from(!(is_told && piped.stage() == Stage::Prepare && works))
+        i32::from(!(is_reported && piped.stage() == Stage::Prepare && works))
     });
     assert_eq!(status, 0);
 }
@@ -85,7 +86,7 @@ fn shared_ends() {
         .spawn()
         .unwrap();
     let stdin = child.stdin.take().unwrap().into_raw_fd();
-    // SAFETY: just given up by its owner.
+    // SAFETY: `into_raw_fd` has just given up the ownership.
     let stdin = ChildStdin::from(unsafe { std::os::fd::OwnedFd::from_raw_fd(stdin) });
     (&stdin).write_all(b"x").unwrap();
     let mut byte = [0];
@@ -102,7 +103,7 @@ fn shared_readers() {
     let mut begin = [0; 3];
     let mut reader = stdout;
     reader.read_exact(&mut begin).unwrap();
-    // Two readers of one end share its position.
+    // The second reader continues where the first one has stopped.
     assert_eq!(
         (&begin, std::io::read_to_string(stdout).unwrap()),
         (b"out", "put".to_owned())
@@ -129,10 +130,10 @@ fn file_actions() {
             .fchdir(9)
             .close_from(9);
         let expected = "text/\n";
-        assert_eq!(said(command.stdout(Stdio::piped())), expected);
+        assert_eq!(stdout_of(command.stdout(Stdio::piped())), expected);
         assert_eq!(std::fs::read_to_string(directory.path().join("out")).unwrap(), "text");
-        let open = said(shell("ls /proc/self/fd").close_from(3).close(2));
-        assert_eq!(open, "0\n1\n2\n", "2 is the list itself");
+        let open = stdout_of(shell("ls /proc/self/fd").close_from(3).close(2));
+        assert_eq!(open, "0\n1\n2\n", "2 is the directory that `ls` reads");
     }
 }
 
@@ -144,7 +145,7 @@ fn failed_actions() {
     let at = |errno, action: &str| (Stage::FileAction, errno, action.to_owned());
     let missing = error_of(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
     assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
-    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup of 77 to 1"));
+    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup 77 to 1"));
     assert_eq!(
         error_of(shell("").fchdir(77)),
         at(libc::EBADF, "chdir to the directory at descriptor 77")
@@ -157,7 +158,7 @@ fn failed_actions() {
     );
 }
 
-/// glibc's tst-spawn3: with RLIMIT_NOFILE reached, closing and opening need no further number.
+/// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file at its number need no free number.
 fn full_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
@@ -176,7 +177,7 @@ fn full_table() {
 
 fn scheduling() {
     let field = |command: &mut Command, name: &str| {
-        let status = said(command.arg("/proc/self/status"));
+        let status = stdout_of(command.arg("/proc/self/status"));
         crate::support::state::field(&status, name)
     };
     let cat = || Command::new("/bin/cat");
@@ -186,7 +187,7 @@ fn scheduling() {
     assert_eq!(field(&mut cat(), "Cpus_allowed_list"), ours);
     assert_eq!(field(cat().no_new_privileges(true), "NoNewPrivs"), "1");
     assert_eq!(field(&mut cat(), "NoNewPrivs"), "0");
-    let policy = said(
+    let policy = stdout_of(
         Command::new("/bin/cat")
             .scheduler(libc::SCHED_BATCH, 0)
             .arg("/proc/self/stat"),

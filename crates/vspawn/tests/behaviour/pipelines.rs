@@ -1,4 +1,4 @@
-//! Pipelines: each command reads the previous one's output, each has a status, and after a failure in the middle no process is left.
+//! Pipelines: each command reads the previous one's output, each status is returned, and no process is left if a command fails to start.
 
 use std::io::Write;
 
@@ -8,11 +8,14 @@ use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("a_row_passes_data_along_and_has_each_status", statuses),
-        test("a_failure_in_the_middle_kills_and_reaps_those_before", failure),
-        test("a_row_ends_when_its_last_has_enough", ends_early),
-        test("a_rows_input_may_be_piped", piped_input),
-        test("an_empty_row_is_refused", empty),
+        test("a_pipeline_passes_data_on_and_returns_each_status", statuses),
+        test(
+            "if_a_command_fails_to_start_the_earlier_ones_are_killed_and_waited_for",
+            failure,
+        ),
+        test("a_pipeline_ends_when_its_last_command_stops_reading", ends_early),
+        test("a_pipelines_input_may_be_piped", piped_input),
+        test("an_empty_pipeline_is_refused", empty),
     ]
 }
 
@@ -23,11 +26,11 @@ fn shell(script: &str) -> Command {
 }
 
 fn statuses() {
-    let row = Pipeline::new()
+    let pipeline = Pipeline::new()
         .then(shell("echo b; echo a; exit 3"))
         .then(shell("sort; exit 4"))
         .then(Command::new("cat"));
-    let (statuses, output) = row.output().unwrap();
+    let (statuses, output) = pipeline.output().unwrap();
     assert_eq!(output, b"a\nb\n");
     assert_eq!(
         statuses.iter().map(|status| status.code().unwrap()).collect::<Vec<_>>(),
@@ -46,18 +49,20 @@ fn failure() {
         };
         let mut first = command(0);
         first.stdin(Stdio::piped());
-        let row = (1..4).fold(Pipeline::new().then(first), |row, index| row.then(command(index)));
-        let error = row.spawn().unwrap_err();
+        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| {
+            pipeline.then(command(index))
+        });
+        let error = pipeline.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-        assert_eq!(row.output().unwrap_err(), error);
+        assert_eq!(pipeline.output().unwrap_err(), error);
     }
 }
 
 fn ends_early() {
-    let row = Pipeline::new()
+    let pipeline = Pipeline::new()
         .then(shell("exec cat /dev/zero"))
         .then(shell("head -c 10"));
-    let (statuses, output) = row.output().unwrap();
+    let (statuses, output) = pipeline.output().unwrap();
     assert_eq!(output, [0; 10]);
     assert_eq!(
         std::os::unix::process::ExitStatusExt::signal(&statuses[0]),

@@ -12,10 +12,10 @@ pub fn tests() -> Vec<Test> {
     vec![
         test("a_child_has_a_pseudo_terminal_as_its_controlling_terminal", controlling),
         test("a_pseudo_terminal_has_the_size_that_was_set", sizes),
-        test("what_is_typed_reaches_the_child", typed),
-        test("a_hang_up_ends_the_childs_session", hang_up),
-        test("streams_said_otherwise_are_not_the_terminal", streams),
-        test("without_a_descriptor_a_pseudo_terminal_is_refused", refused),
+        test("typed_text_reaches_the_child", typed),
+        test("closing_a_pseudo_terminal_hangs_up_the_childs_session", hang_up),
+        test("streams_that_the_command_sets_are_not_the_terminal", streams),
+        test("without_a_free_descriptor_a_pseudo_terminal_is_refused", refused),
         #[cfg(feature = "tokio")]
         test("an_async_pseudo_terminal_is_read_and_written", asynchronous),
     ]
@@ -35,13 +35,13 @@ fn read(pty: &mut Pty) -> String {
 
 fn controlling() {
     let mut pty = Pty::open(Size::new(24, 80)).unwrap();
-    // tty_nr, session and foreground group of `stat`: the child leads its session, which has the terminal.
+    // `stat` shows that the child leads its session, and that the pseudo-terminal is its controlling terminal.
     let mut child = pty
         .spawn(shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty").close_others(true))
         .unwrap();
-    let said = read(&mut pty);
+    let output = read(&mut pty);
     assert!(child.wait().unwrap().success());
-    let lines: Vec<&str> = said.lines().collect();
+    let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0], "to the terminal");
     let stat: Vec<&str> = lines[1].rsplit_once(')').unwrap().1.split_whitespace().collect();
     let id = child.id().to_string();
@@ -62,13 +62,13 @@ fn sizes() {
             "stty size; trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done",
         ))
         .unwrap();
-    let mut said = String::new();
-    while !said.contains("ready") {
+    let mut output = String::new();
+    while !output.contains("ready") {
         let mut bytes = [0; 100];
         let count = pty.read(&mut bytes).unwrap();
-        said.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        output.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
     }
-    assert!(said.starts_with("7 33"), "{said}");
+    assert!(output.starts_with("7 33"), "{output}");
     pty.resize(Size::new(8, 44)).unwrap();
     assert_eq!(read(&mut pty).trim(), "8 44");
     assert_eq!(child.wait().unwrap().code(), Some(3));

@@ -1,4 +1,4 @@
-//! Waiting only for this child, with and without a timeout, even if the parent ignores SIGCHLD.
+//! Waits for one child only, with and without a timeout, even if the parent ignores SIGCHLD.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("statuses_are_the_childs_own", statuses),
-        test("try_wait_and_wait_timeout_leave_a_running_child_alone", running),
-        test("waits_give_the_same_status_again", again),
+        test("a_wait_returns_the_childs_status", statuses),
+        test("try_wait_and_wait_timeout_do_not_affect_a_running_child", running),
+        test("later_waits_return_the_same_status", repeated_waits),
         test("a_wait_closes_the_childs_input_first", closes_input),
         test("other_children_are_never_reaped", others),
-        test("a_child_reaped_by_another_is_told", reaped_by_another),
+        test("a_wait_reports_that_other_code_has_reaped_the_child", reaped_by_another),
         test("with_sigchld_ignored_a_wait_ends_with_echild", sigchld_ignored).changes_its_process(),
         test("a_dropped_handle_leaves_its_child_running", dropped),
     ]
@@ -58,7 +58,7 @@ fn running() {
     }
 }
 
-fn again() {
+fn repeated_waits() {
     let mut child = shell("exit 3").spawn().unwrap();
     for _ in 0..3 {
         assert_eq!(child.wait().unwrap().code(), Some(3));
@@ -110,7 +110,7 @@ fn sigchld_ignored() {
     assert_eq!((error.stage(), error.raw_os_error()), echild);
     let error = waits[1].wait_timeout(Duration::from_secs(100)).unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), echild);
-    // A child that was never started: its failure is still known.
+    // If the exec fails, its error is still reported.
     let error = Command::new("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();

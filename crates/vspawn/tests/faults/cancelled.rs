@@ -1,4 +1,4 @@
-//! Threads cancelled while they spawn: the cancellation acts before or after a spawn, never within it.
+//! Threads that are cancelled while they spawn. The cancellation acts before or after a spawn, never within it.
 
 use std::ffi::c_void;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -12,16 +12,13 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("a_thread_cancelled_at_its_next_point_finishes_its_spawn", || {
+        test("a_thread_with_deferred_cancellation_finishes_its_spawn", || {
             cancelled(false);
         }),
-        test("a_thread_cancelled_at_any_moment_finishes_its_spawn", || {
+        test("a_thread_with_asynchronous_cancellation_finishes_its_spawn", || {
             cancelled(true);
         }),
-        test(
-            "a_spawn_leaves_the_state_of_cancellation_as_it_was",
-            state_of_cancellation,
-        ),
+        test("a_spawn_restores_the_cancellation_state", state_of_cancellation),
     ]
 }
 
@@ -43,7 +40,7 @@ const ENABLED: libc::c_int = 0;
 const DISABLED: libc::c_int = 1;
 
 static SPAWNED: AtomicU32 = AtomicU32::new(0);
-static MASK_WAS_OPEN: AtomicBool = AtomicBool::new(false);
+static WAS_MASK_EMPTY: AtomicBool = AtomicBool::new(false);
 
 struct Spawner {
     prepared: Prepared,
@@ -51,13 +48,13 @@ struct Spawner {
     key: libc::pthread_key_t,
 }
 
-/// Runs at the thread's end, with the mask that the cancellation has left.
-extern "C" fn at_end(_: *mut c_void) {
-    MASK_WAS_OPEN.store(status_field("SigBlk") == "0000000000000000", SeqCst);
+/// Runs at the thread's end, and records whether the cancellation has left any signal blocked.
+extern "C" fn record_mask(_: *mut c_void) {
+    WAS_MASK_EMPTY.store(status_field("SigBlk") == "0000000000000000", SeqCst);
 }
 
 /// Spawns until it is cancelled. "C-unwind", since glibc cancels by unwinding.
-extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
+extern "C-unwind" fn spawn_forever(spawner: *mut c_void) -> *mut c_void {
     // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Only the spawn runs
     // while asynchronous cancellation is enabled.
     unsafe {
@@ -70,7 +67,7 @@ extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
             }
             let child = spawner.prepared.spawn();
             pthread_setcanceltype(DEFERRED, &raw mut before);
-            // Dropping a handle calls `close`, a cancellation point, which then leaves the file open.
+            // Dropping a handle calls `close`, a cancellation point. A cancellation there would leave the file open.
             pthread_setcancelstate(DISABLED, &raw mut before);
             if let Ok(mut child) = child {
                 let _ = child.wait();
@@ -82,15 +79,19 @@ extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
     }
 }
 
-/// Cancels the thread while its spawn is held in the child: a function there waits for a byte.
+/// Cancels the thread in the middle of its spawn, while the `pre_exec` function in the child waits for a byte.
 fn cancelled(asynchronous: bool) {
     let (reader, writer) = pipe();
-    let (at, reached) = pipe();
+    let (hook_reader, hook_writer) = pipe();
     let hook = move || {
         let mut byte = 0u8;
         // SAFETY: one byte each, in the forked child.
         unsafe {
-            libc::write(std::os::fd::AsRawFd::as_raw_fd(&reached), (&raw const byte).cast(), 1);
+            libc::write(
+                std::os::fd::AsRawFd::as_raw_fd(&hook_writer),
+                (&raw const byte).cast(),
+                1,
+            );
             libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), (&raw mut byte).cast(), 1);
         }
         Ok(())
@@ -101,27 +102,27 @@ fn cancelled(asynchronous: bool) {
     drop(command);
     let mut key = 0;
     // SAFETY: stores a key; the function stays valid.
-    assert_eq!(unsafe { pthread_key_create(&raw mut key, Some(at_end)) }, 0);
+    assert_eq!(unsafe { pthread_key_create(&raw mut key, Some(record_mask)) }, 0);
     let mut spawner = Spawner {
         prepared,
         asynchronous,
         key,
     };
-    let byte = |fd: &OwnedFd| kernel::read_byte(fd);
+
     for _ in 0..10 {
         let files = crate::support::state::open_files();
         let mut thread: libc::pthread_t = 0;
         // SAFETY: the function's unwinding ends in glibc, which started it; the spawner outlives the thread.
         unsafe {
             let run: extern "C" fn(*mut c_void) -> *mut c_void =
-                std::mem::transmute(spawn_for_ever as extern "C-unwind" fn(*mut c_void) -> *mut c_void);
+                std::mem::transmute(spawn_forever as extern "C-unwind" fn(*mut c_void) -> *mut c_void);
             let argument = (&raw mut spawner).cast();
             assert_eq!(
                 libc::pthread_create(&raw mut thread, std::ptr::null(), run, argument),
                 0
             );
         }
-        byte(&at);
+        kernel::read_byte(&hook_reader);
         // SAFETY: the thread was not joined yet.
         assert_eq!(unsafe { pthread_cancel(thread) }, 0);
         std::thread::sleep(Duration::from_millis(5));
@@ -131,9 +132,9 @@ fn cancelled(asynchronous: bool) {
         assert_eq!(unsafe { libc::pthread_join(thread, &raw mut result) }, 0);
         // The function never returns. After a cancellation by pthread_setcancelstate, glibc 2.36 does not return PTHREAD_CANCELED.
         assert!(result as isize == -1 || (asynchronous && result.is_null()));
-        assert!(MASK_WAS_OPEN.swap(false, SeqCst));
+        assert!(WAS_MASK_EMPTY.swap(false, SeqCst));
         assert_eq!(files, crate::support::state::open_files());
-        // If cancelled within the spawn, the thread dropped the handle, but the child is complete.
+        // A thread that was cancelled asynchronously has dropped the handle, but its child is complete.
         match asynchronous {
             true => assert_eq!(kernel::reap_any().expect("the child").1, 0),
             false => assert!(!kernel::has_children()),

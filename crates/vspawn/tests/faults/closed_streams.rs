@@ -1,4 +1,4 @@
-//! A parent without some of its standard streams: pipes and other descriptors then get the numbers 0 to 2, which the child's standard
+//! A parent without some of its standard streams. Pipes and other descriptors then get the numbers 0 to 2, which the child's standard
 //! streams need too.
 
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ pub fn tests() -> Vec<Test> {
                 .filter(|fd| closed & (1 << fd) != 0)
                 .map(|fd| format!("_{fd}"))
                 .collect();
-            let name = format!("with_closed{names}_each_stream_of_a_child_is_what_was_asked");
+            let name = format!("with_closed{names}_each_stream_of_a_child_is_as_requested");
             test(name, move || check(closed)).needs(&[Need::Cc])
         })
         .collect()
@@ -42,7 +42,7 @@ impl Wish {
 
 fn check(closed: u32) {
     let directory = TempDir::new().unwrap();
-    // The original streams stay open at higher numbers, for the message of an assertion.
+    // Copies of the streams stay open at higher numbers, to restore the streams for the message of a failed assertion.
     let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
     (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
     let outcome = std::panic::catch_unwind(|| {
@@ -50,8 +50,8 @@ fn check(closed: u32) {
         for index in 0..27usize {
             let wished = [wishes[index / 9], wishes[index / 3 % 3], wishes[index % 3]];
             for close_others in [false, true] {
-                streams(wished, close_others, directory.path());
-                contents(wished, close_others);
+                check_streams(wished, close_others, directory.path());
+                check_contents(wished, close_others);
             }
         }
     });
@@ -63,8 +63,8 @@ fn check(closed: u32) {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// The child's three descriptors have the right targets, and no other descriptor is open in it.
-fn streams(wished: [Wish; 3], close_others: bool, directory: &std::path::Path) {
+/// Checks that the child's three descriptors have the right targets, and that no other descriptor is open in it.
+fn check_streams(wished: [Wish; 3], close_others: bool, directory: &std::path::Path) {
     let before = open_files();
     let inherited = |fd: i32| before.get(&fd).cloned();
     let mut command = Command::new(helper::path());
@@ -91,8 +91,8 @@ fn streams(wished: [Wish; 3], close_others: bool, directory: &std::path::Path) {
     assert_eq!(before, open_files());
 }
 
-/// Data written at one end arrives at the other, and nowhere else.
-fn contents(wished: [Wish; 3], close_others: bool) {
+/// Checks that data written at one end arrives at the other, and nowhere else.
+fn check_contents(wished: [Wish; 3], close_others: bool) {
     if wished[0] == Wish::Inherit || wished[1] != Wish::Piped {
         return;
     }

@@ -1,5 +1,5 @@
-//! Placing descriptors: swaps, cycles, chains, and random maps, compared with the expected result. Closing all others, also if the kernel
-//! refuses the fast calls.
+//! The descriptors of a child: swaps, cycles, chains, and random maps are compared with the expected result. All others are closed, even
+//! if the kernel refuses the fast calls.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,12 +20,15 @@ use crate::support::{Test, helper, kernel, test};
 pub fn tests() -> Vec<Test> {
     let with_helper = |name: &str, run: fn()| test(name, run).needs(&[Need::Cc]);
     let mut tests = vec![
-        with_helper("swaps_cycles_and_chains_of_descriptors_come_out_right", shapes),
+        with_helper("swaps_cycles_and_chains_of_descriptors_are_placed_correctly", shapes),
         with_helper("a_source_may_be_a_pipes_target", source_is_a_pipes_target),
-        test("a_closed_number_is_not_filled_by_the_spawn_itself", closed_number),
-        with_helper("targets_far_above_are_reached", far_above),
+        test(
+            "a_closed_source_number_is_not_reused_by_the_spawn_itself",
+            closed_number,
+        ),
+        with_helper("high_target_numbers_work", far_above),
         with_helper("a_swap_up_to_the_limit_of_open_files_uses_the_gaps", swap_at_the_limit),
-        with_helper("maps_at_random_give_what_they_say", random),
+        with_helper("random_maps_are_placed_correctly", random),
         with_helper(
             "others_are_closed_with_a_source_too_high_to_share_the_table",
             high_source,
@@ -35,8 +38,8 @@ pub fn tests() -> Vec<Test> {
             low_limit_without_close_range,
         ),
         with_helper("others_are_closed_in_another_root_without_close_range", other_root).needs(&[Need::Root]),
-        with_helper("without_close_others_what_is_inheritable_is_inherited", inherited),
-        test("a_target_above_the_limit_is_told", above_the_limit),
+        with_helper("without_close_others_inheritable_descriptors_are_inherited", inherited),
+        test("a_target_above_the_limit_is_reported", above_the_limit),
     ];
     let closers: [(&str, &'static [(u32, i32)]); 5] = [
         ("close_range", &[]),
@@ -52,13 +55,13 @@ pub fn tests() -> Vec<Test> {
         ),
     ];
     for (how, refused) in closers {
-        let name = format!("close_others_leaves_what_was_asked_with_{how}");
+        let name = format!("close_others_keeps_only_requested_descriptors_with_{how}");
         tests.push(test(name, move || others_closed(refused)).needs(&[Need::Cc]));
     }
     tests
 }
 
-/// Files with known names at the lowest numbers that are at least `least`.
+/// Creates `count` files with known names, at the lowest free numbers from `least` on.
 fn files(directory: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
     let make = |index: usize| {
         let file = File::create(directory.join(format!("file{index}"))).unwrap();
@@ -74,13 +77,13 @@ fn path_of(fd: i32) -> String {
         .to_string()
 }
 
-/// Gives a file by number and keeps it: the map's source is exactly that number.
+/// Gives the child exactly the descriptor `source`, which the test keeps. The caller must forget the command.
 fn lend(command: &mut Command, target: i32, source: i32) {
-    // SAFETY: a second owner of the number, which `take_back` makes forget it.
+    // SAFETY: a second owner of the number, which never closes it, because the command is forgotten.
     command.fd(target, unsafe { OwnedFd::from_raw_fd(source) });
 }
 
-/// The map as the child must see it, with the standard streams.
+/// Checks that the child has the descriptors of the map and the standard streams, and no others.
 fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, directory: &Path) {
     let sources: BTreeMap<i32, String> = map.iter().map(|(source, _)| (*source, path_of(*source))).collect();
     let mut expected: BTreeMap<i32, String> = [0, 1, 2].map(|fd| (fd, path_of(fd))).into();
@@ -135,7 +138,7 @@ fn source_is_a_pipes_target() {
     let kept = kernel::copy_above(1, 60).unwrap();
     let (log, wanted) = (path_of(1), path_of(file.as_raw_fd()));
     kernel::copy_to_inheritable(file.as_raw_fd(), 1);
-    // 1 is the file, and a pipe in the child; 5 in the child is the parent's 1.
+    // In the parent, 1 is the file. In the child, 1 is a pipe, and 5 is the parent's 1.
     for close_others in [false, true] {
         let mut command = Command::new(helper::path());
         lend(&mut command, 5, 1);
@@ -162,7 +165,7 @@ fn far_above() {
     check_all(&[(10, 1024), (11, 4999)], directory.path());
 }
 
-/// No number above the targets is free for descriptors that must be moved away.
+/// No number above the targets is free for sources that must be copied away first.
 fn swap_at_the_limit() {
     let directory = TempDir::new().unwrap();
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
@@ -176,7 +179,7 @@ fn above_the_limit() {
     let source = kernel::copy_to(0, 20);
     let error = Command::new("/bin/true").fd(64, source).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
-    assert_eq!(error.action(), "dup of 20 to 64");
+    assert_eq!(error.action(), "dup 20 to 64");
 }
 
 fn random() {
@@ -198,11 +201,11 @@ fn random() {
     outcome.unwrap();
 }
 
-/// Inheritable files in gaps and above; only the requested ones may be left.
+/// Opens inheritable files between the requested descriptors and above them. Only the requested ones may be open in the child.
 fn others_closed(refused: &[(u32, i32)]) {
     let directory = TempDir::new().unwrap();
     let _files = files(directory.path(), 3, 10);
-    let inheritable = inheritable(&[5, 6, 20, 21, 300, 1500, 3000]);
+    let inheritable = open_inheritable(&[5, 6, 20, 21, 300, 1500, 3000]);
     let rules: Vec<_> = refused
         .iter()
         .map(|(flags, errno)| (call(libc::SYS_close_range).with(2, *flags), *errno))
@@ -227,7 +230,7 @@ fn others_closed(refused: &[(u32, i32)]) {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-fn inheritable(numbers: &[i32]) -> Vec<i32> {
+fn open_inheritable(numbers: &[i32]) -> Vec<i32> {
     for number in numbers {
         kernel::copy_to_inheritable(0, *number);
     }
@@ -236,7 +239,7 @@ fn inheritable(numbers: &[i32]) -> Vec<i32> {
 
 fn high_source() {
     let directory = TempDir::new().unwrap();
-    let inheritable = inheritable(&[5, 6, 700, 1500, 3000]);
+    let inheritable = open_inheritable(&[5, 6, 700, 1500, 3000]);
     let _files = files(directory.path(), 2, 2000);
     for map in [
         &[(2000, 3)][..],
@@ -248,16 +251,16 @@ fn high_source() {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// Closing by a listing needs a descriptor itself.
+/// Without close_range, a listing shows what to close. It needs a descriptor itself.
 fn low_limit_without_close_range() {
-    let inheritable = inheritable(&[5, 6, 20]);
+    let inheritable = open_inheritable(&[5, 6, 20]);
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
     let mut plain = Command::new("/bin/true");
     plain
         .close_others(true)
         .resource_limit(libc::RLIMIT_NOFILE, 3, 3)
         .stdin(Stdio::null());
-    // A dynamic program cannot open its library then, but it was started.
+    // With this limit, a dynamic program cannot open its library, but it was started.
     assert_eq!(plain.status().unwrap().code(), Some(127));
     let mut low = Command::new("/bin/true");
     assert!(
@@ -273,7 +276,7 @@ fn low_limit_without_close_range() {
 fn other_root() {
     let directory = TempDir::new().unwrap();
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
-    // There is no /proc there, and no program either: the closing comes first.
+    // The new root contains neither /proc nor the program. The exec fails, so the closing worked: it precedes the chroot.
     let error = Command::new("/program")
         .close_others(true)
         .chroot(directory.path())
@@ -284,14 +287,14 @@ fn other_root() {
 
 fn inherited() {
     let directory = TempDir::new().unwrap();
-    let inheritable = inheritable(&[5, 20]);
+    let inheritable = open_inheritable(&[5, 20]);
     let _closed_on_exec = files(directory.path(), 1, 30);
     let found = helper::run_and_list_descriptors(&mut Command::new(helper::path()), &directory.path().join("report"));
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 5, 20]);
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// The lowest free numbers would be those of the next pipe and the pidfd.
+/// Gives a child a number that is not open. Without a check, the next pipe or the pidfd could get this number, one of the lowest free ones.
 fn closed_number() {
     for distance in 0..4 {
         let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;

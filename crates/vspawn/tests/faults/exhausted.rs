@@ -1,4 +1,4 @@
-//! A parent at its limits of open files, memory, and processes.
+//! A parent that has reached its limit of open files, memory, or processes.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -13,19 +13,19 @@ use crate::support::{Test, kernel, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("a_full_table_of_descriptors_is_told_at_each_of_them", full_table),
+        test("a_full_descriptor_table_is_reported_for_each_pipe", full_table),
         test(
             "without_a_free_descriptor_a_child_is_started_waited_for_and_killed",
             no_number_left,
         ),
-        test("no_memory_for_the_childs_stack_is_told", no_memory),
-        test("a_childs_own_limit_of_memory_meets_its_exec", childs_limit),
-        test("the_limit_of_processes_is_told_at_clone", process_limit).needs(&[Need::Setpriv]),
+        test("a_lack_of_memory_for_the_childs_stack_is_reported", no_memory),
+        test("a_childs_own_memory_limit_applies_to_its_exec", childs_limit),
+        test("the_limit_of_processes_is_reported_as_a_failed_clone", process_limit).needs(&[Need::Setpriv]),
         test("at_the_limit_of_processes", at_the_process_limit).inner(),
     ]
 }
 
-/// Leaves exactly this many free numbers.
+/// Opens descriptors until exactly `free` numbers are left.
 fn fill_table(free: usize) -> Vec<OwnedFd> {
     let mut held: Vec<OwnedFd> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
     held.truncate(held.len() - free);
@@ -59,7 +59,7 @@ fn full_table() {
         assert_eq!(before, open_files(), "{free} free");
         drop(held);
     }
-    // The seventh is the pidfd, which a child can do without.
+    // The seventh descriptor is the pidfd, without which a child can still be started.
     for (free, has_pidfd) in [(6, false), (7, true)] {
         let held = fill_table(free);
         let mut child = prepared.spawn().unwrap();
@@ -73,7 +73,7 @@ fn full_table() {
     }
 }
 
-/// Without a single free number: as with std, a child without pipes can be started, waited for and killed.
+/// Even without a free number, a child without pipes can be started, waited for and killed, as with std.
 fn no_number_left() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
     let held = fill_table(0);
@@ -108,7 +108,7 @@ fn no_memory() {
     }
     assert_eq!(before, State::now());
     assert!(prepared.spawn().unwrap().wait().unwrap().success());
-    // The stack is cached now: a spawn needs none of the parent's memory; the child needs some.
+    // The stack is cached now, so the spawn itself needs no more memory. The started program needs some, and may fail.
     kernel::set_soft_limit(libc::RLIMIT_AS, 1 << 20);
     let kept = prepared.spawn();
     kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);
@@ -119,7 +119,7 @@ fn childs_limit() {
     let error = Command::new("/bin/true")
         .resource_limit(libc::RLIMIT_STACK, 0, 0)
         .spawn();
-    // Either the arguments do not fit, or the new image fails; the parent never does.
+    // Either the arguments do not fit, or the new program fails. The parent is never affected.
     match error {
         Err(error) => {
             assert_eq!(error.stage(), Stage::Exec);
@@ -135,7 +135,7 @@ fn childs_limit() {
     }
 }
 
-/// The limit does not apply to root.
+/// Runs the test as another user, since the limit does not apply to root.
 fn process_limit() {
     run_alone(
         &["setpriv", "--reuid", "61234", "--clear-groups"],

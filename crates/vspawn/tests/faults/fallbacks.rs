@@ -1,4 +1,5 @@
-//! Kernels and filters without clone3: clone does the same, and the child clears its handlers itself.
+//! Kernels without clone3, and seccomp filters that refuse it or pidfds. Without clone3, the child is created by clone and clears its
+//! handlers itself.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
@@ -15,9 +16,12 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
     let mut tests = vec![
-        test("with_clone3_handlers_are_cleared_and_ignored_signals_stay", || {
-            dispositions(None);
-        }),
+        test(
+            "with_clone3_handlers_are_cleared_and_ignored_signals_stay_ignored",
+            || {
+                dispositions(None);
+            },
+        ),
         test(
             "a_detached_start_shares_a_large_table_until_its_child_has_its_own",
             large_table,
@@ -26,22 +30,22 @@ pub fn tests() -> Vec<Test> {
             "without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid",
             no_pidfds,
         ),
-        test("a_pidfd_that_serves_no_call_is_replaced_by_the_pid", useless_pidfds),
-        test("a_cgroup_without_clone3_is_told", cgroup_without_clone3),
+        test("the_pid_is_used_if_a_filter_refuses_calls_with_a_pidfd", useless_pidfds),
+        test("a_cgroup_without_clone3_is_an_error", cgroup_without_clone3),
     ];
     for (name, errno) in refusals {
-        let name = format!("with_clone3_refused_with_{name}_handlers_are_cleared_and_ignored_signals_stay");
+        let name = format!("with_clone3_refused_with_{name}_handlers_are_cleared_and_ignored_signals_stay_ignored");
         tests.push(test(name, move || dispositions(Some(errno))));
     }
     tests.into_iter().map(Test::changes_its_process).collect()
 }
 
-extern "C" fn never(_: i32) {
+extern "C" fn abort(_: i32) {
     std::process::abort();
 }
 
-/// The dispositions and mask of a started program, as the kernel lists them.
-fn found(command: &mut Command) -> [u64; 3] {
+/// Returns the handled, ignored and blocked signals of a started program, as the kernel lists them.
+fn signal_sets(command: &mut Command) -> [u64; 3] {
     let output = command.arg("/proc/self/status").output().unwrap();
     let status = String::from_utf8(output.stdout).unwrap();
     ["SigCgt", "SigIgn", "SigBlk"].map(|name| u64::from_str_radix(&field(&status, name), 16).unwrap())
@@ -54,7 +58,7 @@ fn bit(signal: i32) -> u64 {
 fn dispositions(clone3_refused: Option<i32>) {
     let real_time = libc::SIGRTMIN() + 3;
     for signal in [libc::SIGUSR1, libc::SIGTERM, real_time, 64] {
-        kernel::set_handler(signal, never as *const () as usize);
+        kernel::set_handler(signal, abort as *const () as usize);
     }
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, real_time + 1] {
         kernel::set_handler(signal, libc::SIG_IGN);
@@ -70,23 +74,23 @@ fn dispositions(clone3_refused: Option<i32>) {
             command.mechanism(mechanism);
             command
         };
-        let others = found(&mut cat())[1] & !ours & !pipe;
-        assert_eq!(found(&mut cat()), [0, ours | others, 0]);
-        assert_eq!(found(cat().inherit_sigpipe()), [0, ours | others | pipe, 0]);
+        let others = signal_sets(&mut cat())[1] & !ours & !pipe;
+        assert_eq!(signal_sets(&mut cat()), [0, ours | others, 0]);
+        assert_eq!(signal_sets(cat().inherit_sigpipe()), [0, ours | others | pipe, 0]);
         let default = &[libc::SIGHUP, libc::SIGTERM];
         assert_eq!(
-            found(cat().default_signals(default)),
+            signal_sets(cat().default_signals(default)),
             [0, others | ours & !bit(libc::SIGHUP), 0]
         );
-        let ignored = found(cat().ignored_signals(&[libc::SIGUSR1]));
+        let ignored = signal_sets(cat().ignored_signals(&[libc::SIGUSR1]));
         assert_eq!(ignored, [0, ours | others | bit(libc::SIGUSR1), 0]);
-        let blocked = found(cat().blocked_signals(&[libc::SIGUSR2, 64]));
+        let blocked = signal_sets(cat().blocked_signals(&[libc::SIGUSR2, 64]));
         assert_eq!(blocked, [0, ours | others, bit(libc::SIGUSR2) | bit(64)]);
     }
     detached();
 }
 
-/// The same fallback without waiting, and its failure.
+/// Tests the fallback without waiting for the exec, and failures of the exec.
 fn detached() {
     let mut command = Command::new("/bin/true");
     let mut child = command.stdout(Stdio::null()).spawn_nowait().unwrap();
@@ -107,12 +111,12 @@ fn cgroup_without_clone3() {
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
         assert_eq!(
             error.action(),
-            "create a process in a cgroup: clone3 is refused, and clone cannot"
+            "create a process in a cgroup: clone3 is refused, and clone has no option for it"
         );
     }
 }
 
-/// The filter refuses a detached start that copies the table: its flags are known.
+/// The filter refuses a detached start that copies the table, which it recognizes by the flags of clone.
 fn large_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 4096);
     let copying = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
@@ -139,7 +143,7 @@ fn large_table() {
     assert_eq!(
         held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(),
         2000,
-        "ours stay open"
+        "the parent's descriptors stay open"
     );
 }
 
@@ -169,7 +173,7 @@ fn no_pidfds() {
     assert_eq!(child.wait_timeout(Duration::from_millis(50)).unwrap(), None);
     assert_eq!(child.kill_tree().unwrap(), 1);
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-    // The pid may be another process's from now on.
+    // From now on, the pid may belong to another process.
     child.kill().unwrap();
     assert_eq!(child.signal_group(0).unwrap_err().raw_os_error(), libc::ESRCH);
 }

@@ -1,5 +1,5 @@
-//! A child held between clone and exec: stopped, killed, or still there when its handle is dropped. A filter asks the test for a decision
-//! about the child's exec, so the moment is certain.
+//! Children that are stopped, killed, or blocked between clone and exec, and handles that are dropped at that moment. A seccomp filter asks
+//! the test for a decision about each exec, so the timing is exact.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -15,7 +15,7 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test("a_child_stopped_before_its_exec_goes_on_when_continued", stopped),
+        test("a_child_stopped_before_its_exec_starts_when_continued", stopped),
         test(
             "a_detached_child_stopped_before_its_exec_does_not_stop_the_parent",
             stopped_detached,
@@ -26,11 +26,11 @@ pub fn tests() -> Vec<Test> {
             held_detached,
         ),
         test(
-            "children_dropped_before_their_exec_keep_their_memory_until_then",
+            "children_dropped_before_their_exec_keep_their_memory_until_they_leave_it",
             dropped,
         ),
         test(
-            "a_process_forked_meanwhile_does_not_wait_for_ever_for_a_childs_exec",
+            "a_process_forked_before_a_childs_exec_does_not_wait_for_it_forever",
             forked_meanwhile,
         ),
         test(
@@ -43,20 +43,20 @@ pub fn tests() -> Vec<Test> {
             forked_during_change,
         )
         .needs(&[Need::Root]),
-        test("a_group_is_signalled_once_it_exists", group_in_flight),
+        test("signal_group_waits_until_the_childs_group_exists", group_in_flight),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
 }
 
 const EXEC: libc::c_long = libc::SYS_execve;
 
-/// State letter of a process.
-fn state_of(pid: u32) -> char {
+/// Returns the state letter of a process.
+fn process_state(pid: u32) -> char {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     field(&status, "State").chars().next().unwrap()
 }
 
-fn until(mut condition: impl FnMut() -> bool) {
+fn wait_until(mut condition: impl FnMut() -> bool) {
     let mut tries = 0;
     while !condition() {
         tries += 1;
@@ -65,28 +65,29 @@ fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Stops the process during its first exec; the kernel restarts the call once the process continues.
-fn stop_then_continue() -> Arc<AtomicU32> {
+/// Installs a filter that stops the first process that calls exec. The kernel restarts the call once the process continues. The returned
+/// value becomes the pid of the stopped process.
+fn stop_at_first_exec() -> Arc<AtomicU32> {
     let stopped = Arc::new(AtomicU32::new(0));
-    let seen = Arc::clone(&stopped);
+    let first_pid = Arc::clone(&stopped);
     ask(&[call(EXEC)], move |waiting| {
         let pid = waiting.pid;
-        if seen.swap(pid, SeqCst) != 0 {
-            return waiting.go_on();
+        if first_pid.swap(pid, SeqCst) != 0 {
+            return waiting.allow();
         }
-        // The stop interrupts its wait for an answer; the call restarts when the process continues.
+        // The stop interrupts the process's wait for an answer.
         kernel::kill(pid as i32, libc::SIGSTOP);
     });
     stopped
 }
 
 fn stopped() {
-    let stopped = stop_then_continue();
+    let stopped = stop_at_first_exec();
     let before = State::now();
     let continuing = std::thread::spawn(move || {
-        until(|| stopped.load(SeqCst) != 0);
+        wait_until(|| stopped.load(SeqCst) != 0);
         let pid = stopped.load(SeqCst);
-        until(|| state_of(pid) == 'T');
+        wait_until(|| process_state(pid) == 'T');
         kernel::kill(pid as i32, libc::SIGCONT);
     });
     let mut child = Command::new("/bin/true").spawn().unwrap();
@@ -97,9 +98,9 @@ fn stopped() {
 }
 
 fn stopped_detached() {
-    let stopped = stop_then_continue();
+    let stopped = stop_at_first_exec();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
-    until(|| stopped.load(SeqCst) != 0 && state_of(child.id()) == 'T');
+    wait_until(|| stopped.load(SeqCst) != 0 && process_state(child.id()) == 'T');
     assert_eq!(child.try_wait().unwrap(), None);
     assert_eq!(child.wait_timeout(Duration::from_millis(30)).unwrap(), None);
     // Another child is not affected.
@@ -109,7 +110,7 @@ fn stopped_detached() {
     assert!(child.wait().unwrap().success());
 }
 
-/// For both ways to start: a killed child is not reported as failed.
+/// A child that was killed before its exec is not reported as failed, however it was started.
 fn killed() {
     ask(&[call(EXEC)], |waiting| kernel::kill(waiting.pid as i32, libc::SIGKILL));
     let before = State::now();
@@ -132,19 +133,19 @@ fn killed() {
     assert_eq!(before, State::now());
 }
 
-/// Blocks execs until the returned flag is set.
-fn gate() -> Arc<AtomicBool> {
+/// Installs a filter that blocks each exec until the returned flag is set.
+fn block_execs() -> Arc<AtomicBool> {
     let open = Arc::new(AtomicBool::new(false));
     let is_open = Arc::clone(&open);
     ask(&[call(EXEC)], move |waiting: Waiting<'_>| {
-        until(|| is_open.load(SeqCst));
-        waiting.go_on();
+        wait_until(|| is_open.load(SeqCst));
+        waiting.allow();
     });
     open
 }
 
 fn held_detached() {
-    let open = gate();
+    let open = block_execs();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
     assert_eq!(child.try_wait().unwrap(), None);
     assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
@@ -155,16 +156,17 @@ fn held_detached() {
     child.started().unwrap();
     assert!(child.wait().unwrap().success());
     opener.join().unwrap();
-    // Killed while it is held.
+    // A child that is killed while it is held.
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// The strings and stacks of dropped children must not be reused: each child writes its own number, and fails if a string is corrupted.
+/// The strings and stacks of dropped children must not be reused. Each child creates a file with its own number, and fails if a string is
+/// corrupted.
 fn dropped() {
     let directory = tempfile::TempDir::new().unwrap();
-    let open = gate();
+    let open = block_execs();
     let numbers = 0..200u32;
     for number in numbers.clone() {
         let file = directory.path().join(number.to_string());
@@ -189,7 +191,7 @@ fn dropped() {
 /// In a forked process, the kernel never clears the word that reports that the child has left the memory, so the child's end counts
 /// instead.
 fn forked_meanwhile() {
-    let open = gate();
+    let open = block_execs();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
     // SAFETY: the forked process only makes raw calls, waits and ends.
@@ -199,7 +201,7 @@ fn forked_meanwhile() {
         let _ = std::io::Read::read(&mut reader, &mut [0]);
         let error = child.wait().map(drop).unwrap_err();
         let is_right = (error.stage(), error.raw_os_error()) == (Stage::Wait, libc::ECHILD);
-        // SAFETY: ends.
+        // SAFETY: ends the process.
         unsafe { libc::_exit(if is_right { 0 } else { 1 }) };
     }
     open.store(true, SeqCst);
@@ -208,16 +210,16 @@ fn forked_meanwhile() {
     assert_eq!(kernel::reap_any(), Some((forked, 0)));
 }
 
-/// A thread whose child becomes another user and is then held before its exec, until the flag is set.
-fn held_as_nobody() -> (Arc<AtomicBool>, JoinHandle<()>) {
+/// Starts a thread whose child changes its user and is then held before its exec, until the returned flag is set.
+fn hold_child_after_change_of_user() -> (Arc<AtomicBool>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
-        sender.send(gate()).unwrap();
+        sender.send(block_execs()).unwrap();
         let mut child = Command::new("/bin/true").uid(65534).spawn().unwrap();
         assert!(child.wait().unwrap().success());
     });
     let open = receiver.recv().unwrap();
-    until(|| kernel::dumpable() == 0);
+    wait_until(|| kernel::dumpable() == 0);
     (open, thread)
 }
 
@@ -225,7 +227,7 @@ fn held_as_nobody() -> (Arc<AtomicBool>, JoinHandle<()>) {
 /// its exec.
 fn change_of_user() {
     kernel::stay_on_one_cpu();
-    let (open, thread) = held_as_nobody();
+    let (open, thread) = hold_child_after_change_of_user();
     kernel::become_real_time();
     let begin = kernel::thread_cpu_time();
     for _ in 0..10 {
@@ -242,7 +244,7 @@ fn change_of_user() {
 }
 
 fn forked_during_change() {
-    let (open, thread) = held_as_nobody();
+    let (open, thread) = hold_child_after_change_of_user();
     let found = kernel::in_fork(|| {
         let inherited = kernel::dumpable();
         let spawned = Command::new("/bin/true")
@@ -262,7 +264,7 @@ fn group_in_flight() {
     ask(&[call(libc::SYS_setpgid)], move |waiting| {
         std::thread::sleep(Duration::from_millis(50));
         sender.send(()).unwrap();
-        waiting.go_on();
+        waiting.allow();
     });
     let mut child = Command::new("/bin/sleep")
         .arg("1000")

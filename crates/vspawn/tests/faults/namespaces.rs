@@ -1,4 +1,4 @@
-//! As pid 1 of a pid namespace, with a parent outside of the child's pid namespace, and under strace.
+//! Spawns as pid 1 of a pid namespace, with a parent outside of the child's pid namespace, and under strace.
 
 use vspawn::{Command, Stage};
 
@@ -9,37 +9,37 @@ pub fn tests() -> Vec<Test> {
     let through = |wrapper: &'static [&str], inner: &'static str| move || run_alone(wrapper, inner).unwrap();
     vec![
         test(
-            "as_pid_1_of_a_namespace_all_ways_work",
+            "all_ways_to_start_work_as_pid_1_of_a_namespace",
             through(&["unshare", "--pid", "--fork", "--mount-proc"], "as_pid_1"),
         )
         .needs(&[Need::PidNs]),
         test(
-            "under_strace_all_ways_work",
-            through(&["strace", "-f", "-o", "/dev/null"], "all_ways"),
+            "all_ways_to_start_work_under_strace",
+            through(&["strace", "-f", "-o", "/dev/null"], "all_ways_to_start"),
         )
         .needs(&[Need::Strace]),
         test(
-            "under_strace_with_a_filter_all_ways_work",
+            "all_ways_to_start_work_under_strace_with_a_filter",
             through(
                 &["strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null"],
-                "all_ways",
+                "all_ways_to_start",
             ),
         )
         .needs(&[Need::Strace]),
         test(
-            "a_childs_signal_at_its_parents_death_spares_it_while_the_parent_lives_outside",
+            "a_living_parent_in_another_pid_namespace_does_not_cause_the_death_signal",
             parent_outside,
         )
         .needs(&[Need::PidNs])
         .changes_its_process(),
         test("as_pid_1", as_pid_1).inner(),
-        test("all_ways", all_ways).inner(),
+        test("all_ways_to_start", all_ways_to_start).inner(),
     ]
 }
 
 fn as_pid_1() {
     assert_eq!(std::process::id(), 1);
-    all_ways();
+    all_ways_to_start();
     assert!(
         Command::new("/bin/true")
             .parent_death_signal(libc::SIGKILL)
@@ -49,7 +49,7 @@ fn as_pid_1() {
     );
 }
 
-fn all_ways() {
+fn all_ways_to_start() {
     for _ in 0..20 {
         assert!(Command::new("/bin/true").status().unwrap().success());
         assert!(
@@ -75,9 +75,10 @@ fn all_ways() {
     assert!(!child.wait().unwrap().success());
 }
 
-/// From there, the parent's pid is 0, as if it had ended. The namespace's first process cannot be killed from within.
+/// In the child's pid namespace, the parent's pid is 0, which must not be mistaken for the parent's end. `first` becomes pid 1 of the
+/// namespace, which could not be killed from within.
 fn parent_outside() {
-    kernel::children_in_a_new_pid_namespace();
+    kernel::put_children_into_new_pid_namespace();
     let mut first = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
     let mut second = Command::new("/bin/sh");
     let status = second

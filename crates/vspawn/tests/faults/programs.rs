@@ -15,28 +15,28 @@ use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("a_missing_program_is_told_with_its_path", missing),
-        test("a_file_that_may_not_be_executed_is_eacces", not_executable),
+        test("the_error_for_a_missing_program_names_its_path", missing),
+        test("a_file_that_may_not_be_executed_gives_eacces", not_executable),
         test(
-            "a_text_without_an_interpreter_line_is_enoexec_and_no_shell_runs_it",
+            "a_script_without_an_interpreter_line_gives_enoexec_and_no_shell_runs_it",
             wrong_format,
         ),
-        test("a_missing_interpreter_is_enoent", missing_interpreter),
-        test("a_directory_and_a_path_through_a_file_are_told", directory),
+        test("a_missing_interpreter_gives_enoent", missing_interpreter),
+        test("a_directory_and_a_path_through_a_file_are_errors", directory),
         test("a_loop_of_links_ends_the_search", loop_of_links),
-        test("the_search_goes_on_after_eacces", search_past_eacces),
-        test("the_search_says_eacces_if_it_finds_nothing_else", search_only_eacces),
-        test("the_search_says_the_name_if_nothing_is_there", search_nothing),
+        test("the_search_continues_after_eacces", search_past_eacces),
+        test("the_search_reports_eacces_if_it_finds_nothing_else", search_only_eacces),
+        test("the_search_names_a_program_that_is_in_no_directory", search_nothing),
         test("an_empty_directory_of_path_is_the_current_one", empty_directory),
-        test("an_overlong_directory_of_path_is_passed_by", overlong_directory),
+        test("an_overlong_directory_of_path_is_skipped", overlong_directory),
         test("the_childs_own_path_is_searched", own_path),
-        test("arguments_larger_than_the_kernel_takes_are_e2big", too_big),
+        test("arguments_too_large_for_the_kernel_give_e2big", too_big),
         test("a_nul_byte_is_refused_before_anything_starts", nul),
         test("an_empty_program_is_refused", empty),
-        test("names_of_variables_that_are_none_are_refused", bad_names),
+        test("invalid_names_of_variables_are_refused", bad_names),
         test("a_signal_that_does_not_exist_is_refused", bad_signal),
         test("requests_that_exclude_each_other_are_refused", contradictions),
-        test("a_user_without_rights_on_the_program_is_told", other_user).needs(&[Need::Root]),
+        test("it_is_an_error_if_the_user_may_not_execute_the_program", other_user).needs(&[Need::Root]),
     ]
 }
 
@@ -47,8 +47,8 @@ fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     path
 }
 
-/// Fails at exec in the same way with and without waiting.
-fn fails(command: &mut Command, errno: i32) -> Error {
+/// Checks that a command fails at exec, in the same way with and without waiting. Returns the error.
+fn assert_exec_fails(command: &mut Command, errno: i32) -> Error {
     let error = command.spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, errno), "{error}");
     let mut child = command.spawn_nowait().unwrap();
@@ -57,7 +57,7 @@ fn fails(command: &mut Command, errno: i32) -> Error {
 }
 
 fn missing() {
-    let error = fails(&mut Command::new("/nowhere/x"), ENOENT);
+    let error = assert_exec_fails(&mut Command::new("/nowhere/x"), ENOENT);
     assert_eq!(
         error.to_string(),
         "exec /nowhere/x: No such file or directory (os error 2)"
@@ -67,7 +67,7 @@ fn missing() {
 fn not_executable() {
     let directory = TempDir::new().unwrap();
     let path = file(directory.path(), "text", "#!/bin/sh\n", 0o644);
-    let error = fails(&mut Command::new(&path), EACCES);
+    let error = assert_exec_fails(&mut Command::new(&path), EACCES);
     assert_eq!(error.action(), format!("exec {}", path.display()));
 }
 
@@ -80,30 +80,30 @@ fn wrong_format() {
         &format!("echo ran > {}\n", trace.display()),
         0o755,
     );
-    fails(&mut Command::new(&script), ENOEXEC);
-    // Also not if a search found it, where execvp would try a shell.
-    fails(Command::new("script").env("PATH", directory.path()), ENOEXEC);
-    fails(&mut Command::new(file(directory.path(), "empty", "", 0o755)), ENOEXEC);
+    assert_exec_fails(&mut Command::new(&script), ENOEXEC);
+    // No shell runs it after a search in PATH either, where execvp would try one.
+    assert_exec_fails(Command::new("script").env("PATH", directory.path()), ENOEXEC);
+    assert_exec_fails(&mut Command::new(file(directory.path(), "empty", "", 0o755)), ENOEXEC);
     assert!(!trace.exists());
 }
 
 fn missing_interpreter() {
     let directory = TempDir::new().unwrap();
-    fails(
+    assert_exec_fails(
         &mut Command::new(file(directory.path(), "script", "#!/nowhere/sh\n", 0o755)),
         ENOENT,
     );
 }
 
 fn directory() {
-    fails(&mut Command::new("/tmp"), EACCES);
-    fails(&mut Command::new("/etc/passwd/x"), ENOTDIR);
+    assert_exec_fails(&mut Command::new("/tmp"), EACCES);
+    assert_exec_fails(&mut Command::new("/etc/passwd/x"), ENOTDIR);
 }
 
 fn loop_of_links() {
     let directory = TempDir::new().unwrap();
     std::os::unix::fs::symlink("true", directory.path().join("true")).unwrap();
-    fails(
+    assert_exec_fails(
         Command::new("true").env("PATH", format!("{}:/bin", directory.path().display())),
         ELOOP,
     );
@@ -120,12 +120,12 @@ fn search_only_eacces() {
     let directory = TempDir::new().unwrap();
     let denied = file(directory.path(), "program", "", 0o644);
     let path = format!("/nowhere:{}:/nowhere/else", directory.path().display());
-    let error = fails(Command::new("program").env("PATH", path), EACCES);
+    let error = assert_exec_fails(Command::new("program").env("PATH", path), EACCES);
     assert_eq!(error.action(), format!("exec {}", denied.display()));
 }
 
 fn search_nothing() {
-    let error = fails(Command::new("no-such-program").env("PATH", "/bin:/nowhere"), ENOENT);
+    let error = assert_exec_fails(Command::new("no-such-program").env("PATH", "/bin:/nowhere"), ENOENT);
     assert_eq!(error.action(), "exec no-such-program, which is in no directory of PATH");
 }
 
@@ -157,20 +157,20 @@ fn own_path() {
             .code(),
         Some(6)
     );
-    // Without any, as execvp of glibc.
+    // Without PATH, the default path of glibc's execvp is searched.
     assert!(Command::new("true").env_clear().status().unwrap().success());
     assert!(Command::new("true").env_remove("PATH").status().unwrap().success());
 }
 
 fn too_big() {
-    // One string of more than 128 KiB; all together may be a quarter of the stack's limit.
-    fails(Command::new("/bin/true").arg("x".repeat(200_000)), E2BIG);
-    fails(Command::new("/bin/true").args(vec!["x".repeat(100_000); 100]), E2BIG);
-    fails(Command::new("/bin/true").env("LARGE", "x".repeat(200_000)), E2BIG);
+    // The kernel allows 128 KiB for one string, and a quarter of the stack limit for all strings together.
+    assert_exec_fails(Command::new("/bin/true").arg("x".repeat(200_000)), E2BIG);
+    assert_exec_fails(Command::new("/bin/true").args(vec!["x".repeat(100_000); 100]), E2BIG);
+    assert_exec_fails(Command::new("/bin/true").env("LARGE", "x".repeat(200_000)), E2BIG);
 }
 
-/// `prepare` and everything that calls it return the error.
-fn refused(command: &mut Command, action: &str) {
+/// Checks that `prepare` and everything that calls it return the error.
+fn assert_refused(command: &mut Command, action: &str) {
     let error = command.spawn().unwrap_err();
     let found = (error.stage(), error.raw_os_error(), error.action());
     assert_eq!(found, (Stage::Prepare, EINVAL, action));
@@ -182,41 +182,41 @@ fn refused(command: &mut Command, action: &str) {
 fn nul() {
     let nul = OsStr::from_bytes(b"a\0b");
     let end = "it contains a NUL byte";
-    refused(
+    assert_refused(
         Command::new("/bin/true").arg("fine").arg(nul),
         &format!("pass argument 2: {end}"),
     );
-    refused(Command::new("/bin/true").arg0(nul), &format!("pass argv[0]: {end}"));
-    refused(&mut Command::new(nul), &format!("pass the program: {end}"));
-    refused(Command::new(nul).arg0("x"), &format!("pass the program: {end}"));
-    refused(
+    assert_refused(Command::new("/bin/true").arg0(nul), &format!("pass argv[0]: {end}"));
+    assert_refused(&mut Command::new(nul), &format!("pass the program: {end}"));
+    assert_refused(Command::new(nul).arg0("x"), &format!("pass the program: {end}"));
+    assert_refused(
         Command::new("/bin/true").env("A", nul),
         &format!("pass variable A: {end}"),
     );
-    refused(
+    assert_refused(
         Command::new("/bin/true").env(nul, "x"),
         &format!("pass variable a\0b: {end}"),
     );
-    refused(
+    assert_refused(
         Command::new("/bin/true").current_dir(nul),
         &format!("pass the working directory: {end}"),
     );
-    refused(
+    assert_refused(
         Command::new("/bin/true").chroot(nul),
         &format!("pass the root directory: {end}"),
     );
 }
 
 fn empty() {
-    refused(&mut Command::new(""), "run a program without a name");
+    assert_refused(&mut Command::new(""), "run a program without a name");
 }
 
 fn bad_names() {
-    refused(
+    assert_refused(
         Command::new("/bin/true").env("", "x"),
         "pass variable : not a valid name",
     );
-    refused(
+    assert_refused(
         Command::new("/bin/true").env("A=B", "x"),
         "pass variable A=B: not a valid name",
     );
@@ -225,21 +225,21 @@ fn bad_names() {
 fn bad_signal() {
     for signal in [0, -1, 65] {
         let action = format!("set signal {signal}, which does not exist");
-        refused(Command::new("/bin/true").blocked_signals(&[signal]), &action);
-        refused(Command::new("/bin/true").ignored_signals(&[signal]), &action);
-        refused(Command::new("/bin/true").default_signals(&[signal]), &action);
+        assert_refused(Command::new("/bin/true").blocked_signals(&[signal]), &action);
+        assert_refused(Command::new("/bin/true").ignored_signals(&[signal]), &action);
+        assert_refused(Command::new("/bin/true").default_signals(&[signal]), &action);
     }
 }
 
 fn contradictions() {
     let mut command = Command::new("/bin/true");
-    refused(
+    assert_refused(
         command.new_session(true).process_group(0),
         "join a process group and begin a session: a session's leader has its own group",
     );
     let stdin = std::io::stdin();
     let copy = || std::os::fd::AsFd::as_fd(&stdin).try_clone_to_owned().unwrap();
-    refused(Command::new("/bin/true").fd(-1, copy()), "give the child descriptor -1");
+    assert_refused(Command::new("/bin/true").fd(-1, copy()), "give the child descriptor -1");
     let mut many = Command::new("/bin/true");
     let file = std::sync::Arc::new(copy());
     drop(file);

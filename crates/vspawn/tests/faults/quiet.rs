@@ -14,16 +14,20 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("errno_is_untouched_by_children_that_fail", errno),
+        test("children_that_fail_do_not_change_errno", errno),
         test("a_prepared_command_is_spawned_without_allocation", allocations),
         test("an_unchanged_environment_is_not_copied", unchanged_environment),
-        test("buffered_output_of_the_parent_stays_its_own", buffered_output),
+        test("a_child_does_not_write_the_parents_buffered_output", buffered_output),
         test("the_dumpable_flag_is_kept_when_a_child_changes_its_user", dumpable).needs(&[Need::Root]),
-        test("the_dumpable_flag_is_kept_with_eight_threads_at_once", dumpable_threads).needs(&[Need::Root]),
-        test("a_change_of_user_is_refused_to_a_detached_child", detached_user),
-        test("children_dropped_before_their_exec_cost_no_memory", dropped),
-        test("many_detached_children_are_in_flight_at_once", in_flight),
-        test("a_failed_start_is_told_by_each_that_asks", failed_start),
+        test(
+            "the_dumpable_flag_is_kept_when_eight_threads_change_users",
+            dumpable_threads,
+        )
+        .needs(&[Need::Root]),
+        test("a_change_of_user_is_refused_for_a_detached_child", detached_user),
+        test("children_dropped_before_their_exec_leak_no_memory", dropped),
+        test("many_detached_children_run_concurrently", in_flight),
+        test("every_wait_reports_a_failed_start", failed_start),
     ]
 }
 
@@ -49,16 +53,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The child runs beside its parent, with the parent's thread-local memory: a libc call there would write its errno.
+/// The child runs at the same time as its parent and shares the parent's thread-local memory, so a libc call in the child would write the
+/// parent's errno.
 fn errno() {
     const UNTOUCHED: i32 = 12345;
     let missing = Command::new("/nowhere/x").prepare().unwrap();
     let searched = Command::new("nowhere").env("PATH", "/a:/b:/c:/bin").prepare().unwrap();
-    let mut elsewhere = Command::new("/bin/true");
-    let elsewhere = elsewhere.current_dir("/nowhere").close_others(true).prepare().unwrap();
+    let mut bad_directory = Command::new("/bin/true");
+    let bad_directory = bad_directory
+        .current_dir("/nowhere")
+        .close_others(true)
+        .prepare()
+        .unwrap();
     kernel::set_errno(UNTOUCHED);
     for _ in 0..2000 {
-        for prepared in [&missing, &searched, &elsewhere] {
+        for prepared in [&missing, &searched, &bad_directory] {
             let mut child = prepared.spawn_nowait().unwrap();
             assert_eq!(kernel::errno(), UNTOUCHED);
             assert!(child.started().is_err());
@@ -94,7 +103,7 @@ fn allocations() {
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
 }
 
-/// A thousand variables cost no allocation, and arrive.
+/// A thousand more variables reach the child, and cost no allocation.
 fn unchanged_environment() {
     let mut command = Command::new("env");
     command.stdout(Stdio::piped());
@@ -112,7 +121,7 @@ fn unchanged_environment() {
         unsafe { std::env::set_var(format!("VARIABLE_{index}"), "value") };
     }
     assert_eq!(allocated(&mut command), (few, variables + 1000));
-    // Beside another thread, which might change a variable, they are copied, unless the caller excludes that.
+    // If there is another thread, which might change a variable, the variables are copied, unless the caller excludes such changes.
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || receiver.recv());
     assert!(allocated(Command::new("env").stdout(Stdio::piped())).0 > few);
@@ -122,7 +131,7 @@ fn unchanged_environment() {
     assert_eq!(allocated(&mut unlocked), (few, variables + 1000));
     drop(sender);
     assert!(other.join().unwrap().is_err());
-    // A request for another environment is still served.
+    // A command that changes the environment still works.
     let (_, changed) = allocated(command.env("ONE_MORE", "x"));
     assert_eq!(changed, variables + 1001);
     let (_, cleared) = allocated(Command::new("/usr/bin/env").env_clear().stdout(Stdio::piped()));
@@ -133,7 +142,7 @@ fn unchanged_environment() {
     assert_eq!(none, 0);
 }
 
-/// popen_noshell's failing child called exit functions of libc, so the parent's buffered output went into the pipe.
+/// In popen_noshell, a child that failed called libc's exit functions, so the parent's buffered output went into the pipe.
 fn buffered_output() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("childs");
@@ -209,7 +218,7 @@ fn dropped() {
     }
     assert!(!kernel::has_children());
     assert!(works.spawn().unwrap().wait().unwrap().success());
-    // Two for each stack, of which 64 are cached.
+    // Up to 64 stacks are cached, with two mappings each.
     assert!(
         mappings() <= before + 2 * 64 + 2,
         "{} mappings, {before} before",

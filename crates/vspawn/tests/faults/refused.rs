@@ -1,5 +1,5 @@
-//! Makes every system call of a spawn fail in turn: the errno, the stage and the text are right, whether the parent waits for
-//! the exec or not, and whether the child shares its memory or was forked. The harness checks what is left behind.
+//! Makes every system call of a spawn fail in turn, and checks the errno, the stage and the text of the error. The parent waits for
+//! the exec or not; the child shares its memory or is a fork. The harness checks that nothing is left behind.
 
 use libc::{EACCES, EAGAIN, EINVAL, EIO, EMFILE, ENOMEM, ENOSYS, EPERM};
 use vspawn::{Command, Mechanism, Stage, Stdio};
@@ -12,13 +12,13 @@ use crate::support::{Test, test};
 /// A descriptor number that is free in these tests.
 const FREE: i32 = 40;
 
-/// A call's number, one of its arguments with the required value, and the errno.
+/// A call that is refused: its number, optionally the index and value of an argument that it must have, and the errno.
 type Refusal = (libc::c_long, Option<(u32, u32)>, i32);
 
 /// The request, which calls fail and how, and the expected error.
 struct Row {
     name: &'static str,
-    ask: fn(&mut Command),
+    request: fn(&mut Command),
     refused: &'static [Refusal],
     stage: Stage,
     errno: i32,
@@ -29,7 +29,7 @@ macro_rules! row {
     ($name:literal, $command:ident => $ask:expr, [$(($call:ident $(, $index:literal = $value:expr)?) => $refused:expr),*], $stage:ident, $errno:expr, $action:literal) => {
         Row {
             name: $name,
-            ask: |$command: &mut Command| {
+            request: |$command: &mut Command| {
                 $ask;
             },
             refused: &[$((libc::$call, row!(@ $($index, $value)?), $refused)),*],
@@ -58,11 +58,11 @@ const ROWS: &[Row] = &[
     row!("setpgid_of_another", c => c.process_group(7), [(SYS_setpgid) => EACCES], ProcessGroup, EACCES, "join process group 7"),
     row!("rt_sigaction", c => c.ignored_signals(&[libc::SIGUSR1]), [(SYS_rt_sigaction, 0 = libc::SIGUSR1) => EIO], Signals, EIO,
         "set the child's signals"),
-    row!("fcntl_of_a_swap", c => swap(c), [(SYS_fcntl, 1 = libc::F_DUPFD_CLOEXEC) => EMFILE], Dup, EMFILE, "dup of 41 to 40"),
+    row!("fcntl_of_a_swap", c => swap(c), [(SYS_fcntl, 1 = libc::F_DUPFD_CLOEXEC) => EMFILE], Dup, EMFILE, "dup 41 to 40"),
     row!("fcntl_of_an_identity", c => c.fd(FREE, kernel::copy_to(0, FREE)), [(SYS_fcntl, 1 = libc::F_SETFD) => EIO], Dup, EIO,
-        "dup of 40 to 40"),
-    row!("dup3", c => c.fd(FREE, kernel::copy_to(0, FREE + 2)), [(SYS_dup3) => EIO], Dup, EIO, "dup of 42 to 40"),
-    row!("dup3_of_a_pipe", c => c.stdout(Stdio::piped()), [(SYS_dup3) => EIO], Dup, EIO, "dup of a pipe to 1"),
+        "dup 40 to 40"),
+    row!("dup3", c => c.fd(FREE, kernel::copy_to(0, FREE + 2)), [(SYS_dup3) => EIO], Dup, EIO, "dup 42 to 40"),
+    row!("dup3_of_a_pipe", c => c.stdout(Stdio::piped()), [(SYS_dup3) => EIO], Dup, EIO, "dup a pipe to 1"),
     row!("openat", c => c.stdin(Stdio::null()), [(SYS_openat, 2 = libc::O_RDWR) => EACCES], OpenNull, EACCES,
         "open /dev/null for descriptor 0"),
     row!("getpriority", c => c.nice(1), [(SYS_getpriority) => EIO], Nice, EIO, "change the niceness by 1"),
@@ -94,21 +94,24 @@ pub fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> = ROWS
         .iter()
         .map(|row| {
-            test(format!("a_refused_{}_is_told_and_leaves_nothing", row.name), || {
-                check(row);
-            })
+            test(
+                format!("a_refused_{}_is_reported_and_leaves_nothing_behind", row.name),
+                || {
+                    check(row);
+                },
+            )
         })
         .collect();
     tests.push(
         test(
-            "a_refused_mask_of_the_child_is_told_and_leaves_nothing",
+            "a_refused_mask_of_the_child_is_reported_and_leaves_nothing_behind",
             mask_of_the_child,
         )
         .changes_its_process(),
     );
-    tests.push(test("a_refused_waitid_is_told", waitid));
+    tests.push(test("a_refused_waitid_is_reported", waitid));
     tests.push(test(
-        "a_refused_map_for_a_forked_childs_report_is_told",
+        "a_refused_mapping_for_a_forked_childs_report_is_reported",
         map_for_a_report,
     ));
     for (name, errno) in [("eperm", EPERM), ("einval", EINVAL)] {
@@ -126,10 +129,10 @@ fn refuse_all(row: &Row) {
     refuse(&row.refused.iter().map(rule).collect::<Vec<_>>());
 }
 
-/// Repeated, since the second time may find what the first has left behind.
+/// Checks a row several times, since a later round may find what an earlier one has left behind.
 fn check(row: &Row) {
     let mut command = Command::new("/bin/true");
-    (row.ask)(&mut command);
+    (row.request)(&mut command);
     let shared = command.prepare().unwrap();
     let forked = command.mechanism(Mechanism::Fork).prepare().unwrap();
     drop(command);
@@ -137,7 +140,7 @@ fn check(row: &Row) {
     let mut mapped = 0;
     for round in 0..20 {
         row.compare("spawn", &shared.spawn().unwrap_err());
-        match started(&shared) {
+        match detached_error(&shared) {
             // Without waiting, the parent's mask is not changed: the first such call is the child's.
             Some(error) if row.name == "rt_sigprocmask" => assert_eq!(error.action(), "set the child's signals"),
             Some(error) => row.compare("spawn_nowait", &error),
@@ -153,15 +156,16 @@ fn check(row: &Row) {
     }
 }
 
-/// The failure of a detached spawn, at once or later. A change of user is refused from the start there.
-fn started(prepared: &vspawn::Prepared) -> Option<vspawn::Error> {
+/// Returns the error of a detached spawn, which occurs at once or in the child. `None` for a change of user, which a detached spawn
+/// does not support.
+fn detached_error(prepared: &vspawn::Prepared) -> Option<vspawn::Error> {
     match prepared.spawn_nowait() {
         Err(error) if error.stage() == Stage::Prepare => None,
         Err(error) => Some(error),
         Ok(mut child) => {
             let error = child.started().unwrap_err();
-            assert_eq!(child.wait().unwrap_err(), error, "wait says the same");
-            assert_eq!(child.try_wait().unwrap_err(), error, "try_wait says the same");
+            assert_eq!(child.wait().unwrap_err(), error, "wait returns the same");
+            assert_eq!(child.try_wait().unwrap_err(), error, "try_wait returns the same");
             child.kill().unwrap();
             Some(error)
         }
@@ -175,12 +179,12 @@ impl Row {
     }
 }
 
-/// Only the child's call can be refused by its caller, because the parent makes the same one.
+/// The parent makes the same call as the child, so the filter asks the test, which refuses only the child's.
 fn mask_of_the_child() {
     let own = std::process::id();
     ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| {
         match waiting.pid == own {
-            true => waiting.go_on(),
+            true => waiting.allow(),
             false => waiting.fail(EIO),
         }
     });
@@ -214,7 +218,7 @@ fn map_for_a_report() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
 }
 
-/// A filter cannot read clone3's arguments: it returns ENOSYS there, so that clone is used, whose flags it can read.
+/// A filter cannot read clone3's flags, which are in memory. It returns ENOSYS, so that the library uses clone, whose flags it can read.
 fn shared_memory(errno: i32) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let detached = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
@@ -229,6 +233,6 @@ fn shared_memory(errno: i32) {
         assert!(error.action().contains("that shares memory"), "{error}");
         assert!(error.action().contains("Mechanism::Fork"), "{error}");
     }
-    // On request it forks, which this filter allows.
+    // The filter allows a fork, which the library uses on request.
     assert!(command.mechanism(Mechanism::Fork).status().unwrap().success());
 }

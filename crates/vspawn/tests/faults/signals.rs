@@ -11,33 +11,35 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let tests = vec![
         test("handlers_run_only_in_the_parent_during_ten_thousand_spawns", || {
-            rain(false);
+            spawn_under_signals(false);
         }),
-        test("handlers_run_only_in_the_parent_without_clone3", || rain(true)),
-        test("a_mask_of_the_callers_is_as_it_was", mask),
-        test("waits_and_captures_go_on_after_a_signal", interrupted),
+        test("handlers_run_only_in_the_parent_without_clone3", || {
+            spawn_under_signals(true)
+        }),
+        test("a_spawn_does_not_change_the_callers_mask", mask),
+        test("waits_and_captures_continue_after_a_signal", interrupted),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
 }
 
-static OWN: AtomicU32 = AtomicU32::new(0);
+static SPAWNING_THREAD: AtomicU32 = AtomicU32::new(0);
 static HANDLED: AtomicU32 = AtomicU32::new(0);
-static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
+static HANDLED_ELSEWHERE: AtomicU32 = AtomicU32::new(0);
 
-/// Counts the calls in each process. A child would count in the same memory.
+/// Counts the calls in the spawning thread and elsewhere. A child would count in the same memory.
 extern "C" fn count(_: i32) {
     // SAFETY: raw calls, which do not use libc's cached values.
     let (pid, tid) = unsafe { (libc::syscall(libc::SYS_getpid), libc::syscall(libc::SYS_gettid)) };
-    let own = OWN.load(SeqCst);
+    let own = SPAWNING_THREAD.load(SeqCst);
     // The first thread is the one that spawns.
     let is_ours = pid as u32 == own && tid as u32 == own;
-    if is_ours { &HANDLED } else { &ELSEWHERE }.fetch_add(1, SeqCst);
+    if is_ours { &HANDLED } else { &HANDLED_ELSEWHERE }.fetch_add(1, SeqCst);
 }
 
 /// Sends signals to this thread as fast as another thread can, and to the whole process group, while `run` runs.
-fn while_it_rains(run: impl FnOnce()) {
+fn while_signals_arrive(run: impl FnOnce()) {
     let own = std::process::id() as i32;
-    OWN.store(own as u32, SeqCst);
+    SPAWNING_THREAD.store(own as u32, SeqCst);
     for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGRTMIN()] {
         kernel::set_handler(signal, count as *const () as usize);
     }
@@ -56,14 +58,14 @@ fn while_it_rains(run: impl FnOnce()) {
             }
         });
         receiver.recv().unwrap();
-        kernel::interval_timer(Duration::from_micros(500));
+        kernel::set_interval_timer(Duration::from_micros(500));
         run();
-        kernel::interval_timer(Duration::ZERO);
+        kernel::set_interval_timer(Duration::ZERO);
         over.store(true, SeqCst);
     });
 }
 
-fn rain(without_clone3: bool) {
+fn spawn_under_signals(without_clone3: bool) {
     let mut command = Command::new("/bin/true");
     let prepared = command.stdin(Stdio::null()).prepare().unwrap();
     let missing = Command::new("/nowhere").prepare().unwrap();
@@ -72,7 +74,7 @@ fn rain(without_clone3: bool) {
     }
     let before = State::now().files;
     let mask = status_field("SigBlk");
-    while_it_rains(|| {
+    while_signals_arrive(|| {
         for round in 0..10_000 {
             match round % 8 {
                 0 => assert!(prepared.spawn().unwrap().wait().unwrap().success()),
@@ -85,15 +87,15 @@ fn rain(without_clone3: bool) {
             }
         }
     });
-    assert_eq!(ELSEWHERE.load(SeqCst), 0);
+    assert_eq!(HANDLED_ELSEWHERE.load(SeqCst), 0);
     assert!(HANDLED.load(SeqCst) > 1000, "{HANDLED:?}");
     assert_eq!(State::now().files, before);
     assert!(!kernel::has_children());
 }
 
-/// The caller's blocked signals stay blocked, those that arrive during the spawn are delivered after it, and the child gets none.
+/// The caller's blocked signals stay blocked, signals that arrive during the spawn are delivered after it, and the child gets none.
 fn mask() {
-    OWN.store(std::process::id(), SeqCst);
+    SPAWNING_THREAD.store(std::process::id(), SeqCst);
     kernel::set_handler(libc::SIGUSR1, count as *const () as usize);
     kernel::block(libc::SIGUSR1);
     kernel::signal_thread(std::process::id() as i32, libc::SIGUSR1);
@@ -111,7 +113,7 @@ fn mask() {
 }
 
 fn interrupted() {
-    while_it_rains(|| {
+    while_signals_arrive(|| {
         let input = vec![b'x'; 3_000_000];
         let output = Command::new("/bin/cat").capture().input(&input).run().unwrap();
         assert!(output.stdout == input);
@@ -121,5 +123,5 @@ fn interrupted() {
         let mut child = Command::new("/bin/sleep").arg("0.1").spawn_nowait().unwrap();
         assert!(child.wait().unwrap().success());
     });
-    assert_eq!(ELSEWHERE.load(SeqCst), 0);
+    assert_eq!(HANDLED_ELSEWHERE.load(SeqCst), 0);
 }

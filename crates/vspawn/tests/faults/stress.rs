@@ -12,7 +12,7 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test(
-            "eight_threads_spawn_wait_and_kill_at_once_and_leave_nothing",
+            "eight_threads_spawn_wait_and_kill_concurrently_and_leave_nothing_behind",
             eight_threads,
         ),
         test(
@@ -47,7 +47,7 @@ impl Commands {
         }
     }
 
-    /// One of the ways to use a child, by number.
+    /// Uses a child in one of eight ways, selected by `way`.
     fn run(&self, way: u64, seed: u64) {
         match way % 8 {
             0 => assert!(self.works.spawn().unwrap().wait().unwrap().success()),

@@ -1,5 +1,5 @@
-/* Writes down what a child was given, without a runtime that opens or changes anything first: `helper FILE` writes one line for each
- * open descriptor: number and what it leads to. The file is opened last, so that it is not among them. */
+/* `helper FILE` lists the descriptors that a child was given: one line for each, with its number and its target. It is in C, so that no
+ * runtime opens or changes a descriptor first. FILE is opened last, so that it is not in the list. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! The helper program in C that writes down what it was given. The process that runs all tests builds it once.
+//! Builds and runs helper.c, a program that lists its descriptors. The process that starts all tests builds it once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ pub fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(concat!("vspawn-helper-", env!("CARGO_CRATE_NAME")))
 }
 
-/// Without a compiler, tests that need the helper are skipped.
+/// Compiles the helper. Without a compiler, tests that need the helper are skipped.
 pub fn build() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/helper.c");
     if let Ok(status) = Command::new("cc")

@@ -1,4 +1,4 @@
-//! Calls of libc that tests need, each as a safe function.
+//! Safe functions for calls of libc that tests need.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -17,7 +17,7 @@ pub fn set_dumpable(value: i32) {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, value, 0, 0, 0) }, 0);
 }
 
-/// Whether a signal can be sent to the process group behind a pidfd (Linux 6.9): sends signal 0 to this process's own group.
+/// Whether a signal can be sent to a process group by a pidfd (Linux 6.9). Sends signal 0 to this process's own group.
 pub fn signals_groups_by_pidfd() -> bool {
     const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
     // SAFETY: integers, and no siginfo; the value owns the descriptor.
@@ -64,7 +64,7 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// For a process that has just started, in which no value owns a descriptor.
+/// Closes all descriptors above `fd`. Only for a process that has just started, in which no value owns a descriptor.
 pub fn close_all_above(fd: u32) {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, fd + 1, u32::MAX, 0) }, 0);
@@ -75,7 +75,7 @@ pub fn is_open(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
 }
 
-/// A copy of a descriptor at a number that is free, or that the test owns; closed on exec.
+/// Copies a descriptor to `number`, which must be free or owned by the test. The copy is closed on exec.
 pub fn copy_to(fd: RawFd, number: RawFd) -> OwnedFd {
     // SAFETY: the returned value owns the new descriptor.
     unsafe {
@@ -84,13 +84,13 @@ pub fn copy_to(fd: RawFd, number: RawFd) -> OwnedFd {
     }
 }
 
-/// The same, not closed on exec, and without an owner.
+/// Copies a descriptor to `number`. The copy is inheritable and has no owner.
 pub fn copy_to_inheritable(fd: RawFd, number: RawFd) {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::dup2(fd, number) }, number);
 }
 
-/// A copy of a descriptor at the lowest free number that is at least `least`.
+/// Copies a descriptor to the lowest free number from `least` on.
 pub fn copy_above(fd: RawFd, least: RawFd) -> Option<OwnedFd> {
     // SAFETY: the returned value owns the new descriptor.
     unsafe {
@@ -99,6 +99,7 @@ pub fn copy_above(fd: RawFd, least: RawFd) -> Option<OwnedFd> {
     }
 }
 
+/// Returns the soft and the hard limit.
 pub fn limit(resource: u32) -> (u64, u64) {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -109,7 +110,7 @@ pub fn limit(resource: u32) -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
-/// Lowers a soft limit.
+/// Sets a soft limit.
 pub fn set_soft_limit(resource: u32, soft: u64) {
     let (_, hard) = limit(resource);
     let limit = libc::rlimit {
@@ -130,7 +131,7 @@ pub fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// A signal's disposition: `SIG_DFL`, `SIG_IGN` or an `extern "C" fn(i32)`.
+/// Sets a signal's disposition: `SIG_DFL`, `SIG_IGN` or an `extern "C" fn(i32)`.
 pub fn set_handler(signal: i32, handler: libc::sighandler_t) {
     // SAFETY: the handlers of these tests only use atomics and raw calls.
     unsafe {
@@ -189,8 +190,8 @@ pub fn signal_thread(pid: i32, signal: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
 }
 
-/// Sends SIGALRM periodically; 0 stops it.
-pub fn interval_timer(every: std::time::Duration) {
+/// Sends SIGALRM periodically to this process. An interval of 0 stops the timer.
+pub fn set_interval_timer(every: std::time::Duration) {
     let interval = libc::timeval {
         tv_sec: 0,
         tv_usec: every.subsec_micros().into(),
@@ -203,7 +204,7 @@ pub fn interval_timer(every: std::time::Duration) {
     assert_eq!(unsafe { libc::syscall(libc::SYS_setitimer, 0, &raw const timer, 0) }, 0);
 }
 
-pub fn children_in_a_new_pid_namespace() {
+pub fn put_children_into_new_pid_namespace() {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWPID) }, 0);
 }
@@ -242,7 +243,7 @@ pub fn become_real_time() {
     assert_eq!(result, 0);
 }
 
-/// The CPU time of this thread.
+/// Returns the CPU time of this thread.
 pub fn thread_cpu_time() -> std::time::Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: stores into a local.

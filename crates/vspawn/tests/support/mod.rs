@@ -1,6 +1,6 @@
-//! A harness that runs each test in its own process: this binary, started again with the test's name in a variable. Changes that
-//! a test makes to its process (filters, limits, closed streams) end with it. State that a spawn must not change is
-//! compared before and after. Contains no tests.
+//! A harness that runs each test in its own process: it starts this binary again, with the test's name in a variable. Changes that
+//! a test makes to its process (filters, limits, closed streams) end with the process. State that a spawn must not change is
+//! compared before and after the test. Contains no tests.
 
 pub mod helper;
 pub mod kernel;
@@ -19,21 +19,21 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use needs::{Need, required};
 use state::State;
 
-/// The variable with the name of the one test that this process runs.
+/// The environment variable with the name of the one test that this process runs.
 const ALONE: &str = "VSPAWN_TEST_ALONE";
 /// The timeout of a test.
 const TIMEOUT: Duration = Duration::from_secs(150);
-/// The variable with seconds to add to the timeout, for emulated machines.
+/// The environment variable with the seconds to add to the timeout, for emulated machines.
 const EXTRA_SECONDS: &str = "VSPAWN_TEST_PATIENCE";
 
-/// A test.
 pub struct Test {
     name: String,
     needs: Vec<Need>,
-    /// Whether the state that a spawn must not change is compared. Not for tests that change it themselves.
-    compared: bool,
-    /// Whether only other tests start it.
-    inner: bool,
+    /// Whether the harness checks that the state that a spawn must not change is the same afterwards. False for tests that change this
+    /// state themselves.
+    compares_state: bool,
+    /// Whether the test is started only by another test, with `run_alone`.
+    is_inner: bool,
     run: Box<dyn Fn()>,
 }
 
@@ -41,8 +41,8 @@ pub fn test(name: impl Into<String>, run: impl Fn() + 'static) -> Test {
     Test {
         name: name.into(),
         needs: vec![Need::SharedMemory],
-        compared: true,
-        inner: false,
+        compares_state: true,
+        is_inner: false,
         run: Box::new(run),
     }
 }
@@ -54,12 +54,12 @@ impl Test {
     }
 
     pub fn changes_its_process(mut self) -> Test {
-        self.compared = false;
+        self.compares_state = false;
         self
     }
 
     pub fn inner(mut self) -> Test {
-        self.inner = true;
+        self.is_inner = true;
         self
     }
 }
@@ -69,7 +69,7 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     if let Ok(name) = std::env::var(ALONE) {
         // SAFETY: this process has one thread.
         unsafe { std::env::remove_var(ALONE) };
-        run_here(
+        run_in_this_process(
             tests
                 .iter()
                 .find(|test| test.name == name)
@@ -78,7 +78,7 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     helper::build();
-    let trials = tests.into_iter().filter(|test| !test.inner).map(trial).collect();
+    let trials = tests.into_iter().filter(|test| !test.is_inner).map(trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -87,12 +87,12 @@ fn timeout() -> Duration {
     TIMEOUT + Duration::from_secs(more.map_or(0, |more| more.parse().expect("a number of seconds")))
 }
 
-fn run_here(test: &Test) {
-    // The caller of the tests may have left open files behind.
+fn run_in_this_process(test: &Test) {
+    // The program that started the tests may have passed on open files.
     kernel::close_all_above(2);
     let before = State::now();
     (test.run)();
-    if test.compared {
+    if test.compares_state {
         assert_eq!(before, State::now(), "state that a spawn must not change");
     }
 }
@@ -112,7 +112,7 @@ fn trial(test: Test) -> Trial {
     }
 }
 
-/// Runs a test in its own process, started by `wrapper`, a command line in front of its own.
+/// Runs a test in its own process. `wrapper` is a command line that starts this process, such as `unshare --pid`; it may be empty.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let output = tempfile::NamedTempFile::new().unwrap();
     let log = || Stdio::from(File::options().append(true).open(output.path()).unwrap());

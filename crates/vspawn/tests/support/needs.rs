@@ -1,4 +1,4 @@
-//! What a test may need from the machine, how to detect it, and whether it may be missing: the rules of `CONTRIBUTING.md`.
+//! What a test may need from the machine, how to detect it, and whether it may be missing. `CONTRIBUTING.md` explains the rules.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use super::{helper, kernel};
 /// Lists the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
-const OF_OTHERS: [&str; 15] = [
+const OTHER_CRATES_NEEDS: [&str; 15] = [
     "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners",
     "roots", "musl", "bits32",
 ];
@@ -18,7 +18,7 @@ const OF_OTHERS: [&str; 15] = [
 pub enum Need {
     /// Children that share memory and have a pidfd. Every test needs them; qemu-user refuses them.
     SharedMemory,
-    /// Signals to the group behind a pidfd (Linux 6.9).
+    /// Signals to a process group by a pidfd (Linux 6.9).
     PidfdGroup,
     /// The helper program, which a C compiler builds.
     Cc,
@@ -49,7 +49,7 @@ impl Need {
         Need::Realtime,
     ];
 
-    /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
+    /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
     pub fn name(self) -> &'static str {
         match self {
             Need::SharedMemory => "sharedmemory",
@@ -64,12 +64,12 @@ impl Need {
         }
     }
 
-    /// Why this machine does not have it.
+    /// Returns the reason as an error if this machine lacks the feature.
     pub fn check(self) -> Result<(), String> {
         match self {
             Need::SharedMemory => shared_memory(),
             Need::PidfdGroup if kernel::signals_groups_by_pidfd() => Ok(()),
-            Need::PidfdGroup => Err("the kernel sends no signal to the group behind a pidfd (before 6.9)".to_owned()),
+            Need::PidfdGroup => Err("the kernel cannot signal a process group by a pidfd (before 6.9)".to_owned()),
             Need::Cc if helper::path().exists() => Ok(()),
             Need::Cc => succeeds(&["cc", "--version"]),
             Need::Root => succeeds(&["chroot", "/", "true"]).map_err(|why| format!("not root ({why})")),
@@ -82,7 +82,7 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. An unknown name is an error: a typo would silently require nothing.
+/// Returns whether the need must be met. An unknown name is an error, since a typo would silently require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRE).unwrap_or_default();
     let names: Vec<&str> = names
@@ -90,23 +90,23 @@ pub fn required(need: Need) -> Result<bool, String> {
         .map(str::trim)
         .filter(|name| !name.is_empty())
         .collect();
-    let known = |name: &str| OF_OTHERS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
+    let known = |name: &str| OTHER_CRATES_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which no test needs")),
         None => Ok(names.contains(&need.name())),
     }
 }
 
-/// Mounts the hierarchy in its own mount namespace and creates a group there; the group ends with it.
+/// Mounts the hierarchy in a new mount namespace, and creates and removes a group there.
 fn cgroup() -> Result<(), String> {
     let script = "mount -t cgroup2 none /mnt && d=$(mktemp -d /mnt/vspawn.XXXXXX) && rmdir $d";
     succeeds(&["unshare", "--mount", "sh", "-c", script])
 }
 
-/// Uses the library, which reports a refusal and does not fall back to fork. The result is cached, since every test asks.
+/// Starts a child with the library, which reports a refusal and does not fall back to fork. The result is cached, since every test needs it.
 fn shared_memory() -> Result<(), String> {
-    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    let find_out = || match vspawn::Command::new("/bin/true").status() {
+    static RESULT: OnceLock<Result<(), String>> = OnceLock::new();
+    let start_child = || match vspawn::Command::new("/bin/true").status() {
         Err(error) if error.stage() == vspawn::Stage::Clone => {
             let errno = std::io::Error::from_raw_os_error(error.raw_os_error());
             Err(format!(
@@ -115,7 +115,7 @@ fn shared_memory() -> Result<(), String> {
         }
         _ => Ok(()),
     };
-    FOUND.get_or_init(find_out).clone()
+    RESULT.get_or_init(start_child).clone()
 }
 
 fn succeeds(line: &[&str]) -> Result<(), String> {
@@ -126,7 +126,7 @@ fn succeeds(line: &[&str]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let reason = said.lines().last().unwrap_or("no reason given");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let reason = stderr.lines().last().unwrap_or("no reason given");
     Err(format!("{}: {} ({reason})", line[0], output.status))
 }

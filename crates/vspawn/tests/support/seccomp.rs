@@ -1,12 +1,12 @@
-//! Filters that make a system call fail, or that ask a thread of the test for a decision. A filter applies permanently to this thread and
-//! everything that it starts from now on, so it is only for tests in their own process.
+//! Filters that make a system call fail, or that ask a thread of the test for a decision. A filter stays in force for this thread and
+//! for all threads and processes that it starts later, so it is only for tests in their own process.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
 
 const OFFSET_OF_ARGUMENTS: u32 = 16;
 
-/// A system call, with the low half of one of its arguments.
+/// A system call, optionally restricted to a value of the low half of one of its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     number: libc::c_long,
@@ -18,15 +18,15 @@ pub fn call(number: libc::c_long) -> Call {
 }
 
 impl Call {
-    /// Only with this value as its argument `index` (from 0).
+    /// Restricts the call to those with this value as their argument `index` (from 0).
     pub fn with(mut self, index: u32, value: u32) -> Call {
         self.argument = Some((index, value));
         self
     }
 }
 
-/// The action of a filter on its calls.
-fn program(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
+/// Builds a filter that takes an action for each of the calls, and allows all others.
+fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter {
         code: 0x15,
@@ -35,7 +35,7 @@ fn program(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
         k,
     };
     let load = |offset| statement(0x20, offset);
-    let give = |value| statement(0x06, value);
+    let result = |value| statement(0x06, value);
     let mut program = Vec::new();
     for (call, action) in rules {
         let number = call.number as u32;
@@ -48,14 +48,14 @@ fn program(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
                 unless(value, 1),
             ]),
         }
-        program.push(give(*action));
+        program.push(result(*action));
     }
-    program.push(give(libc::SECCOMP_RET_ALLOW));
+    program.push(result(libc::SECCOMP_RET_ALLOW));
     program
 }
 
 fn install(rules: &[(Call, u32)], flags: libc::c_ulong) -> i32 {
-    let mut filter = program(rules);
+    let mut filter = build_filter(rules);
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -79,7 +79,7 @@ pub fn refuse(rules: &[(Call, i32)]) {
     install(&rules, 0);
 }
 
-/// A call that waits for an answer.
+/// A call that waits for the test's answer.
 pub struct Waiting<'a> {
     listener: &'a OwnedFd,
     id: u64,
@@ -87,7 +87,7 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    pub fn go_on(self) {
+    pub fn allow(self) {
         self.answer(0, 1);
     }
 
@@ -95,7 +95,7 @@ impl Waiting<'_> {
         self.answer(-errno, 0);
     }
 
-    /// The caller may have been killed in the meantime; then the answer has no receiver.
+    /// Sends the answer. Ignores a failure, since the caller may have been killed in the meantime.
     fn answer(self, error: i32, flags: u32) {
         let response = libc::seccomp_notif_resp {
             id: self.id,
@@ -108,7 +108,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Asks `decide` for each of the calls, in a thread that the filter does not cover, until no covered thread is left.
+/// Installs a filter that passes each of the calls to `decide`, which runs in a thread that the filter does not cover.
 pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static) {
     let (sender, receiver) = mpsc::channel::<OwnedFd>();
     std::thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kernel;
 
-/// Above the descriptors of these tests.
+/// A number above all descriptors of these tests.
 const HIGHEST: i32 = 32_768;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-/// This process's descriptors and their targets.
+/// Returns this process's descriptors and their targets.
 pub fn open_files() -> BTreeMap<i32, String> {
     // Tries each number instead of listing the directory, because a filter may refuse the listing.
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
@@ -35,18 +35,19 @@ pub fn open_files() -> BTreeMap<i32, String> {
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
 }
 
-/// A set of signals, without the two that libc reserves: libc handles them from its first thread, or cancellation, on.
+/// Returns a set of signals of this thread. The two that libc reserves are removed: libc installs their handlers with the first thread or
+/// cancellation.
 fn signals(name: &str) -> u64 {
     const LIBCS_OWN: u64 = 0b11 << 31;
     u64::from_str_radix(&status_field(name), 16).unwrap() & !LIBCS_OWN
 }
 
-/// A line of this thread's `status` in `/proc`, without its name.
+/// Returns a field of this thread's `status` file in `/proc`.
 pub fn status_field(name: &str) -> String {
     field(&std::fs::read_to_string("/proc/thread-self/status").unwrap(), name)
 }
 
-/// A line of a `status` file, without its name.
+/// Returns the value of a field in the text of a `status` file.
 pub fn field(status: &str, name: &str) -> String {
     let line = status
         .lines()
@@ -54,7 +55,7 @@ pub fn field(status: &str, name: &str) -> String {
     line.expect("the field is there").trim().to_owned()
 }
 
-/// The number of mappings of this process, to detect leaked ones.
+/// Returns the number of mappings of this process, to detect leaked ones.
 pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }

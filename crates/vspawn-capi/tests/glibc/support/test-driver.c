@@ -1,5 +1,5 @@
-/* `main` of a test: options of the test, its preparation, the test itself. The script sets the time limit. A test that starts itself
- * again passes --direct, as within glibc. */
+/* The `main` of a test: parses the test's options, prepares the test and runs it. The script sets the time limit. A test that starts
+ * itself again passes --direct, as within glibc. */
 #include "../shim.h"
 
 int main(int argc, char **argv)
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	int option;
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
 		TEST_VERIFY_EXIT(option != '?');
-	/* The test sees its own name and what is left. */
+	/* The test gets its own name and the remaining arguments. */
 	argv[optind - 1] = argv[0];
 	argc -= optind - 1;
 	argv += optind - 1;

@@ -1,20 +1,20 @@
-//! The memory of a call: it is allocated before the call begins its work, and kept until the call ends. What the call allocates when the
-//! system has no memory left comes from it, and may outlive the call: the block is freed with its last part.
+//! The memory of a call from C: one block, which is allocated before the call begins its work. When the system has no memory left, the
+//! call's allocations become parts of this block. Parts may outlive the call; the block is freed with the last of them.
 
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Parts begin at multiples of this. Larger alignments are not served; the library requests none.
+/// The alignment of parts, in bytes. Requests of a larger alignment fail; the library makes none.
 const ALIGNMENT: usize = 16;
 
-/// The calling thread's call. It needs no destructor: a call ends before its thread does.
+/// The call that a thread is in. It needs no destructor: a call ends before its thread does.
 #[derive(Clone, Copy)]
 struct Call {
-    /// Calls that this one is within, and itself.
+    /// The number of nested calls, including the outermost; 0 outside of a call.
     depth: usize,
-    /// What `expect` has summed up.
+    /// The sum of the bytes that `reserve` was given.
     bytes: usize,
     block: *mut u8,
     size: usize,
@@ -40,13 +40,13 @@ thread_local! {
 struct Entry {
     begin: AtomicUsize,
     end: AtomicUsize,
-    /// Parts that are not freed, and one until the block's call returns.
+    /// The number of parts in use, plus one until the block's call returns.
     users: AtomicUsize,
 }
 
 const CLAIMED: usize = 1;
 
-/// Blocks come here only if memory has run out.
+/// The blocks that have parts, which exist only if memory has run out.
 static TABLE: [Entry; 64] = [const {
     Entry {
         begin: AtomicUsize::new(0),
@@ -56,7 +56,7 @@ static TABLE: [Entry; 64] = [const {
 }; 64];
 static ENTRIES_USED: AtomicUsize = AtomicUsize::new(0);
 
-/// A call from C. Its memory is given back when it ends.
+/// Marks a call from C. When the outermost call ends, it releases its block.
 pub(crate) struct Guard;
 
 impl Guard {
@@ -80,13 +80,14 @@ impl Drop for Guard {
     }
 }
 
-/// The bytes that the caller has passed in this call so far.
+/// Returns the number of bytes that the caller has passed in this call so far.
 pub(crate) fn bytes() -> usize {
     CALL.get().bytes
 }
 
-/// Adds to the bytes that the call works with. Makes sure that it has `base` and `factor` times these; false without memory.
-pub(crate) fn expect(bytes: usize, factor: usize, base: usize) -> bool {
+/// Adds to the number of bytes that the call works with, and makes sure that its block has `base` bytes plus `factor` times this number.
+/// Returns false if there is no memory.
+pub(crate) fn reserve(bytes: usize, factor: usize, base: usize) -> bool {
     let mut call = CALL.get();
     call.bytes = call.bytes.saturating_add(bytes);
     let needed = call.bytes.saturating_mul(factor).saturating_add(base);
@@ -100,30 +101,30 @@ pub(crate) fn expect(bytes: usize, factor: usize, base: usize) -> bool {
         (call.block, call.size, call.used, call.index) = (block, needed, 0, None);
     }
     match call.depth {
-        // Outside of a call: only asked whether there is memory.
+        // Outside of a call, `reserve` only checks whether there is memory.
         0 => release(call),
         _ => CALL.set(call),
     }
     true
 }
 
-/// Gives up the call's own hold on its block.
+/// Ends the call's own use of its block. Parts in use keep the block.
 fn release(call: Call) {
     match call.index {
-        Some(index) => leave(index),
-        // SAFETY: of malloc, without parts; NULL does nothing.
+        Some(index) => remove_user(index),
+        // SAFETY: the block is from malloc and has no parts; NULL does nothing.
         None => unsafe { libc::free(call.block.cast()) },
     }
 }
 
-/// A part of the call's block; NULL if nothing is left.
+/// Takes a part of the call's block. Returns NULL if the rest of the block is too small.
 pub(crate) fn take(layout: Layout) -> *mut u8 {
     let mut call = CALL.get();
     let size = layout.size().next_multiple_of(ALIGNMENT);
     if layout.align() > ALIGNMENT || call.size - call.used < size {
         return null_mut();
     }
-    let Some(index) = call.index.or_else(|| enter(call)) else {
+    let Some(index) = call.index.or_else(|| add_entry(call)) else {
         return null_mut();
     };
     TABLE[index].users.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +135,8 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
     part
 }
 
-fn enter(call: Call) -> Option<usize> {
+/// Adds the call's block to the table. Returns `None` if the table is full.
+fn add_entry(call: Call) -> Option<usize> {
     let claim = |entry: &Entry| {
         let claimed = entry
             .begin
@@ -150,7 +152,8 @@ fn enter(call: Call) -> Option<usize> {
     Some(found)
 }
 
-fn leave(found: usize) {
+/// Removes one user of a block. The last one frees the block.
+fn remove_user(found: usize) {
     let entry = &TABLE[found];
     if entry.users.fetch_sub(1, Ordering::AcqRel) == 1 {
         let begin = entry.begin.swap(0, Ordering::AcqRel);
@@ -168,7 +171,7 @@ fn find(part: *mut u8) -> Option<usize> {
     TABLE.iter().position(|entry| {
         let begin = entry.begin.load(Ordering::Acquire);
         let is_within = begin > CLAIMED && part >= begin && part < entry.end.load(Ordering::Acquire);
-        // The entry may have got another block since: `part` is in neither then, as it is in use.
+        // If the entry has another block now, `part` is in neither block, because a part in use keeps its block.
         is_within && entry.begin.load(Ordering::Acquire) == begin
     })
 }
@@ -177,11 +180,11 @@ pub(crate) fn contains(part: *mut u8) -> bool {
     find(part).is_some()
 }
 
-/// Frees a part; false for memory from elsewhere.
+/// Frees a part. Returns false if `part` is not in any block.
 pub(crate) fn give_back(part: *mut u8) -> bool {
     let found = find(part);
     if let Some(index) = found {
-        leave(index);
+        remove_user(index);
     }
     found.is_some()
 }
@@ -195,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_outlives_its_call() {
+    fn a_part_may_outlive_its_call() {
         let call = Guard::new();
-        assert!(expect(100, 2, 1000));
+        assert!(reserve(100, 2, 1000));
         let first = take(layout(1000));
         let second = take(layout(100));
         assert_eq!(second as usize - first as usize, 1008);
-        assert!(take(layout(300)).is_null(), "more than was expected");
-        assert!(expect(1000, 2, 1000), "another block");
+        assert!(take(layout(300)).is_null(), "more than was reserved");
+        assert!(reserve(1000, 2, 1000), "another block");
         let third = take(layout(2000));
         assert!(contains(first) && contains(second) && contains(third));
         drop(call);
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn a_call_within_a_call_uses_its_block() {
         let outer = Guard::new();
-        assert!(expect(0, 1, 64));
+        assert!(reserve(0, 1, 64));
         drop(Guard::new());
         let part = take(layout(64));
         drop(outer);
