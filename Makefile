@@ -1,32 +1,32 @@
-# Everyday tasks. Each target is a few lines; what takes more lives in scripts/.
+# Everyday tasks. Each target has a few lines; longer tasks are in scripts/.
 
 PREFIX ?= /usr/local
-# Of which `make dist` makes packages.
+# The architectures for which `make dist` builds packages.
 ARCHITECTURES ?= x86_64
 CARGO ?= cargo
 BINARY := target/release/spawnscope
 # Tracing needs root (or CAP_BPF and CAP_PERFMON); the traced command itself runs as the user who typed it.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
-# Prints the completions: another build, where $(BINARY) is for another architecture.
+# The program that prints the completions. If $(BINARY) is for another architecture, this must be a build for this machine.
 RUNNABLE ?= $(BINARY)
 BIN_DIR = $(DESTDIR)$(PREFIX)/bin
-# `accel` looks for its library here, relative to its own program.
 PRELOAD_FROM ?= target/preload
+# `accel` looks for its library in this directory, relative to its own program.
 PRELOAD_DIR = $(DESTDIR)$(PREFIX)/lib/spawnscope
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 MANUALS = $(notdir $(wildcard docs/man/*.1))
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-# The library for C. The last number of its SONAME is in crates/vspawn-capi/build.rs too.
+# The library for C. The number at the end of its SONAME is also in crates/vspawn-capi/build.rs.
 LIBRARY_FROM ?= target/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libvspawn.so.0
-# Below PREFIX; where the system has one directory for each architecture, it is lib/x86_64-linux-gnu or the like.
+# The library directory below PREFIX. On systems with a directory for each architecture, set it to lib/x86_64-linux-gnu or the like.
 LIB_DIR ?= lib
 LIBRARIES = $(DESTDIR)$(PREFIX)/$(LIB_DIR)
 HEADERS = vspawn.h popen_noshell.h
-# What vspawn.pc says the prefix is.
+# The prefix that is written into vspawn.pc.
 PC_PREFIX ?= $(PREFIX)
 
 .PHONY: build run test lint bench fixes kernels man fleet test-fleet test-engines
@@ -53,15 +53,15 @@ lint:
 bench: build
 	$(AS_ROOT) python3 benchmarks/overhead.py --binary $(BINARY)
 
-# Minutes on a quiet machine; arguments as in `make fixes ARGUMENTS=--write`.
+# Takes minutes, and needs a quiet machine. Options of the script go into ARGUMENTS: `make fixes ARGUMENTS=--write`.
 fixes: build
 	$(AS_ROOT) python3 benchmarks/fixes.py --binary $(BINARY) $(ARGUMENTS)
 
-# Minutes for each kernel; arguments as in `make kernels ARGUMENTS="--short 6.1"`.
+# Takes minutes for each kernel. Options of the script go into ARGUMENTS: `make kernels ARGUMENTS="--short 6.1"`.
 kernels:
 	scripts/kernel-matrix.sh $(ARGUMENTS)
 
-# A package of its own: its engine takes minutes to build.
+# fleet/ is a package of its own, because its engine takes minutes to build.
 fleet:
 	$(CARGO) build --release --locked --manifest-path fleet/Cargo.toml
 
@@ -69,7 +69,7 @@ test-fleet:
 	scripts/python-environment.sh
 	$(CARGO) test --locked --manifest-path fleet/Cargo.toml
 
-# The questions on three engines; 800 MB to download.
+# Compares the answers of three engines to the same questions. Downloads 800 MB.
 test-engines: fleet
 	scripts/fleet-environment.sh
 	target/venv-fleet/bin/python fleet/tests/engines_agree.py --binary fleet/target/release/spawnscope-fleet
@@ -116,15 +116,16 @@ uninstall-profiler:
 	rm -f $(PRELOAD_DIR)/libvspawn_preload.so
 	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
-# The file behind the SONAME may be of an older version than this checkout.
+# The file that the SONAME links to may be of an older version than this checkout.
 uninstall-library:
 	rm -f $(LIBRARIES)/libvspawn.so.$(VERSION) $(LIBRARIES)/$$(readlink $(LIBRARIES)/$(SONAME) || echo $(SONAME))
 	rm -f $(addprefix $(LIBRARIES)/,$(SONAME) libvspawn.so libvspawn.a pkgconfig/vspawn.pc)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(HEADERS)) $(MAN_DIR)/man3/vspawn.3
 
-# What releases consist of, in target/dist; each of it installed and used in fresh roots.
+# Builds the files of a release in target/dist.
 dist:
 	scripts/dist/dist.sh $(ARCHITECTURES)
 
+# Installs and uses each of these files in fresh root directories.
 test-dist:
 	$(AS_ROOT) scripts/dist/test.sh $(ARCHITECTURES)

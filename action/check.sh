@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Third step of the action: checks the budgets, annotates script lines, writes the job summary, and writes readable reports beside the
-# recordings. Writes to GITHUB_OUTPUT whether the budgets are kept; a budget that is exceeded fails the job in the last step, after
+# Third step of the action: checks the budgets, annotates script lines, writes the job summary, and writes readable reports next to the
+# recordings. Writes to GITHUB_OUTPUT whether the budgets are kept. If one is exceeded, the last step fails the job, after
 # the upload.
 set -euo pipefail
 
@@ -9,7 +9,7 @@ cd "${GITHUB_WORKSPACE:-$PWD}/${INPUT_WORKING_DIRECTORY:-.}"
 
 shopt -s nullglob
 recordings=("$folder"/run.db "$folder"/run.*.db)
-# nullglob keeps a name without a pattern, even if there is no such file.
+# nullglob removes only patterns: run.db stays in the list even if there is no such file.
 [ -e "${recordings[0]}" ] || recordings=("${recordings[@]:1}")
 # Splits an option into words without expanding anything in it.
 read -r -d '' -a budgets <<<"${INPUT_BUDGETS:-}" || true

@@ -8,17 +8,17 @@ folder=$workspace/${INPUT_FOLDER:-spawnscope}
 runs=${INPUT_RUNS:-3}
 
 if ! [[ $runs =~ ^[1-9][0-9]*$ ]]; then
-    echo "::error title=spawnscope::runs must be a number from 1 on"
+    echo "::error title=spawnscope::the input runs must be a positive number"
     exit 1
 fi
 if [[ $folder == *$'\n'* ]]; then
-    echo "::error title=spawnscope::folder must be one line"
+    echo "::error title=spawnscope::the input folder must not contain a line break"
     exit 1
 fi
 mkdir -p "$folder"
 echo "folder=$folder" >>"$GITHUB_OUTPUT"
 
-# sudo replaces PATH and drops variables that the command may need.
+# By default, sudo replaces PATH and drops variables that the command may need.
 privileged=()
 if [ "$(id -u)" -ne 0 ]; then
     privileged=(sudo --non-interactive --preserve-env env "PATH=$PATH")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what `spawnscope accel` saves: each program with and without it, alternated, medians of the wall and of the CPU time
-of all processes.
+"""Measures what `spawnscope accel` saves: runs each program with and without accel, in alternation, and prints medians of the wall and of
+the CPU time of all processes.
 
     benchmarks/accel.py [--binary FILE] [--rounds N] [--only NAME] [--php FILE]
 
 A program that is not installed is left out; scripts/accel-suites.sh unpacks a PHP to target/held-out/php/php, and
-scripts/held-out-suites.sh unpacks bash's source, whose configure is run. The ratio of the walls must not exceed the limit beside
-it. The rows "starts no shell" are not expected to become faster."""
+scripts/held-out-suites.sh unpacks bash's source, whose configure is run. The ratio of the walls must not exceed the limit in the next
+column. The rows "starts no shell" are not expected to become faster."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ p%:
 \t@/bin/true $@
 """.format(numbers=" ".join(map(str, range(300))))
 PYTHON = "import subprocess\nfor _ in range(300): subprocess.run({!r}, shell=True)"
-# Name, command, limit of the ratio of walls. `{directory}` is a fresh directory.
+# Name, command, and limit of the ratio of walls (None: no limit). `{directory}` is replaced by a fresh directory.
 CASES = [
     ("php exec x 300", ["php", "-r", "for ($i = 0; $i < 300; $i++) exec('/bin/true');"], 0.2),
     ("make, 300 recipes", ["make", "-s", "-f", "{directory}/Makefile", "shells"], 0.75),
@@ -47,7 +47,7 @@ CASES = [
 
 
 def measure_command(command, directory):
-    """The wall and the CPU time of one run, in seconds."""
+    """Runs a command once. Returns its wall and its CPU time, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=600, check=False)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compares predictions with fixes. For each pair of crates/spawnscope/tests/fixes (described in main.rs there), each round
+"""Compares predicted with measured savings of fixes. For each pair in crates/spawnscope/tests/fixes (pair.rs there describes pairs), each round
 records `before`, runs `before`, and runs `after`, the last two in alternating order. From each recording, `spawnscope whatif`
 predicts the wall with the pair's fix:
 
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
-so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. A prediction
-covers if the median of `after` is in the interval of the median prediction. The advice is right if the first rule of `spawnscope advise` is
-one of the pair's file `advice`, in most recordings. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
---write the table of docs/guide/predictions.md. Exit status 1 if the median error is above 8 % or the worst above 20 %, without
-the pairs whose fix changes more than launches (described in their file `beyond`), which have a separate table.
+so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. An interval
+is correct if that of the median prediction contains the median of `after`. The advice is right if the first rule of `spawnscope advise`, in most
+recordings, is listed in the pair's file `advice`. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
+--write the table of docs/guide/predictions.md. Exits with status 1 if the median error is above 8 % or the worst above 20 %. Pairs
+whose fix changes more than launches (described in their file `beyond`) do not count, and have a separate table.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
 
 import argparse
@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 PAIRS = HERE.parent / "crates/spawnscope/tests/fixes"
 GUIDE = HERE.parent / "docs/guide/predictions.md"
 TABLE_BEGINS, TABLE_ENDS = "<!-- table: benchmarks/fixes.py --write -->\n", "<!-- end of table -->\n"
-# Environment of pairs and runs: that of a user, without this machine's PATH or language.
+# The environment of pairs and runs: that of a user, without this machine's PATH or language.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 MAX_MEDIAN_ERROR, MAX_ERROR = 0.08, 0.20
@@ -73,7 +73,7 @@ def parse():
 
 
 class Pair:
-    """A pair, built in a directory of its own."""
+    """A pair of programs, built in a directory of its own."""
 
     def __init__(self, name, work):
         self.name = name
@@ -111,7 +111,7 @@ class Pair:
             return output.read()
 
     def seconds(self, variant, expected):
-        """The time of a variant. Its output must equal that of the other one."""
+        """Runs a variant and returns its time in seconds. Exits if its output is not as `expected`."""
         file = self.work / "seconds"
         printed = self.run(variant, [sys.executable, HERE / "stopwatch.py", file])
         if printed != expected:
@@ -138,7 +138,7 @@ def measure_pair(pair, options):
 
 
 def first_advice(rules, recordings):
-    """Which rule came first, and whether that is right; `-` in the pair's file means no advice."""
+    """Returns the rule that came first in most recordings, and whether it is right; `-` in the pair's file means no advice."""
     firsts = [recording["first_rule"] for recording in recordings]
     first = statistics.mode(firsts)
     return {"first_rule": first, "first_rules": firsts, "expected_rules": rules, "is_advice_right": first in rules if rules else None}
@@ -225,7 +225,7 @@ def summary(rows):
     widest = max((row["interval_seconds"][1] - row["predicted_seconds"]) / row["predicted_seconds"] for row in rows.values())
     return (
         f"\nMedian error {statistics.median(errors.values()):.1%}, worst {errors[worst]:.1%} ({worst.replace('_', ' ')}); "
-        f"{covered} of {len(rows)} intervals cover, and the widest reaches {widest:.0%} beyond its prediction. "
+        f"{covered} of {len(rows)} intervals contain the real wall; the upper end of the widest is {widest:.0%} above its prediction. "
         f"The right advice comes first in {sum(judged)} of {len(judged)}.\n"
     )
 

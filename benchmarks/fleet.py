@@ -4,11 +4,11 @@
     make fleet
     target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--runs 280 2800] [--engines fleet clickhouse spark]
 
-fleet/generate.py makes datasets by resampling real recordings, one for each number of launches and of runs; with two or more of both, the growth is
-fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of relative errors). The engines take turns at each question; each answers in a process of
-its own, so that its start-up and its memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goals: each
-question on 10,000,000 launches in 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb
-and pyspark for the other engines (scripts/fleet-environment.sh has all)."""
+fleet/generate.py makes datasets by resampling real recordings, one for each combination of numbers of launches and runs. With two or more numbers of each, the growth is
+fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of relative errors). The engines take turns at each question. Each answer comes from a new process,
+so that the engine's start-up and memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goal: each
+question on 10,000,000 launches takes at most 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb
+and pyspark for the other engines (scripts/fleet-environment.sh installs all)."""
 
 import argparse
 import itertools
@@ -58,7 +58,7 @@ def parse():
     parser.add_argument("--engines", nargs="+", choices=["fleet", "clickhouse", "spark"], default=["fleet"])
     names = sorted({name for name, _, _ in QUESTIONS})
     parser.add_argument("--questions", nargs="+", choices=names, help="only these (default: all)")
-    parser.add_argument("--work", help="where to make the datasets")
+    parser.add_argument("--work", help="the directory in which the datasets are made")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     parser.add_argument("--ask", nargs=3, metavar=("ENGINE", "DATASET", "QUESTION"), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -97,7 +97,7 @@ def growth(points):
 
 
 def measure_question(options, engine, dataset, index, words):
-    """One question, in a process of its own."""
+    """Asks one question in a new process. Returns its wall, its CPU time and its peak memory."""
     if engine == "fleet":
         command = [options.binary, *words, "--rows", ROWS, "--json", str(dataset)]
     else:

@@ -1,5 +1,5 @@
-// Measures the page of `spawnscope html` in headless Chromium: size, time to write it, time from opening until it answers, frames per second
-// while it is panned and zoomed, and memory. Prints medians of --runs openings and stores them in benchmarks/runs/<date>-<host>/html.json.
+// Measures the page of `spawnscope html` in headless Chromium: its size, the time to write it, the time from opening it until it is ready, frames
+// per second while panning and zooming, and memory. Prints medians of --runs openings and stores them in benchmarks/runs/<date>-<host>/html.json.
 // Usage: node benchmarks/html.mjs RECORDING [--runs N] [--binary FILE] [--dry-run]; needs Chromium and `npm ci` in crates/spawnscope/html.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ for (let run = 0; run < Number(values.runs); run++) {
   const begun = performance.now();
   execFileSync(values.binary, ["html", "-o", file, recording]);
   const written = (performance.now() - begun) / 1000;
-  runs.push({ written_s: written, ...(await opened(pathToFileURL(file).href)) });
+  runs.push({ written_s: written, ...(await measurePage(pathToFileURL(file).href)) });
 }
 const median = (key) => runs.map((run) => run[key]).sort((a, b) => a - b)[runs.length >> 1];
 const results = { recording_launches: runs[0].launches, page_bytes: statSync(file).size, cpus: cpus().length, load: loadavg()[0], runs: runs.length };
@@ -39,8 +39,8 @@ if (!values["dry-run"]) {
   writeFileSync(join(to, "html.json"), `${JSON.stringify(results, null, 2)}\n`);
 }
 
-/** Opens the page in a new browser and uses it. */
-async function opened(address) {
+/** Opens the page in a new browser, zooms and pans, and returns what it measured. */
+async function measurePage(address) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
   try {
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
@@ -50,8 +50,8 @@ async function opened(address) {
     const launches = Number((await page.textContent("#totals")).match(/([\d,]+) launch/)[1].replaceAll(",", ""));
     await page.focus("#canvas");
     await page.keyboard.press("w");
-    const zoom = await frames(page, ["w", "s"]);
-    const pan = await frames(page, ["d", "a"]);
+    const zoom = await measureFrames(page, ["w", "s"]);
+    const pan = await measureFrames(page, ["d", "a"]);
     const memory = await memoryOf(browser);
     return { launches, ready_s: ready, pan_fps: pan.fps, zoom_fps: zoom.fps, slowest_frame_ms: Math.max(pan.slowest, zoom.slowest), memory_mib: memory };
   } finally {
@@ -59,8 +59,8 @@ async function opened(address) {
   }
 }
 
-/** Presses keys in turn, one for each frame, and counts the frames. */
-function frames(page, keys) {
+/** Presses one key in each frame, and returns the frames per second and the longest frame in milliseconds. */
+function measureFrames(page, keys) {
   return page.evaluate(
     ([keys, seconds]) =>
       new Promise((resolve) => {
@@ -83,7 +83,7 @@ function frames(page, keys) {
   );
 }
 
-/** The memory of the browser's renderers, as the kernel counts it. */
+/** Returns the memory (Pss) of the browser's largest renderer process, in MiB. */
 async function memoryOf(browser) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of reading a large recording: seconds, CPU seconds and peak memory of `report`, `report --json` and `advise` on
-recordings of many launches. Runs of all forms (and of all binaries, where --binary is given several times) alternate; prints medians,
-and stores them in benchmarks/runs/<date>-<host>/large.json. Recordings are made by the last binary, or given with --recording. Making
-them needs root and cc."""
+recordings of many launches. Runs of all commands (and of all binaries, if --binary is given several times) alternate. Prints medians,
+and stores them in benchmarks/runs/<date>-<host>/large.json. Recordings are made by the last binary, which needs root and cc, or given
+with --recording."""
 
 import argparse
 import tempfile

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
-storage, the report on 100,000 launches, and how it grows. Runs with and without the recorder alternate; medians and ratios of pairs
-are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
+storage, the report on 100,000 launches, and how its time grows. Runs with and without the recorder alternate; on a noisy machine,
+only medians and ratios of pairs are meaningful. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
 --collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror (apt-get source) or --hello DIR."""
 
 import argparse
@@ -20,7 +20,7 @@ from results import new, say, spread, store, tenth_percentile
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
 
-# Each prints the microseconds of its own work, so the recorder's start and finish do not count.
+# These scripts print the microseconds of their own work, so the recorder's start and finish do not count.
 TIMED = 'began=${EPOCHREALTIME/./}; %s; ended=${EPOCHREALTIME/./}; echo $((ended - began))'
 STORM = TIMED % "for ((i = 0; i < %d; i++)); do /bin/true; done"
 CONFIGURE = TIMED % "./configure >configure.out 2>&1 || exit 1"
@@ -64,12 +64,12 @@ def parse():
 
 
 def storm(options, work):
-    """bash, N x /bin/true, recorded / unrecorded."""
+    """Compares the walls of N x /bin/true in bash, recorded / unrecorded."""
     return storm_with(options, work)
 
 
 def storm_with_stacks(options, work):
-    """The same with a native stack for each launch."""
+    """Does the same as `storm`, with a native stack for each launch."""
     return storm_with(options, work, "--stacks")
 
 
@@ -79,7 +79,7 @@ def storm_with(options, work, *flags):
 
 
 def configure(options, work):
-    """Cold ./configure of GNU hello, recorded / unrecorded, each in a fresh copy of the source."""
+    """Compares the walls of a cold ./configure of GNU hello, recorded / unrecorded, each in a fresh copy of the source."""
     source = options.hello or fetch_hello(work)
 
     def run(wrap):
@@ -95,7 +95,7 @@ def configure(options, work):
 
 
 def start_and_finish(options, work):
-    """The time that `record` adds to `true`."""
+    """Measures the time that `record` adds to `true`."""
     pairs = []
     for _ in range(options.runs):
         plain = wall(["true"])
@@ -105,7 +105,7 @@ def start_and_finish(options, work):
 
 
 def losses(options, work):
-    """xargs -P8 over 4000 launches: events lost, launches seen, bytes stored per launch."""
+    """Records 4,000 launches by xargs -P8. Returns lost events, recorded launches, and stored bytes per launch."""
     command = ["bash", "-c", "seq 4000 | xargs -P8 -n1 /bin/true"]
     runs = []
     for _ in range(3):
@@ -117,12 +117,12 @@ def losses(options, work):
 
 
 def report_time(options, work):
-    """The report (path, replay and advice included) on a large recording: seconds and peak memory, as text and as JSON."""
+    """Measures the report on a large recording (including critical path, replay and advice), as text and as JSON: seconds and peak memory."""
     return measure_report(options, large_recording(options, work, options.launches), [], ["--json"])
 
 
 def report_with_stacks(options, work):
-    """The same where each launch has a native stack: by command, and by caller."""
+    """Measures the report on a recording in which each launch has a native stack, by command and by caller."""
     return measure_report(options, large_recording(options, work, options.launches, "--stacks"), [], ["--by", "caller"])
 
 
@@ -142,7 +142,7 @@ def measure_report(options, file, *forms):
 
 
 def scaling(options, work):
-    """The report and `advise --all`: time for twice as many launches / time for half of them. Above 2.3, something is quadratic."""
+    """Measures how the time of `report` and `advise --all` grows if the number of launches doubles. Above 2.3 times, something is quadratic."""
     files = [large_recording(options, work, launches) for launches in (options.launches // 2, options.launches)]
     result = {}
     for verb in (["report"], ["advise", "--all"]):
@@ -182,7 +182,7 @@ def report(options, file):
 
 
 def time_command(command, directory=None):
-    """The seconds that the workload reports."""
+    """Runs a workload and returns the seconds that it reports."""
     done = subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     return int(done.stdout.split()[-1]) / 1e6
 
@@ -203,7 +203,7 @@ def measure_command(command):
 
 
 def compare_pairs(runs, plain, recorded):
-    """Alternates the two, each being first in half of the rounds, after one warm-up of both."""
+    """Runs both once to warm up, then runs pairs of them; each is first in half of the pairs."""
     plain(), recorded()
     pairs = []
     for number in range(runs):
@@ -224,7 +224,7 @@ def compare_pairs(runs, plain, recorded):
 
 
 def fetch_hello(work):
-    """GNU hello's source from Debian, with a separate sources list and state: the system's are not changed."""
+    """Downloads GNU hello's source from Debian, with a separate sources list and state, so that the system's are not changed."""
     source = work / "source"
     (source / "lists/partial").mkdir(parents=True)
     release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures `export --format parquet`: launches a second, CPU seconds, peak memory, and bytes a launch of each table, on recordings of many
-launches of different programs. Prints medians, and stores them in benchmarks/runs/<date>-<host>/parquet.json. Recordings are made by the
-binary, which needs root and cc, or given with --recording. Goals: 200,000 launches a second, 60 bytes a launch."""
+"""Measures `export --format parquet`: launches per second, CPU seconds, peak memory, and bytes per launch in each table, on recordings of many
+launches. Prints medians, and stores them in benchmarks/runs/<date>-<host>/parquet.json. Recordings are made by the
+binary, which needs root and cc, or given with --recording. Goals: 200,000 launches per second, 60 bytes per launch."""
 
 import argparse
 import statistics

@@ -21,7 +21,7 @@ def machine():
 
 
 def store(results, name):
-    """Writes runs/<date>-<host>/<name>.json; a repeated measurement replaces the earlier one."""
+    """Writes runs/<date>-<host>/<name>.json. A repeated measurement replaces the earlier one of the same name; others stay."""
     directory = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"

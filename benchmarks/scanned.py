@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs `spawnscope bench first-launch` behind permission scanners: a single-threaded one of this repository, which takes 75 ms for
+"""Runs `spawnscope bench first-launch` with each of two permission scanners: a single-threaded one of this repository, which takes 75 ms for
 each new executable (the delay of a single scan in a published report on builds), and ClamAV's, which scans at each launch. Both watch a private tmpfs in a
-mount namespace of their own, and exit with it. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json, and a page with the
-plot with --pages DIR. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
+mount namespace of their own, and end with the namespace. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json and, with --pages DIR, a page
+with the plot. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
         Path(work).chmod(0o755)
         for scanner in options.only:
-            say(f"first launches behind {scanner}")
+            say(f"measuring first launches with {scanner}")
             measure(options, scanner, SCANNERS[scanner](Path(work)))
 
 
@@ -42,7 +42,7 @@ def parse():
 
 
 def own_scanner(work):
-    """The beginning of a command line that runs a program behind our own scanner."""
+    """Builds our own scanner. Returns the beginning of a command line that runs a program while this scanner is active."""
     daemon = work / "scans_new_files"
     source = TESTS / "workloads/scans_new_files.c"
     subprocess.run(["cc", "-O2", "-DEVENTS=FAN_OPEN_EXEC_PERM", f"-DSCAN_MS={SCAN_MS}", "-o", daemon, source], check=True)

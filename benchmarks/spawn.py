@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares ways to start a process: vspawn, the bare system calls, and common libraries. The Rust and C
-ways run in one process, one start of each per round, in random order; Python and Go alternate with that process. Parents with different amounts of
-memory and numbers of open files alternate too. It compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
+"""Compares mechanisms that start a process: vspawn, the bare system calls, and common libraries. The Rust and C
+mechanisms run in one process, one start of each per round, in random order; Python and Go alternate with that process. Parents with different amounts of
+memory and numbers of open files alternate too. Compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
 interpreter with the vspawn wheel (--python); root for the rows with user=."""
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from results import HERE, new, say, spread, store, tenth_percentile
 
-# Ends at once: only the start is measured.
+# This program exits at once, so that only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
 POPEN_NOSHELL = {  # the column "slower with" of the author's published table: CPU time, compared with vfork + exec
     "popen_noshell + pipe": 0.08,
@@ -72,8 +72,8 @@ def bench(options, rounds, *flags):
 
 
 def mechanisms(options, work):
-    """All mechanisms in one process, fork in a separate process (it slows down the next start), and Go's, in five
-    alternating parts."""
+    """Measures all mechanisms in one process, fork also in a separate process (since it slows down the next start), and Go's os/exec, in
+    five alternating parts."""
     go = build_go(work)
     rows, parts = {}, 5
     for _ in range(parts):
@@ -112,25 +112,25 @@ def build_go(work):
 
 
 def nowait(options, _work):
-    """The time of the parent inside the call that starts a child. Only the three compared mechanisms run."""
+    """Measures the time of the parent inside the call that starts a child. Only the three compared mechanisms run."""
     rows = bench(options, 2 * options.rounds, "--only", "raw_clone,raw_clone_nowait,vspawn_nowait")
     return {name: {"call_us": order_statistics(row["call_ns"]), "total_us": order_statistics(row["total_ns"])} for name, row in rows.items()}
 
 
 def large_parent(options, _work):
-    """The same mechanisms in a small and in a large parent, alternating."""
+    """Compares starts from a small and from a large parent."""
     names = "raw_clone3,vspawn,vspawn_nowait,std_process,posix_spawn"
     return contrast(options, names, {"small": ["--parent-mb", 0], "large": ["--parent-mb", options.large_mb]})
 
 
 def many_files(options, _work):
-    """A parent without open files of its own, and one with very many."""
+    """Compares starts from a parent without open files of its own and from one with very many."""
     names = "raw_clone3,vspawn,vspawn_close_others,posix_spawn"
     return contrast(options, names, {"few": ["--open-files", 0], "many": ["--open-files", options.many_files]})
 
 
 def contrast(options, names, parents):
-    """Starts from two parents, given as the label and the flags of each, in alternating order."""
+    """Measures starts from two parents in alternating order. `parents` has the label and the flags of each."""
     parts, sides = 8, {label: {} for label in parents}
     for number in range(parts):
         for label in parents if number % 2 else reversed(parents):
@@ -145,14 +145,14 @@ def contrast(options, names, parents):
 
 
 def in_flight(options, _work):
-    """One thread with 64 children in flight: starts per second."""
+    """Measures the starts per second of one thread with 64 children in flight."""
     rates = bench(options, options.rounds * 10, "--in-flight", 64)
     ratios = [fast / slow for slow, fast in zip(rates["raw_clone"], rates["vspawn_nowait"])]
     return {name: spread(values) for name, values in rates.items()} | {"ratio": spread(ratios)}
 
 
 def python(options, _work):
-    """vspawn.run compared with subprocess.run, in a small parent, and with user= in a parent of 1 GB."""
+    """Compares vspawn.run with subprocess.run, in a small parent, and with user= in a parent of 1 GB."""
     rows = {"run": [0], "run with user= in a 1 GB parent": [1024, 65534]}
     results = {}
     for name, flags in rows.items():

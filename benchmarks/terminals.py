@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures how long a child with a controlling terminal takes from a parent of a given size: vspawn.pty, ptyprocess and
-pty.fork, and in Rust vspawn::pty and portable-pty. Alternated; medians.
+"""Measures how long it takes to start a child with a controlling terminal, and to wait for it, from parents of given sizes: with vspawn.pty,
+ptyprocess and pty.fork in Python, and with vspawn::pty and portable-pty in Rust. They alternate; prints medians.
 
-Needs the vspawn wheel and ptyprocess for the interpreter that runs this file; cargo for the Rust part, which fetches portable-pty."""
+Needs the vspawn wheel and ptyprocess for the interpreter that runs this file; cargo for the Rust part, which downloads portable-pty."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Counts the system calls of the ptrace collector's tracing thread for each launch: strace traces that thread of the recorder, and nothing
-# else, because a thread can have only one tracer, and the threads of the command have one already. Times under strace mean nothing; the counts do not depend on the machine.
+# else, because a thread can have only one tracer, and the threads of the command already have one. Times under strace are meaningless; the counts do not depend on the machine.
 #
 #     benchmarks/tracer_calls.sh target/release/spawnscope [LAUNCHES [FLAG...]]
 set -eu

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the wall estimated from a recording, without the recording's overhead (`unrecorded_ns` of `spawnscope whatif --json`), with the
+"""Compares the estimated wall without recording overhead (`unrecorded_ns` of `spawnscope whatif --json`) with the measured
 wall of runs without the recorder. The programs are the `before` variants of the pairs in crates/spawnscope/tests/fixes. Each round records a program
 once and runs it once, in alternating order:
 
     error = |median of (unrecorded_ns / run) - 1|, each ratio within a round
 
-The column "recorded" has the same ratio for the recorded wall, so the difference of the two columns is the correction. Prints a table, and
+The column "recorded / run" has the ratio of the recorded wall, so the difference of the two columns is the correction. Prints a table, and
 writes benchmarks/runs/<date>-<host>/unrecorded.json. Exit status 1 if the median error of all programs is above 2 %.
 Needs root, the programs of the pairs, and a quiet machine."""
 
@@ -19,8 +19,8 @@ from fixes import PAIRS, Pair, json_of
 from results import new, say, store
 
 MAX_MEDIAN_ERROR = 0.02
-# scanner: its wall depends on the scanner that `around` starts, which is not recorded. huge_pages: filling 256 MB takes 0.3 to 1 s on a shared host,
-# recorded or not.
+# The wall of `scanner` depends on the scanner that `around` starts, which is not recorded. In `huge_pages`, filling 256 MB takes 0.3 to 1 s on a shared
+# host, recorded or not.
 UNSUITABLE = {"scanner", "huge_pages"}
 
 
@@ -63,7 +63,7 @@ def measure_pair(pair, options):
 
 
 def measure_round(pair, options, expected, number):
-    """The seconds of a run, of a recording, and of the recording without its overhead."""
+    """Returns the seconds of an unrecorded run, of a recorded run, and of the latter without its overhead."""
     times = {}
     for part in ["run", "recording"] if number % 2 else ["recording", "run"]:
         if part == "run":

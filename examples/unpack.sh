@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks a package the slow way: a shell loop that runs `dirname` and `mv` for each path. Most of its time goes
-# into starting them. Usage: unpack.sh [PATHS], 2,000 by default. Works in a directory of its own.
+# Unpacks a package the slow way: a shell loop runs `dirname` and `mv` for each path. Most of the time is spent
+# on starting them. Usage: unpack.sh [PATHS], 2,000 by default. Works in a temporary directory.
 set -euo pipefail
 
 paths=${1:-2000}

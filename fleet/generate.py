@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes a dataset of any size by resampling the runs of a real one: what the questions of `spawnscope fleet` are tested and measured with.
+"""Makes a dataset of any size by resampling the runs of a real one, for tests and benchmarks of `spawnscope fleet`.
 
     fleet/generate.py BASE DATASET --runs 2800 --launches 10000000 [--seed 1] [--regression] [--slow-machine]
 
-BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of its runs: launches are drawn with replacement, with
+BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
 their execs and call sites, and times are multiplied by a factor of the run and one of the launch. With --regression, a line of a script
-starts `git rev-parse` 40 times in each run of every second job from day 9 on; with --slow-machine, launches cost half as much again on one
-machine, which the doctor examined twice, if BASE has an examination. The same arguments give the same dataset. Needs pyarrow and numpy.
+starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
+machine; if BASE has an examination of the doctor, two examinations of that machine are added. The same arguments give the same dataset.
+Needs pyarrow and numpy.
 """
 import argparse
 import datetime
@@ -24,11 +25,11 @@ CHANGED_DAY = 9
 ADDED_LAUNCHES = 40
 SLOWNESS = 1.5
 SLOW_MACHINE = 7
-# The days of the doctor's examinations there.
+# The days of the doctor's examinations of the slow machine.
 EXAMINED_DAYS = (3, 12)
 PHASES = ("create_ns", "queue_ns", "setup_ns", "exec_ns", "load_ns", "run_ns", "teardown_ns", "reap_ns")
 # The phases that take longer on a slow machine.
-OWN = ("create_ns", "setup_ns", "exec_ns", "load_ns", "teardown_ns")
+SLOWED_PHASES = ("create_ns", "setup_ns", "exec_ns", "load_ns", "teardown_ns")
 TABLES = ("runs", "launches", "execs", "callers", "waits", "advice")
 
 
@@ -38,17 +39,17 @@ def main():
     base = Base(options.base)
     jobs = [f"job-{index:03}" for index in range(options.jobs)]
     writer = Writer(options.dataset)
-    launches = divided(options.launches, options.runs)
+    launches = split_evenly(options.launches, options.runs)
     for index in range(options.runs):
         # Each job runs equally often on each day.
         job = index % options.jobs
         day = (index // options.jobs) * DAYS // max(1, -(-options.runs // options.jobs))
-        made = Run(base.runs[job % len(base.runs)], random, launches[index])
-        made.place(f"{options.seed:08x}{index:024x}", jobs[job], day, random.integers(options.machines), options)
-        writer.add(made, jobs[job], day)
+        run = Run(base.runs[job % len(base.runs)], random, launches[index])
+        run.finish(f"{options.seed:08x}{index:024x}", jobs[job], day, random.integers(options.machines), options)
+        writer.add(run, jobs[job], day)
     if options.slow_machine and base.examination is not None:
         for day in EXAMINED_DAYS:
-            writer.add_examination(base.examination, day, is_newest=day == EXAMINED_DAYS[-1])
+            writer.add_examination(base.examination, day, is_latest=day == EXAMINED_DAYS[-1])
 
 
 def arguments():
@@ -68,9 +69,9 @@ def arguments():
     return options
 
 
-def divided(whole, parts):
-    """Divides a number into equal parts, with the remainder in the first ones."""
-    return [whole // parts + (index < whole % parts) for index in range(parts)]
+def split_evenly(total, parts):
+    """Splits a number into parts that differ by at most 1, the larger ones first."""
+    return [total // parts + (index < total % parts) for index in range(parts)]
 
 
 class Base:
@@ -89,10 +90,10 @@ class Base:
 
 
 def read(directory):
-    """All rows of a table, with the schema of its newest file."""
+    """Reads all rows of a table. The schemas of its files are merged."""
     files = sorted(directory.glob("date=*/job=*/*.parquet"))
     if not files:
-        sys.exit(f"{directory} has no files: it is no dataset")
+        sys.exit(f"{directory} has no Parquet files: BASE must be a dataset")
     return pyarrow.concat_tables([parquet.ParquetFile(file).read() for file in files], promote_options="default")
 
 
@@ -107,18 +108,18 @@ class Run:
         for name in (*PHASES, "total_ns", "cpu_ns", "critical_ns", "critical_tax_ns"):
             launches = scaled(launches, name, factor)
         numbers = numpy.arange(1, count + 1)
-        launches = replaced(launches, "launch", numbers)
-        # The tree of a resample would be no tree.
-        launches = replaced(launches, "parent", pyarrow.nulls(count, pyarrow.int64()))
+        launches = with_column(launches, "launch", numbers)
+        # Resampled launches do not form a tree.
+        launches = with_column(launches, "parent", pyarrow.nulls(count, pyarrow.int64()))
         self.tables = {
             "launches": launches,
             "execs": self.execs(chosen, numbers),
-            "waits": self.multiplied("waits", count, ("count", *durations(base["waits"]))),
-            "advice": self.multiplied("advice", count, ("launches", *durations(base["advice"]))),
+            "waits": self.scaled_sums("waits", count, ("count", *durations(base["waits"]))),
+            "advice": self.scaled_sums("advice", count, ("launches", *durations(base["advice"]))),
         }
 
     def execs(self, chosen, numbers):
-        """The execs of the chosen launches."""
+        """Returns the execs of the chosen launches, with the launches' new numbers."""
         execs = self.base["execs"]
         owners = execs["launch"].to_numpy()
         order = numpy.argsort(owners, kind="stable")
@@ -127,18 +128,18 @@ class Run:
         counts = last - first
         within = numpy.arange(counts.sum()) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
         taken = execs.take(pyarrow.array(order[numpy.repeat(first, counts) + within]))
-        return replaced(taken, "launch", numpy.repeat(numbers, counts))
+        return with_column(taken, "launch", numpy.repeat(numbers, counts))
 
-    def multiplied(self, name, count, columns):
-        """The rows of a table of sums, for another number of launches."""
+    def scaled_sums(self, name, count, columns):
+        """Returns the rows of a table of sums, scaled to the number of launches."""
         table = self.base[name]
         factor = numpy.full(table.num_rows, count / self.base["launches"].num_rows * self.random.lognormal(0, 0.05))
         for column in columns:
             table = scaled(table, column, factor)
         return table
 
-    def place(self, run, job, day, machine, options):
-        """Gives the run its name, day and machine, and what was injected there."""
+    def finish(self, run, job, day, machine, options):
+        """Sets the run's name, day and machine, and injects the regression and the slowness."""
         if options.regression and day + 1 >= CHANGED_DAY and int(job[-3:]) % 2 == 0:
             self.add_launches(run)
         if options.slow_machine and machine == SLOW_MACHINE:
@@ -146,16 +147,16 @@ class Run:
         self.tables["callers"] = self.callers()
         self.tables["runs"] = self.row_of_run(day, machine)
         for name, table in self.tables.items():
-            self.tables[name] = replaced(table, "run", pyarrow.array([run] * table.num_rows, table["run"].type))
+            self.tables[name] = with_column(table, "run", pyarrow.array([run] * table.num_rows, table["run"].type))
 
     def add_launches(self, run):
-        """A line that starts `git rev-parse`: copies of launches, with a call site of their own."""
+        """Adds a line that starts `git rev-parse`: copies of launches, with a call site of their own."""
         launches = self.tables["launches"]
         added = launches.take(pyarrow.array(self.random.integers(launches.num_rows, size=ADDED_LAUNCHES)))
-        added = replaced(added, "launch", launches.num_rows + numpy.arange(1, ADDED_LAUNCHES + 1))
-        added = replaced(added, "command", pyarrow.array(["git"] * ADDED_LAUNCHES))
-        added = replaced(added, "caller", numpy.full(ADDED_LAUNCHES, self.new_caller()))
-        added = replaced(added, "critical_ns", self.random.integers(1_500_000, 2_500_000, size=ADDED_LAUNCHES))
+        added = with_column(added, "launch", launches.num_rows + numpy.arange(1, ADDED_LAUNCHES + 1))
+        added = with_column(added, "command", pyarrow.array(["git"] * ADDED_LAUNCHES))
+        added = with_column(added, "caller", numpy.full(ADDED_LAUNCHES, self.new_caller()))
+        added = with_column(added, "critical_ns", self.random.integers(1_500_000, 2_500_000, size=ADDED_LAUNCHES))
         self.tables["launches"] = pyarrow.concat_tables([launches, added])
 
     def new_caller(self):
@@ -164,12 +165,12 @@ class Run:
     def slow_down(self):
         launches = self.tables["launches"]
         factor = numpy.full(launches.num_rows, SLOWNESS)
-        for name in OWN:
+        for name in SLOWED_PHASES:
             launches = scaled(launches, name, factor)
         self.tables["launches"] = launches
 
     def callers(self):
-        """The call sites, with the sums of their launches."""
+        """Returns the call sites, with the sums of their launches."""
         sites = self.base["callers"]
         launches = self.tables["launches"]
         if compute.any(compute.equal(launches["caller"], self.new_caller())).as_py():
@@ -178,9 +179,9 @@ class Run:
             sites = pyarrow.concat_tables([sites, pyarrow.Table.from_pylist(row, sites.schema)])
         aggregates = [("launch", "count"), ("total_ns", "sum"), ("critical_ns", "sum")]
         sums = {row["caller"]: row for row in launches.group_by("caller").aggregate(aggregates).to_pylist()}
-        of_sites = [sums.get(caller, {}) for caller in sites["caller"].to_pylist()]
+        site_sums = [sums.get(caller, {}) for caller in sites["caller"].to_pylist()]
         for column, name in (("launches", "launch_count"), ("total_ns", "total_ns_sum"), ("critical_ns", "critical_ns_sum")):
-            sites = replaced(sites, column, pyarrow.array([row.get(name) or 0 for row in of_sites]))
+            sites = with_column(sites, column, pyarrow.array([row.get(name) or 0 for row in site_sums]))
         return sites
 
     def row_of_run(self, day, machine):
@@ -206,16 +207,16 @@ def durations(table):
 
 
 def scaled(table, name, factor):
-    """A column times a factor for each row; what is unknown stays unknown."""
+    """Returns the table with a column multiplied by a factor for each row. Unknown values stay unknown."""
     column = table[name].combine_chunks()
     values = column.to_numpy(zero_copy_only=False).astype(float) * factor
     unknown = numpy.isnan(values)
     values = numpy.rint(numpy.nan_to_num(values)).astype(numpy.int64)
-    return replaced(table, name, pyarrow.array(values, mask=unknown))
+    return with_column(table, name, pyarrow.array(values, mask=unknown))
 
 
-def replaced(table, name, values):
-    """The table with other values in a column, which keeps its type."""
+def with_column(table, name, values):
+    """Returns the table with new values in a column, which keeps its type."""
     index = table.schema.get_field_index(name)
     field = table.schema.field(index)
     if not isinstance(values, pyarrow.Array):
@@ -237,13 +238,13 @@ class Writer:
             directory.mkdir(parents=True, exist_ok=True)
             parquet.write_table(run.tables[table], directory / f"{name}.parquet", compression="zstd", row_group_size=1 << 20)
 
-    def add_examination(self, rows, day, is_newest):
-        """What the doctor found on the slow machine. An older examination found only the last of it."""
-        rows = rows if is_newest else replaced(rows.slice(rows.num_rows - 1), "place", [1])
+    def add_examination(self, rows, day, is_latest):
+        """Adds an examination of the slow machine. An older one has only the last of the findings."""
+        rows = rows if is_latest else with_column(rows.slice(rows.num_rows - 1), "place", [1])
         examined = FIRST_DAY + datetime.timedelta(days=day)
         name = f"{day:032x}"
         for column, value in (("examination", name), ("host", f"machine-{SLOW_MACHINE:02}"), ("examined", examined)):
-            rows = replaced(rows, column, [value] * rows.num_rows)
+            rows = with_column(rows, column, [value] * rows.num_rows)
         directory = self.directory / "doctor" / f"date={examined.date().isoformat()}" / "job=__HIVE_DEFAULT_PARTITION__"
         directory.mkdir(parents=True)
         parquet.write_table(rows, directory / f"{name}.parquet", compression="zstd")

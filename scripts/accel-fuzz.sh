@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares random texts with dash and bash: accel-fuzz.sh [TEXTS [SEED]]. 1,000,000 texts take minutes; CI runs 20,000.
+# Compares how accel reads random texts with how dash and bash do: accel-fuzz.sh [TEXTS [SEED]]. 1,000,000 texts take minutes; CI runs 20,000.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export VSPAWN_PRELOAD_TEXTS=${1:-1000000} VSPAWN_PRELOAD_SEED=${2:-$RANDOM}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the tests that launch much of CPython and PHP plain and under `spawnscope accel`, and compares the result of each test:
-#   accel-suites.sh [PREFIX...]        PREFIX is what a command is started with: target/release/spawnscope accel -- if none is given
-# CPython's are test_subprocess, test_os, test_popen and test_posix of 3.11 and 3.13, as Debian 12 and 13 have them; PHP's are those of its source
-# that call exec, system, passthru, popen or proc_open; nrpe's are the answers of a server with the standard plugins. Packages and sources are
+# Runs those tests of CPython and PHP that launch many processes, with and without `spawnscope accel`, and compares the result of each test:
+#   accel-suites.sh [PREFIX...]        PREFIX is put before each command (default: target/release/spawnscope accel --)
+# CPython's tests are test_subprocess, test_os, test_popen and test_posix of 3.11 and 3.13, from Debian 12 and 13; PHP's are the tests in its source
+# that call exec, system, passthru, popen or proc_open. For nrpe, the answers of a server with the standard plugins are compared. Packages and sources are
 # unpacked into target/held-out or $HELD_OUT, never installed. scripts/held-out-suites.sh does the same for bash, make, git and perl.
-# A test whose results differ is repeated, as some depend on time. Needs root.
+# A test whose results differ is repeated, since some depend on time. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- target/release/spawnscope accel --
@@ -16,7 +16,7 @@ trap 'rm -rf --one-file-system "$results"' EXIT
 export LC_ALL=C
 failed=0
 
-# once INTO FILTER COMMAND...: the lines of its output that are results, and its status.
+# once INTO FILTER COMMAND...: runs a command, and writes the lines of its output that match FILTER, and its status, to INTO.
 once() {
     local into=$1 filter=$2 status=0
     shift 2
@@ -24,7 +24,8 @@ once() {
     { tr '\r' '\n' <"$results/output" | grep -aoE "$filter" | sort || true; echo "status $status"; } >"$into"
 }
 
-# compare NAME FILTER COMMAND...: in the present directory. `within` is what both are started by.
+# compare NAME FILTER COMMAND...: compares the results of a command without and with the prefix, in the current directory. Both are started
+# through the command line in `within`.
 within=()
 compare() {
     local name=$1 filter=$2 attempt lines
@@ -44,8 +45,8 @@ compare() {
     failed=1
 }
 
-# Runs in the root that follows, with process ids of its own; the mounts end with them. The prefix is a program below this directory, so
-# that it is there too.
+# Runs a command in the root directory given as first argument, with process ids of its own; the mounts end with these processes. This
+# directory, which contains the prefix's program, is mounted there too.
 # shellcheck disable=SC2016
 in_root=(unshare --mount --pid --fork --propagation private -- sh -c '
     root=$1 here=$PWD; shift
@@ -57,7 +58,7 @@ python_suite() { # SUITE
     if [ ! -e "$folder/module.py" ]; then
         scripts/python-root.sh "$1" "$folder" libelf1
         cat >"$folder/module.py" <<'PYTHON'
-# Runs a test module of the package, as it is in CPython's source.
+# Runs a test module of the Debian package, which has it as it is in CPython's source.
 import sys, test, unittest
 sys.path.append(test.__path__[0])  # where test.support finds the files of tests
 unittest.main(module=f"test.{sys.argv.pop()}", verbosity=2)
@@ -104,7 +105,7 @@ nrpe_suite() {
         cp scripts/accel-nrpe.cfg "$root/nrpe.cfg"
         cp scripts/accel-nrpe.sh "$root/checks.sh"
     fi
-    # Nothing but the server and its client reaches this loopback device.
+    # With a network namespace of their own, only the server and its client use this loopback device.
     within=(unshare --net -- sh -c 'ip link set lo up && exec "$@"' sh "${in_root[@]}" "$root")
     compare "nrpe" '^check .*' sh /checks.sh
 }

@@ -1,4 +1,4 @@
-"""A preprocessor of mdBook: rewrites relative links that leave docs/ to links to the repository, which is not part of the book.
+"""A preprocessor of mdBook: turns relative links to files outside of docs/, which are not part of the book, into links to the repository.
 
 mdBook runs it with the context and the book as JSON on standard input, and reads the book from standard output.
 """
@@ -12,8 +12,8 @@ import sys
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)[^)\s]+(?=\))")
 
 
-def rewritten(link: str, page: str, repository: str) -> str:
-    """Returns the link as the book needs it; `page` is the path of its page in docs/."""
+def book_link(link: str, page: str, repository: str) -> str:
+    """Returns the link for the book; `page` is the path, below docs/, of the page that contains it."""
     path, mark, anchor = link.partition("#")
     path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), path))
     if path.startswith("docs/"):
@@ -25,7 +25,7 @@ def rewrite(items: list, repository: str) -> None:
     """Rewrites the links of chapters and of the chapters below them."""
     for chapter in (item["Chapter"] for item in items if isinstance(item, dict) and "Chapter" in item):
         page = chapter["path"]
-        chapter["content"] = LINK.sub(lambda link: rewritten(link[0], page, repository), chapter["content"])
+        chapter["content"] = LINK.sub(lambda link: book_link(link[0], page, repository), chapter["content"])
         rewrite(chapter["sub_items"], repository)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds docs/ as a book in target/book, with mdBook of a pinned version in target/tools. A page that docs/SUMMARY.md names and that
-# does not exist is an error. The test `docs` of crates/spawnscope checks links, commands and shown output.
+# Builds docs/ as a book in target/book, with a pinned version of mdBook in target/tools. Fails if a page that docs/SUMMARY.md lists
+# does not exist. The test `docs` of crates/spawnscope checks links, commands and shown output.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs cpython-subprocess-tests.py with the Python of Debian suites, each in a temporary root (python-root.sh) that gets the wheel of target/venv
-# (scripts/python-wheel.sh). Needs root.
+# Runs cpython-subprocess-tests.py with the Python of Debian suites, each in a temporary chroot (python-root.sh) into which the wheel of target/venv
+# (scripts/python-wheel.sh) is copied. Needs root.
 #   cpython-suites.sh [SUITE...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ for suite in "$@"; do
     scripts/python-root.sh "$suite" "$root"
     cp -r "$package" "$root/usr/lib/python3/dist-packages/vspawn"
     cp scripts/cpython-subprocess-tests.py "$root/tmp/"
-    # Its own /proc and process ids: a test that leaves a process leaves none here. The mounts end with the namespace.
+    # With its own /proc and process ids, so that processes that a test leaves behind end with the namespace, and so do the mounts.
     # shellcheck disable=SC2016
     unshare --mount --pid --fork --propagation private -- sh -c '
         mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" &&

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the dependencies with cargo-deny: licences, sources, wildcards, and known vulnerabilities. An installed cargo-deny is used;
-# otherwise one is built into target/tools, without optimization, which takes about a minute. The list of vulnerabilities comes from
+# Checks the dependencies with cargo-deny: licences, sources, wildcards, and known vulnerabilities. Uses an installed cargo-deny, or
+# otherwise builds one into target/tools, without optimization, which takes about a minute. The list of vulnerabilities comes from
 # GitHub; without access to it, that check is skipped, and a line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ if ! deny=$(command -v cargo-deny); then
     [ "$("$deny" --version 2>/dev/null)" = "cargo-deny $version" ] ||
         cargo install cargo-deny --version "$version" --locked --debug --quiet --root target/tools
 fi
-# Both workspaces, by one list: not each of them has each of its exceptions.
+# Checks both workspaces with one list of exceptions, not all of which apply to each workspace.
 check() {
     for manifest in Cargo.toml fleet/Cargo.toml; do
         "$deny" --manifest-path "$manifest" --all-features --config deny.toml check --allow license-exception-not-encountered "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unpacks Debian packages for another architecture into a directory, without installing them or changing this machine's package manager:
 #     scripts/foreign-packages.sh ARCHITECTURE DIRECTORY [--with-dependencies] PACKAGE...
-# such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from the sources.list named by SOURCES.
+# such as `arm64 target/sysroot libelf-dev`. The packages come from this machine's own package sources, or from those in the file SOURCES (a sources.list).
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -13,7 +13,7 @@ if [ "$1" = --with-dependencies ]; then
     shift
 fi
 
-# apt's own directories, except the sources: nothing counts as installed here.
+# apt gets directories of its own, in which no package counts as installed; only the package sources are the system's.
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
 mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/packages"
@@ -25,7 +25,7 @@ options=(
 if [ -n "${SOURCES:-}" ]; then
     options+=(-o "Dir::Etc::sourcelist=$(realpath "$SOURCES")" -o Dir::Etc::sourceparts=/nonexistent)
 fi
-# apt skips sources without this architecture with a notice.
+# apt prints a notice for each source without this architecture, and skips it.
 apt-get "${options[@]}" update 2>/dev/null || true
 
 packages=("$@")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes the parsers of untrusted input: scripts/fuzz.sh [SECONDS [TARGET...]] builds the targets of crates/spawnscope/fuzz with
-# libFuzzer and runs each for this time (default: 10 seconds, all targets) on its corpus. Ends with 1 at the first finding and prints the
-# path of its input. New inputs go to target/fuzz/corpus, not into the tree. Needs a C++ compiler, but neither nightly Rust nor cargo-fuzz: the
-# coverage for libFuzzer comes from LLVM, whose passes stable Rust can enable. `cargo fuzz run TARGET` works as well, and adds the
+# libFuzzer and runs each for this time (default: 10 seconds, all targets) on its corpus. At the first finding, it prints the
+# path of the input and exits with status 1. New inputs go to target/fuzz/corpus, not into the source tree. Needs a C++ compiler, but neither nightly Rust
+# nor cargo-fuzz: the coverage for libFuzzer comes from LLVM, whose passes stable Rust can enable. `cargo fuzz run TARGET` works as well, and adds the
 # address sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ flags="--cfg fuzzing -C passes=sancov-module"
 for each in "${coverage[@]}"; do
     flags+=" -C llvm-args=-sanitizer-coverage-$each"
 done
-# With a target named, build scripts and macros are built without these flags.
+# With --target, build scripts and macros are built without these flags.
 RUSTFLAGS=$flags cargo build --locked --release --manifest-path crates/spawnscope/fuzz/Cargo.toml --target "$triple"
 
 targets=("$@")
@@ -28,11 +28,11 @@ for target in "${targets[@]}"; do
     found=$CARGO_TARGET_DIR/corpus/$target
     mkdir -p "$found" "$CARGO_TARGET_DIR/artifacts"
     log=$CARGO_TARGET_DIR/$target.log
-    # An input that takes 10 seconds or 1 GB is a finding too. RSS grows with the corpus in memory.
+    # An input that takes 10 seconds or 1 GB is a finding too. The limit of the resident memory is higher, because the corpus is in memory.
     if ! "$CARGO_TARGET_DIR/$triple/release/$target" "$found" "crates/spawnscope/fuzz/corpus/$target" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" >"$log" 2>&1; then
-        # The message comes before a long stack.
+        # Print the message first, because it is followed by a long backtrace.
         grep --max-count=5 --after-context=3 -E "panicked at|ERROR: libFuzzer" "$log" >&2 || true
         tail -n 40 "$log" >&2
         exit 1

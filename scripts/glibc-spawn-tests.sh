@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs glibc's own tests of posix_spawn on libvspawn, through the adapter in crates/vspawn-capi/tests/glibc. The tests are fetched as the
-# source package of Debian 12's glibc into a temporary directory; nothing of it is kept. GLIBC_SOURCE names an unpacked one instead.
-# Every test is listed; the exit status is 1 if one fails that is not explained below.
+# Runs glibc's own tests of posix_spawn on libvspawn, through the adapter in crates/vspawn-capi/tests/glibc. Downloads the source package of
+# Debian 12's glibc into a temporary directory, which is removed at the end; set GLIBC_SOURCE to use an unpacked source instead.
+# Prints the result of every test. The exit status is 1 if one fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Not run, and why.
+# Tests that are not run, with the reason.
 declare -A skipped=(
-    [tst-spawn-static]="tst-spawn again, linked statically with glibc's own objects"
-    [tst-spawn4-compat]="symbol versions of glibc before 2.15, which run a text without an interpreter line by a shell: libvspawn has no such versions"
+    [tst-spawn-static]="the same as tst-spawn, linked statically with glibc's own objects"
+    [tst-spawn4-compat]="tests symbol versions of glibc before 2.15, which run a text without an interpreter line by a shell; libvspawn has no such versions"
 )
 
 work=$(mktemp -d)
@@ -43,13 +43,13 @@ for path in "$source"/posix/tst-*spawn*.c; do
         status=1
         continue
     fi
-    # As glibc's makefile does: tests that start themselves get their own command line.
+    # As in glibc's makefile, tests that start themselves get their own command line as arguments.
     case $name in
     tst-spawn | tst-spawn5 | tst-spawn6) arguments=("$directory/test") ;;
     *) arguments=() ;;
     esac
     result=0
-    # setsid: one of them takes a controlling terminal.
+    # Needs setsid, because one test takes a controlling terminal.
     (cd "$directory" && LD_LIBRARY_PATH=$work/lib timeout 60 setsid --wait ./test "${arguments[@]}") >"$directory/log" 2>&1 </dev/null || result=$?
     case $result in
     0) echo "passed   $name" ;;

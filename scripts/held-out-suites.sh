@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# Runs the test suites of other projects plain and under a program that starts commands, and compares the results of their tests: neither
-# a recorder nor a preload library may change one.
+# Runs the test suites of other projects with and without a program that starts commands (a recorder, accel), and compares the results of the tests.
+# Such a program must not change any result.
 #
 #   scripts/held-out-suites.sh [--only SUITE,...] PREFIX...
 #
-# PREFIX is what a command is started with; what the prefix itself prints on standard error is compared too, so it must be quiet. For example:
+# PREFIX is put before each command. It must print nothing on standard error, which is compared too. For example:
 #
 #   scripts/held-out-suites.sh target/release/spawnscope record --collector ptrace -q -o /tmp/suites.db --
 #   scripts/held-out-suites.sh --only bash,make target/release/spawnscope accel --
 #
-#   --only   some of: python bash make git perl (default: all). Python's is test_subprocess of its own suite; of the others, the tests that
-#            launch much
+#   --only   some of: python bash make git perl (default: all). For Python, only test_subprocess is run; for the others, the tests that
+#            launch many processes
 #
-# The sources are those of Debian 12, whose make and perl are tested as installed. The sources are fetched, and bash and git built, once, in target/held-out or $HELD_OUT. A test whose results differ is repeated,
-# plain and with the prefix: some depend on time. The exit status is 1 if a test never had the same results with the prefix as plain.
+# The sources are those of Debian 12. They are downloaded once to target/held-out or $HELD_OUT, where bash and git are built; make and perl are
+# tested as installed. A test whose results differ is repeated with and without the prefix, since some depend on time. The exit status is 1 if a
+# test never had the same results with the prefix as without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 suites=(python bash make git perl)
 if [ "${1:-}" = --only ]; then
-    IFS=, read -ra suites <<<"${2:?--only wants names}"
+    IFS=, read -ra suites <<<"${2:?--only needs the names of suites}"
     shift 2
 fi
 case ${1:-} in
@@ -30,12 +31,12 @@ prefix=("$@")
 sources=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
 results=$(mktemp -d)
 trap 'rm -rf --one-file-system "$results"' EXIT
-# The longest test takes a minute plain.
+# The time limit of a test, in seconds. Without a prefix, the longest test takes a minute.
 limit=900
 export LC_ALL=C GIT_CONFIG_NOSYSTEM=1
 unset MAKEFLAGS MAKELEVEL MFLAGS
 
-# fetch PACKAGE: unpacks its source to $sources/PACKAGE.
+# fetch PACKAGE: downloads the source of a package and unpacks it to $sources/PACKAGE.
 fetch() {
     local package=$1
     [ ! -d "$sources/$package" ] || return 0
@@ -43,7 +44,7 @@ fetch() {
     (cd "$sources" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null && mv "$package.new" "$package")
 }
 
-# build PACKAGE COMMAND: fetches its source and runs the command there, once.
+# build PACKAGE COMMAND: fetches the source of a package and runs the command in it, if that was not done before.
 build() {
     fetch "$1"
     [ -e "$sources/$1/held-out-built" ] || (cd "$sources/$1" && bash -ec "$2" && touch held-out-built) >"$sources/$1.log" 2>&1 || {
@@ -52,22 +53,22 @@ build() {
     }
 }
 
-# Times, addresses, process ids and temporary names differ from run to run.
-masked() {
+# Masks times, addresses, process ids and temporary names, which differ from run to run.
+mask() {
     sed -E -e 's/[0-9]+(\.[0-9]+)? ?(s|ms|sec|secs|seconds|min)\b/TIME/g' -e 's/0x[0-9a-f]+/ADDRESS/g' -e 's/\b[0-9]{3,}\b/N/g' \
         -e 's/tmp[A-Za-z0-9_]{6,}/TMP/g'
 }
 
-# once INTO FILTER COMMAND...: the lines of its output that are results, and its status.
+# once INTO FILTER COMMAND...: runs a command, and writes the lines of its output that match FILTER, and its status, to INTO.
 once() {
     local into=$1 filter=$2 status=0
     shift 2
     timeout --kill-after=10 "$limit" "$@" </dev/null >"$results/output" 2>&1 || status=$?
-    { masked <"$results/output" | grep -aE "$filter" | sort || true; echo "status $status"; } >"$into"
+    { mask <"$results/output" | grep -aE "$filter" | sort || true; echo "status $status"; } >"$into"
 }
 
 failed=0 tests=0
-# compare NAME FILTER COMMAND...: in the present directory.
+# compare NAME FILTER COMMAND...: compares the results of a command with and without the prefix, in the current directory.
 compare() {
     local name=$1 filter=$2 attempt plain
     shift 2
@@ -77,7 +78,7 @@ compare() {
         once "$results/plain.$attempt" "$filter" "$@"
         once "$results/prefixed.$attempt" "$filter" "${prefix[@]}" "$@"
         if [ "$(cat "$results/plain.$attempt")" = "status 1" ]; then
-            echo "FAILS      $name: plain, and without a result"
+            echo "FAILS      $name: without the prefix, it fails and has no results"
             failed=1
             return
         fi
@@ -99,11 +100,11 @@ python_suite() {
     if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$directory/usr" ]; then
         (cd "$directory" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
             dpkg-deb --extract ./*-testsuite_*.deb .)
-        # The package lacks what is in the one of the library.
+        # The package lacks the part of `test` that is in the package of the standard library.
         cp -r /usr/lib/python3.*/test "$directory"/usr/lib/python3.*/
     fi
     cat >"$directory/results.py" <<'PYTHON'
-# Prints the outcome of each test of test_subprocess, as it is in CPython's source.
+# Prints the outcome of each test of CPython's test_subprocess.
 import glob, sys, unittest
 sys.path[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*")
 import test.test_subprocess as tests
@@ -115,7 +116,7 @@ class Outcomes(unittest.TestResult):
 unittest.defaultTestLoader.loadTestsFromModule(tests).run(Outcomes())
 print("\n".join([""] + outcomes))
 PYTHON
-    (cd "$directory" && compare "python test_subprocess" ^RESULT /usr/bin/python3 results.py && counted)
+    (cd "$directory" && compare "python test_subprocess" ^RESULT /usr/bin/python3 results.py && store_counts)
 }
 
 bash_suite() {
@@ -129,7 +130,7 @@ bash_suite() {
     done
 }
 
-# The system's make, with the tests of its source.
+# Tests the system's make with the tests from its source.
 make_suite() {
     local kind
     build make-dfsg true
@@ -149,7 +150,7 @@ git_suite() {
     done
 }
 
-# The system's perl, with the tests of its source.
+# Tests the system's perl with the tests from its source.
 perl_suite() {
     local test
     # shellcheck disable=SC2016
@@ -164,12 +165,12 @@ perl_suite() {
     done
 }
 
-# The counts of a suite, which runs in a shell of its own: it changes directory and environment.
-counted() { echo "$tests $failed" >"$results/counts"; }
+# Each suite runs in a subshell, since it changes directory and environment. This function passes its counts on.
+store_counts() { echo "$tests $failed" >"$results/counts"; }
 for suite in "${suites[@]}"; do
     (
         "${suite}_suite"
-        counted
+        store_counts
     )
     read -r tests failed <"$results/counts"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the page of `spawnscope html`: the checked-in bundle is what crates/spawnscope/html builds, its types are right, and it works in a
-# real Chromium. Installs the npm packages that the lock file names into crates/spawnscope/html/node_modules. SPAWNSCOPE names the program to
-# test (default: target/debug/spawnscope, which is built), CHROMIUM the browser, and GOLDEN=overwrite renews the pictures.
+# Checks the page of `spawnscope html`: whether the checked-in bundle is what crates/spawnscope/html builds, its types, and whether it works in a
+# real Chromium. Installs the npm packages of the lock file into crates/spawnscope/html/node_modules. SPAWNSCOPE is the program to
+# test (default: target/debug/spawnscope, which is built), CHROMIUM the browser. GOLDEN=overwrite updates the reference screenshots.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs missing build dependencies through apt-get. With a purpose as argument, also what that needs: `tests`, `fuzz`,
+# Installs missing build dependencies through apt-get. With a purpose as argument, also installs what that purpose needs: `tests`, `fuzz`, `dist`,
 # `static` (building with musl, see scripts/static-build.sh), `aarch64` (cross-building, see scripts/aarch64.sh), `kernels [ARCH]`
-# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh). Installs only what is missing, so it is silent and needs no privilege on a prepared machine.
+# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh). If nothing is missing, it prints nothing and needs no privilege.
 # It does not install Rust, because the choice of a trusted toolchain is the user's.
 set -euo pipefail
 
@@ -82,7 +82,7 @@ if [ "$purpose" = browser ]; then
 fi
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools
-    # elfutils, which contains libelf, is configured from source.
+    # elfutils, which contains libelf, is built from source.
     need_command autoreconf autoconf
     need_command automake automake
     need_command autopoint autopoint

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox, Python, Perl and make are unpacked with all
-# dependencies, never installed. Tests record scripts in them. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
+# Creates target/roots with one directory for each Debian suite, and unpacks the suite's bash, dash, busybox, Python, Perl and make into it, with all
+# dependencies; nothing is installed. Tests record scripts that run in these directories. They are optional, unless SPAWNSCOPE_TEST_REQUIRE
+# contains `roots`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +14,7 @@ rm -f "$roots/complete"
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 
-unpack() { # ROOT PACKAGE...: files below symbolic links to directories of the root go through them
+unpack() { # ROOT PACKAGE...: follows symbolic links to directories in the root (/bin)
     local root=$1
     shift
     for package in "$@"; do
@@ -26,7 +27,7 @@ for suite in bullseye bookworm trixie sid; do
     rm -rf "$root"
     mkdir -p "$root"
     scripts/suite-packages.sh "$suite" "$folder" "${programs[@]}"
-    # The package of the interpreter as a library has the version in its name.
+    # The name of the package with the interpreter as a library contains the version.
     python=$(basename "$(ls "$folder"/python3.*-minimal_*.deb)")
     scripts/suite-packages.sh "$suite" "$folder" "lib${python%%-*}"
     unpack "$root" "$folder"/base-files_*.deb

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Boots Debian's kernels under QEMU, which emulates the machine (no KVM), runs the live tests there, and prints a table
-# of kernel x feature: what works, what spawnscope reports as missing, and what fails. Exit status 1 if anything fails.
+# Boots Debian's kernels under QEMU, which emulates the machine (no KVM), runs some of the live tests on them, and prints a table
+# of kernel x feature: what works, what spawnscope reports as missing, and what fails. Exits with status 1 if anything fails.
 #
 #   scripts/kernel-matrix.sh [--arch ARCH] [--short] [--write] [--binary FILE] [--jobs N] [KERNEL...]
 #
-# KERNEL is a series, such as 6.1, and selects Debian's newest kernel of it. The default is the list below.
+# KERNEL is a series, such as 6.1, and selects Debian's newest kernel of that series. The default is the list below.
 #   --arch     x86_64 or aarch64 (default: this machine's architecture)
 #   --short    runs only the short tests of the battery, for continuous integration
 #   --write    puts the table into docs/guide/kernels.md
@@ -23,11 +23,11 @@ command="scripts/kernel-matrix.sh${*:+ $*}"
 architecture=$(uname -m) kind=full write=() binary='' jobs=$(nproc) named=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --arch) architecture=${2:?--arch wants an architecture} && shift ;;
+        --arch) architecture=${2:?--arch needs an architecture} && shift ;;
         --short) kind=short ;;
         --write) write=(--write) ;;
-        --binary) binary=$(realpath "${2:?--binary wants a file}") && shift ;;
-        --jobs) jobs=${2:?--jobs wants a number} && shift ;;
+        --binary) binary=$(realpath "${2:?--binary needs a file}") && shift ;;
+        --jobs) jobs=${2:?--jobs needs a number} && shift ;;
         -h | --help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" && exit 0 ;;
         -*) echo "$0: unknown option $1; see --help" >&2 && exit 2 ;;
         *) named+=("$1") ;;
@@ -51,7 +51,7 @@ boot() {
     local series=$1
     local kernel=$cache/kernels/$architecture/$series
     # The guest's clock counts instructions, one nanosecond each, and skips idle time: workloads take the same time on every host.
-    # One CPU, because with such a clock all CPUs share a thread of the host, and QEMU 7.2 lets the second wait until the first idles.
+    # The guest has one CPU, because with such a clock all CPUs share a thread of the host, and QEMU 7.2 runs the second only while the first idles.
     python3 $parts/guest.py --series "$series" --package "$(cat "$kernel/version")" --battery $kind --into "$results/$series" -- \
         "${qemu[@]}" -accel tcg -icount shift=0,sleep=off -smp 1 -m 1024 -nodefaults -no-user-config -display none -serial stdio -no-reboot \
         -kernel "$kernel/vmlinuz" -initrd "$cache/image-$architecture.cpio" \
@@ -67,7 +67,7 @@ absent=()
 for series in "${kernels[@]}"; do
     fetch_kernel "$series" || absent+=("$series")
 done
-# A series that was not requested by name may have left the mirror.
+# A series of the default list may be missing, because the mirror may no longer have it; a series given as argument may not.
 if [ ${#absent[@]} -gt 0 ]; then
     echo "not available: ${absent[*]}" >&2
     [ ${#named[@]} -eq 0 ] && [ ${#absent[@]} -lt ${#kernels[@]} ] || exit 1

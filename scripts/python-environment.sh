@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Creates target/venv with Perfetto's own protobuf classes, which check the trace export, Prometheus' own parser, which checks `record --metrics`,
-# two engines that read the dataset of `export --format parquet`, numpy, with which fleet/generate.py makes datasets, and moto, an object store to keep
-# them in. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the needs.
+# Creates target/venv with what tests need: Perfetto's own protobuf classes, which check the trace export; Prometheus' own parser, which checks
+# `record --metrics`; two engines that read the dataset of `export --format parquet`; numpy, with which fleet/generate.py makes datasets; and moto, an
+# object store for datasets. These tests are optional, unless SPAWNSCOPE_TEST_REQUIRE names their needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks the Python of a Debian suite into a directory in which it can be run by chroot: with its tests (libpython3.N-testsuite) and all
+# Unpacks the Python of a Debian suite into a directory for chroot, with its tests (libpython3.N-testsuite) and all
 # dependencies. Nothing is installed. bookworm has Python 3.11, trixie 3.13.
 #   python-root.sh SUITE ROOT [PACKAGE...]        also unpacks these packages
 set -euo pipefail
@@ -23,7 +23,7 @@ unpack "$packages"/base-files_*.deb
 rm "$packages"/base-files_*.deb
 unpack "$packages"/*.deb
 rm -r "$packages"
-# What the packages' maintainer scripts would create.
+# Create what the packages' maintainer scripts would create.
 cp "$root"/usr/share/base-passwd/passwd.master "$root/etc/passwd"
 cp "$root"/usr/share/base-passwd/group.master "$root/etc/group"
 [ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the wheel of crates/vspawn-python into target/wheels and installs it into target/venv, together with its test tools.
+# Builds the wheel of crates/vspawn-python into target/wheels and installs it into target/venv, together with the tools for its tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks that HEAD can be released, builds and tests its packages, and prints the commands that publish it; it runs none of them.
+# Checks that HEAD can be released, builds and tests its packages, and prints the commands that publish it. It does not run these commands.
 # Usage: scripts/release.sh COMMIT, where COMMIT is the one for which .ci/run passed. It must be HEAD.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() {
-    echo "not ready: $*" >&2
+    echo "not ready for release: $*" >&2
     exit 1
 }
 
@@ -26,7 +26,7 @@ tag=v$version
 while read -r dependency; do
     [[ $dependency == *"version = \"$version\""* ]] || fail "Cargo.toml: version is not $version: $dependency"
 done < <(grep -E '^[a-z-]+ = \{ path = "crates/' Cargo.toml)
-# The newest section of the changes is that of this version, with its date.
+# The first section of the changelog must be that of this version, with its date.
 newest=$(grep -m1 '^## ' CHANGELOG.md)
 [[ $newest =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] || fail "CHANGELOG.md begins with '$newest', not with '## $version (DATE)'"
 require_text docs/man/spawnscope.1 "\"spawnscope $version\""

@@ -9,7 +9,7 @@ target=$(uname -m)-unknown-linux-musl
 rustup target add "$target"
 
 # musl-gcc does not find the kernel headers. elfutils' configure script requires argp, fts and obstack, which musl lacks; libelf
-# does not use them, so empty ones are enough.
+# does not use them, so empty libraries are enough.
 musl_root=$PWD/target/musl
 rm -rf "$musl_root"
 mkdir -p "$musl_root/include" "$musl_root/lib"

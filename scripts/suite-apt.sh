@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints the path of a configuration with which apt's programs (APT_CONFIG=... apt-get, apt-cache) see one Debian suite and no installed
-# packages, whatever suite or architecture this machine has. Lists and state are in target/apt; the system's are not changed.
+# Prints the path of a configuration file with which apt's programs (APT_CONFIG=... apt-get, apt-cache) see one Debian suite and no installed
+# packages, whatever this machine's suite and architecture are. Lists and state are in target/apt; those of the system are not changed.
 #   suite-apt.sh SUITE [ARCHITECTURE]
-# The suite comes from the same mirror as this machine's own packages. Lists older than a day are fetched again.
+# The mirror is that of this machine's own packages. Lists older than a day are downloaded again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ state=$PWD/target/apt/$suite-$architecture
 # Security updates have their own mirror.
 label=Debian
 [[ $suite != *-security ]] || label=Debian-Security
-mirror() { # labels are in the lists; a new system has none, so the address is used
+mirror() { # labels come from package lists; a new system has no lists, so the address decides
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' | awk -v label="$label" '
         { found = $2 == "" ? ($1 ~ /\/debian\/$/ ? "Debian" : $1 ~ /\/debian-security\/$/ ? "Debian-Security" : "") : $2 }

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 configuration=$(scripts/suite-apt.sh "$suite")
 state=$(dirname "$configuration")/sources
 mkdir -p "$state/lists/partial"
-# Packages and sources have the same address; their lists are kept apart, since one apt wants no list of the other.
+# Packages and sources have the same address, but separate directories for lists, since apt removes lists that are not in its sources.
 sed 's/^deb /deb-src /' "${state%/sources}/sources.list" >"$state/sources.list"
 export APT_CONFIG=$configuration
 apt=(apt-get -qq -o "Dir::Etc::SourceList=$state/sources.list" -o "Dir::State::Lists=$state/lists"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test that this machine supports, then lists the skipped tests and the reasons.
-# With arguments, runs only `cargo test` with them. SPAWNSCOPE_TEST_REQUIRE makes a skipped test a failure (see CONTRIBUTING.md).
+# Runs every test that this machine supports, then lists the skipped tests and the reasons. With arguments, runs only `cargo test` with these
+# arguments. Tests whose needs are in SPAWNSCOPE_TEST_REQUIRE fail instead of being skipped (see CONTRIBUTING.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,17 +14,17 @@ scripts/interpreter-roots.sh >&2 || echo "the interpreters of Debian's suites co
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-# A background job ignores Ctrl-C, and one under nohup ignores hang-ups; some tests send these.
+# A background job ignores SIGINT, and one under nohup ignores SIGHUP; some tests send these signals.
 env --default-signal=HUP,INT,QUIT,PIPE cargo test --workspace --features vspawn/tokio --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
-# Whether the need is required; the wheel's tests check the same variable.
-required() { [[ ",${SPAWNSCOPE_TEST_REQUIRE:-}," == *",$1,"* ]]; }
+# is_required NEED: whether a need is required. The wheel's tests check the same variable.
+is_required() { [[ ",${SPAWNSCOPE_TEST_REQUIRE:-}," == *",$1,"* ]]; }
 
 if [ $# -eq 0 ]; then
     echo
     if scripts/python-wheel.sh >&2; then
         target/venv/bin/python -m pytest crates/vspawn-python 2>&1 | tee -a "$log" || status=$?
-    elif required python; then
+    elif is_required python; then
         echo "the Python wheel could not be built, and SPAWNSCOPE_TEST_REQUIRE names \`python\`" >&2
         status=1
     else

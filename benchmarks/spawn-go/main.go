@@ -1,4 +1,4 @@
-// Starts a program with Go's os/exec and waits for it, many times; prints the nanoseconds of each as JSON.
+// Starts a program many times with Go's os/exec and waits for it. Prints the nanoseconds of each start as JSON.
 package main
 
 import (

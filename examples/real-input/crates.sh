@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes a workspace of four crates into the new folder DIRECTORY. Three have build scripts: one asks git and rustc for versions,
+# Writes a workspace of four crates into the new directory DIRECTORY. Three have build scripts: one asks git and rustc for versions,
 # one compiles C, and one probes what rustc supports, as autocfg does, unless FEATURES is set. Needs no registry. Usage: crates.sh DIRECTORY
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Calls git 25 times in the current directory, a clone that it may change: what an editor's status view asks for, and then a
-# rebase of three commits. Prints what changed; leaves the branch as it was.
+# Calls git 25 times in the current directory, a clone that the script may change: first the questions of an editor's status view, then a
+# rebase of three commits. Leaves the branch as it was.
 set -eu
 git() { command git -c user.name=example -c user.email=example@localhost -c commit.gpgsign=false "$@" >/dev/null; }
 

@@ -1,5 +1,5 @@
-# Launches `true` COUNT times, one after the other. With --leak, the program keeps 1 MiB for each, so that each fork has more
-# page tables to copy. With --helper, a shell that was started once launches `true`.
+# Launches `true` COUNT times, one after the other. With --leak, the program keeps 1 MiB for each launch, so that each fork has more
+# page tables to copy. With --helper, it starts a shell once, and this shell launches `true`.
 # Usage: rakudo launches.raku [--leak] [--helper] [COUNT]
 sub MAIN(Int $count = 300, Bool :$leak, Bool :$helper) {
     my $text = ('x' x 1024 * 1024).encode;

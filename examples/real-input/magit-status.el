@@ -1,4 +1,4 @@
-;; What Magit does for its status view, without a terminal: REPO=DIRECTORY emacs --batch -l magit-status.el
+;; Makes Magit's status view, without a terminal: REPO=DIRECTORY emacs --batch -l magit-status.el
 ;; With CACHE=1, Magit keeps the answers of git while it makes the view.
 (require 'package)
 (package-initialize)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Moves generated files to their folders, as a package's script does. Usage: relocate.sh [STEP] [FILES], 20,000 by default.
-# slow: `dirname` and `mv` for each file; builtin: the shell instead of `dirname`; batch: also one `mv` for each folder.
-# Works in a directory of its own.
+# Moves generated files to their directories, as a package's script does. Usage: relocate.sh [STEP] [FILES], 20,000 by default.
+# STEP slow runs `dirname` and `mv` for each file; builtin uses the shell instead of `dirname`; batch also runs only one `mv` per directory.
+# Works in a temporary directory.
 set -euo pipefail
 
 step=${1:-slow}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs commands in turns, and prints the seconds of each run and their median, so that recorded and unrecorded runs, or a program with
-and without a fix, meet the same machine. Of a command that writes a recording to FILE, the wall in that is taken, without the recorder's
-start and end. Usage: turns.py [--runs N] [--prepare CMD] [--recording FILE] NAME=CMD..."""
+"""Runs commands in turns, and prints the seconds of each run and their median. Taking turns makes runs comparable if the speed of the machine
+changes, such as recorded and unrecorded runs, or a program with and without a fix. If a command writes a recording to FILE, its time is the
+wall in that recording, without the recorder's start and end. Usage: turns.py [--runs N] [--prepare CMD] [--recording FILE] NAME=CMD..."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ def main():
     options = parse()
     walls = {name: [] for name, _ in options.commands}
     for number in range(options.runs):
-        # Each is first in turn.
+        # Each round begins with the next command.
         first = number % len(options.commands)
         for name, command in options.commands[first:] + options.commands[:first]:
             if options.prepare:
@@ -30,9 +30,9 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--prepare", metavar="CMD", help="runs before each run, and is not timed")
+    parser.add_argument("--prepare", metavar="CMD", help="a command that runs before each run and is not timed")
     parser.add_argument("--recording", metavar="FILE", type=Path, help="the recording that some of the commands write")
-    parser.add_argument("--spawnscope", default="spawnscope", help="the program that reads it")
+    parser.add_argument("--spawnscope", default="spawnscope", help="the program that reads the recording")
     parser.add_argument("commands", nargs="+", type=named, metavar="NAME=CMD", help="a command for sh")
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
--- What the launches of each value of a label cost, over all runs. ${label}: a column of launches or runs, such as target, job, host or branch.
+-- The cost of the launches with each value of a label, over all runs. ${label}: a column of launches (l.target) or runs (r.job, r.host, r.branch).
 -- ${order}: critical_ns, launches or tax_ns.
 WITH
-of_runs AS (
+run_sums AS (
   SELECT l.run AS run, ${label} AS label, COUNT(*) AS launches, SUM(l.total_ns) AS total_ns,
          SUM(l.create_ns + l.setup_ns + l.exec_ns + l.load_ns + l.teardown_ns) AS own_tax_ns,
          SUM(l.critical_tax_ns) AS critical_tax_ns, SUM(l.critical_ns) AS critical_ns, SUM(l.cpu_ns) AS cpu_ns
@@ -10,7 +10,7 @@ of_runs AS (
 )
 SELECT o.label AS label, COUNT(*) AS runs, SUM(o.launches) AS launches, SUM(o.total_ns) AS total_ns,
        SUM(o.own_tax_ns) AS own_tax_ns, SUM(o.critical_tax_ns) AS critical_tax_ns, SUM(o.critical_ns) AS critical_ns, SUM(o.cpu_ns) AS cpu_ns
-FROM of_runs AS o
+FROM run_sums AS o
 GROUP BY o.label
 ORDER BY ${order} DESC NULLS LAST, launches DESC, label NULLS LAST
 LIMIT ${rows}

@@ -13,7 +13,7 @@ sites AS (
   GROUP BY language, file, line, function, module, program, text
 ),
 savings AS (
-  -- Findings overlap: of those of one line in one run, only the largest counts.
+  -- Findings overlap, so only the largest saving of a line in a run counts.
   SELECT file, line, SUM(saving_ns) AS saving_ns
   FROM (
     SELECT a.run AS run, a.file AS file, a.line AS line, MAX(a.saving_ns) AS saving_ns

@@ -1,9 +1,9 @@
--- What a launch costs on each machine, compared with what the same commands of the same jobs cost on all of them. A machine is an outlier if its launches
--- cost at least a tenth more or less than those of the others, and if a Wilcoxon rank test of its runs against all others, with ties,
+-- The cost of a launch on each machine, compared with the cost of the same commands of the same jobs on the other machines. A machine is an outlier if its
+-- launches cost at least a tenth more or less than those of the others, and if a Wilcoxon rank test of its runs against all others, with ties,
 -- exceeds sqrt(2 ln(machines / 0.05)), which bounds the normal quantile of Bonferroni's correction from above.
--- The cost is that of create, setup, exec, load and teardown: waiting for a CPU and for a reaping parent are not the machine's.
+-- The cost is the time of create, setup, exec, load and teardown: waits for a CPU and for a reaping parent do not depend on the machine's speed.
 WITH
-of_commands AS (
+command_sums AS (
   SELECT run, command, COUNT(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) * 1e0 AS launches,
          SUM(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) * 1e0 AS cost_ns
   FROM launches
@@ -12,18 +12,18 @@ of_commands AS (
 costs AS (
   SELECT r.run AS run, COALESCE(r.job, '') AS job, COALESCE(r.host, '') AS host, o.command AS command,
          o.launches AS launches, o.cost_ns AS cost_ns
-  FROM runs AS r JOIN of_commands AS o ON r.run = o.run
+  FROM runs AS r JOIN command_sums AS o ON r.run = o.run
   WHERE o.launches > 0
 ),
--- Sums over windows, not joins with sums: an engine may compute the rows of `costs` again for each join.
+-- Uses sums over windows, not joins with sums: an engine may compute the rows of `costs` again for each join.
 summed AS (
   SELECT run, host, launches, cost_ns,
          SUM(launches) OVER (PARTITION BY job, command) AS all_launches, SUM(cost_ns) OVER (PARTITION BY job, command) AS all_ns,
          SUM(launches) OVER (PARTITION BY job, command, host) AS host_launches, SUM(cost_ns) OVER (PARTITION BY job, command, host) AS host_ns
   FROM costs
 ),
--- The ratio compares with the mean cost on the other machines. A command of a job that only one machine ran compares with nothing.
-of_runs AS (
+-- The ratio compares a run with the mean cost on the other machines. A command of a job that only one machine ran is left out.
+run_ratios AS (
   SELECT s.run AS run, s.host AS host, SUM(s.launches) AS launches, SUM(s.cost_ns) AS cost_ns,
          SUM(s.cost_ns) / SUM(s.launches * ((s.all_ns - s.host_ns) / (s.all_launches - s.host_launches))) AS ratio
   FROM summed AS s
@@ -33,7 +33,7 @@ of_runs AS (
 ranked AS (
   SELECT host, launches, cost_ns, ratio, RANK() OVER (ORDER BY ratio) AS place, COUNT(*) OVER (PARTITION BY ratio) AS ties,
          COUNT(*) OVER () * 1e0 AS n
-  FROM of_runs
+  FROM run_ratios
 ),
 placed AS (SELECT host, launches, cost_ns, ratio, place, ties, n, SUM(ties * ties - 1) OVER () * 1e0 AS tied FROM ranked),
 hosts AS (

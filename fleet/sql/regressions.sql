@@ -1,5 +1,5 @@
--- What changed at ${since}, a timestamp. A command of a call site is compared within each job, so jobs that differ do not blur each other,
--- and the jobs' evidence is added up: van Elteren's test, a Wilcoxon rank test with strata, with ties. A change is significant if its
+-- What changed at ${since}, a timestamp. A command of a call site is compared within each job, so that differences between jobs do not matter,
+-- and the evidence of all jobs is added up by van Elteren's test, a Wilcoxon rank test with strata, with ties. A change is significant if its
 -- statistic exceeds sqrt(2 ln(tests / 0.05)), which bounds the normal quantile of Bonferroni's correction from above.
 -- Runs that lost events are left out: their counts are too low.
 WITH
@@ -29,7 +29,7 @@ ranked AS (
          COUNT(*) OVER (PARTITION BY job, file, line, command, critical_ns) AS critical_ties
   FROM by_site
 ),
--- Sums over the k runs that have a launch of the site. `zeros` are those of them whose launches take no critical time.
+-- Sums over the k runs that have a launch of the site. `zeros` is the number of these runs whose launches take no critical time.
 present AS (
   SELECT job, file, line, command,
          COUNT(*) * 1e0 AS k, SUM(1 - is_after) * 1e0 AS k_before, SUM(is_after) * 1e0 AS k_after,
@@ -50,8 +50,8 @@ jobs AS (
   FROM moments
   GROUP BY job
 ),
--- A run of a job without a launch of the site has 0 of them. Those runs tie for the lowest rank, so their part of each sum is known without a row
--- for each: `absent` runs raise the rank of every other run by their number, or by half of it if it ties with them.
+-- A run of a job without a launch of the site has a count of 0. These runs tie for the lowest rank, so their part of each sum is known without a row
+-- for each: the `absent` runs raise the rank of every other run by their number, or by half of it if the other run ties with them.
 strata AS (
   SELECT p.job AS job, p.file AS file, p.line AS line, p.command AS command,
          j.n AS n, j.n - j.n_after AS n_before, j.n_after AS n_after, j.wall_ns AS wall_ns,
@@ -66,7 +66,7 @@ strata AS (
 usable AS (
   SELECT file, line, command, n, wall_ns, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
          critical_ns_before / n_before AS critical_before, critical_ns_after / n_after AS critical_after,
-         -- The squared errors of the means: the variance of the present runs, and what the absent ones, of 0 ns, add to it.
+         -- The squared errors of the means: from the variance of the present runs, and from the absent runs, whose value is 0 ns.
          CASE WHEN k_before > 0
               THEN (k_before * variance_before + critical_ns_before * critical_ns_before * (1 / k_before - 1 / n_before)) / (n_before - 1) / n_before
               ELSE 0e0 END AS error_before,

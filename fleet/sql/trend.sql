@@ -1,4 +1,4 @@
--- What a run cost on each day.
+-- The mean cost of a run on each day.
 SELECT date, runs, launches, launches * 1e0 / runs AS launches_per_run, wall_ns * 1e0 / runs AS wall_ns_per_run,
        tax_ns * 1e0 / NULLIF(taxed, 0) AS tax_ns_per_run, critical_tax_ns * 1e0 / NULLIF(critically_taxed, 0) AS critical_tax_ns_per_run,
        failed_execs * 1e0 / runs AS failed_execs_per_run

@@ -1,4 +1,4 @@
-//! The answer to a question: named columns, and rows of values that JSON has too.
+//! The answer to a question: named columns, and rows of JSON values.
 
 use anyhow::{Context, Result, bail};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
@@ -27,7 +27,7 @@ impl Answer {
     ///
     /// # Errors
     /// When a value cannot be shown.
-    pub fn of_batches(columns: Vec<String>, batches: &[RecordBatch]) -> Result<Answer> {
+    pub fn from_batches(columns: Vec<String>, batches: &[RecordBatch]) -> Result<Answer> {
         let mut rows = Vec::new();
         for batch in batches {
             let columns: Vec<Vec<Value>> = batch
@@ -40,7 +40,7 @@ impl Answer {
         Ok(Answer { columns, rows })
     }
 
-    /// The rows, with access by the names of the columns.
+    /// Iterates over the rows, whose values can be read by column name.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         let columns = &self.columns;
         self.rows.iter().map(move |values| Row { columns, values })
@@ -54,7 +54,7 @@ impl Answer {
         }
     }
 
-    /// The rows as objects.
+    /// Returns the rows as JSON objects.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let object = |row: Row<'_>| -> Map<String, Value> {
@@ -65,31 +65,31 @@ impl Answer {
 }
 
 impl<'a> Row<'a> {
-    /// The value in a column; null if there is no such column.
+    /// Returns the value in a column; null if there is no such column.
     #[must_use]
     pub fn get(&self, column: &str) -> &'a Value {
         let index = self.columns.iter().position(|name| name == column);
         index.map_or(&Value::Null, |index| &self.values[index])
     }
 
-    /// The names of the columns, with their values.
+    /// Iterates over the names of the columns, with their values.
     pub fn columns(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         self.columns.iter().map(String::as_str).zip(self.values)
     }
 
-    /// A text that is known.
+    /// Returns the text in a column; `None` if it is null or no text.
     #[must_use]
     pub fn text(&self, column: &str) -> Option<&'a str> {
         self.get(column).as_str()
     }
 
-    /// A number that is known.
+    /// Returns the number in a column; `None` if it is null or no number.
     #[must_use]
     pub fn number(&self, column: &str) -> Option<f64> {
         self.get(column).as_f64()
     }
 
-    /// A whole number that is known.
+    /// Returns the number in a column, rounded to a whole number; `None` if it is null or no number.
     #[must_use]
     pub fn count(&self, column: &str) -> Option<i64> {
         let value = self.get(column);
@@ -99,7 +99,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The values of a column: numbers as numbers, all else as text.
+/// Returns the values of a column: numbers and booleans as such, all others as text.
 fn values(column: &dyn Array) -> Result<Vec<Value>> {
     let each = |value: &dyn Fn(usize) -> Value| {
         let value = |row| if column.is_null(row) { Value::Null } else { value(row) };

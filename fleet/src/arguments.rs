@@ -31,16 +31,16 @@ pub struct Arguments {
 pub enum Verb {
     /// Print the lines, commands or labels that cost most
     Top {
-        /// What to add up
+        /// Add up costs by line, command, or label:NAME
         #[arg(long, value_name = "WHAT", default_value = "line", value_parser = By::parse)]
         by: By,
-        /// What to order by
+        /// Order rows by this figure, largest first
         #[arg(long, value_enum, default_value_t = Order::Critical)]
         order: Order,
         #[command(flatten)]
         common: Common,
     },
-    /// Print what a run cost on each day
+    /// Print the mean cost of a run on each day
     Trend {
         #[command(flatten)]
         common: Common,
@@ -56,7 +56,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Print what launches cost on each machine, which machines differ, and what `spawnscope doctor` found there
+    /// Print the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on these
     Machines {
         #[command(flatten)]
         common: Common,
@@ -71,9 +71,9 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Copy the files of a dataset that another one lacks
+    /// Copy a dataset to another one, except the files that it already has
     ///
-    /// Both may be directories or s3://BUCKET/PREFIX. Nothing is copied twice, and any number of machines may push to the same dataset at once.
+    /// Both may be directories or s3://BUCKET/PREFIX. Any number of machines may push to the same dataset at once.
     Push {
         #[command(flatten)]
         dataset: DatasetArgument,
@@ -106,12 +106,12 @@ pub struct Output {
     /// Print JSON: an array with an object for each row; times are in nanoseconds
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
-    /// Write a page that needs no network
+    /// Write the answer to FILE as an HTML page that loads nothing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 }
 
-/// Arguments of all questions.
+/// Arguments that all questions have.
 #[derive(Debug, Args)]
 pub struct Common {
     #[command(flatten)]
@@ -128,11 +128,11 @@ pub struct Common {
 pub enum By {
     Line,
     Command,
-    /// A column of launches or runs that names something.
+    /// A label: its column in SQL.
     Label(&'static str),
 }
 
-/// Labels, and their columns in SQL.
+/// The labels, each with its column in SQL.
 const LABELS: [(&str, &str); 10] = [
     ("target", "l.target"),
     ("crate", "l.crate"),
@@ -167,7 +167,7 @@ impl By {
 pub enum Order {
     /// Time on the critical path
     Critical,
-    /// Wall that the most worthwhile fix would save, as predicted; only by line
+    /// Wall time that the most worthwhile fix would save, as predicted; only by line
     Saving,
     /// Number of launches
     Count,

@@ -13,24 +13,24 @@ use url::Url;
 
 use crate::store;
 
-/// The tables of a dataset. The row in `runs` makes a recording part of the dataset, so that table is the last to be written.
+/// The tables of a dataset, in the order in which they are written. `runs` is last, because its row makes a recording part of the dataset.
 pub const TABLES: [&str; 7] = ["launches", "execs", "callers", "waits", "advice", DOCTOR, "runs"];
-/// The table that recordings have no rows in: it is there once `spawnscope doctor -o DATASET` has added what it found on a machine.
+/// The table of the doctor's findings, which has no rows of recordings. It exists once `spawnscope doctor -o DATASET` has added findings.
 pub const DOCTOR: &str = "doctor";
 
-/// The tables that every dataset has.
-fn of_recordings() -> impl Iterator<Item = &'static str> {
+/// Returns the tables of recordings, which every dataset has.
+fn recording_tables() -> impl Iterator<Item = &'static str> {
     TABLES.into_iter().filter(|table| *table != DOCTOR)
 }
 
 /// A dataset.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// As the user names it.
+    /// The name by which the user gave it.
     pub name: String,
     /// The URL of its directory, which ends with a slash.
     pub url: Url,
-    /// Where its files are.
+    /// The file system or object store that contains its files.
     pub store: Arc<dyn ObjectStore>,
 }
 
@@ -38,7 +38,7 @@ impl Dataset {
     /// Opens a directory or an URL.
     ///
     /// # Errors
-    /// When it is no dataset, or its store cannot be reached as the environment says.
+    /// When it is not a dataset, or the AWS_ variables of the environment do not lead to its store.
     pub fn open(location: &Path) -> Result<Dataset> {
         let name = location.display().to_string();
         if let Some(url) = store::url(location)? {
@@ -48,12 +48,12 @@ impl Dataset {
         let absolute = fs::canonicalize(location).with_context(|| format!("failed to open dataset {name}"))?;
         if !absolute.is_dir() {
             bail!(
-                "{name} is no directory: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)"
+                "{name} is not a directory: a dataset is a directory made by `spawnscope export --format parquet -o DATASET RECORDING`"
             );
         }
-        if let Some(table) = of_recordings().find(|table| !absolute.join(table).is_dir()) {
+        if let Some(table) = recording_tables().find(|table| !absolute.join(table).is_dir()) {
             bail!(
-                "{name} is no dataset: it has no directory `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
+                "{name} is not a dataset: it has no directory `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
             );
         }
         let Ok(url) = Url::from_directory_path(&absolute) else {
@@ -63,13 +63,13 @@ impl Dataset {
         Ok(Dataset { name, url, store })
     }
 
-    /// Opens what files are copied to. A directory that is missing becomes an empty dataset.
+    /// Opens a dataset that files are copied to. If the directory does not exist, an empty dataset is created.
     ///
     /// # Errors
-    /// As for `open`, or when the directory cannot be made.
+    /// As for `open`, or when the directory cannot be created.
     pub fn open_or_create(location: &Path) -> Result<Dataset> {
         if store::url(location)?.is_none() && !location.exists() {
-            for table in of_recordings() {
+            for table in recording_tables() {
                 fs::create_dir_all(location.join(table))
                     .with_context(|| format!("failed to make the dataset {}", location.display()))?;
             }
@@ -77,7 +77,7 @@ impl Dataset {
         Dataset::open(location)
     }
 
-    /// The URL of a table's directory.
+    /// Returns the URL of a table's directory.
     ///
     /// # Errors
     /// When the dataset's URL cannot have directories.
@@ -85,7 +85,7 @@ impl Dataset {
         Ok(self.url.join(&format!("{name}/"))?)
     }
 
-    /// All complete files of a table, in the order of their names, so by date. Those of writers that have not finished have another ending.
+    /// Returns all complete files of a table, ordered by name and so by date. Incomplete files do not end in `.parquet`.
     ///
     /// # Errors
     /// When the store cannot be read.

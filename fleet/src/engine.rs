@@ -18,12 +18,12 @@ use tokio::runtime::{Builder, Runtime};
 use crate::answer::Answer;
 use crate::dataset::{DOCTOR, Dataset, TABLES};
 
-/// What operators may keep in memory; above that they write to temporary files.
+/// How much memory operators may use. Beyond that, they write to temporary files.
 const MEMORY_BYTES: usize = 640 << 20;
-/// Of how many files the columns are read. Files of different versions may differ; what a file lacks is NULL.
+/// The number of files whose columns are read. Files of different versions may have different columns; a missing one is NULL.
 const SAMPLED_FILES: usize = 32;
 
-/// A dataset that can be asked.
+/// A dataset, ready for queries.
 pub struct Engine {
     runtime: Runtime,
     context: SessionContext,
@@ -35,7 +35,7 @@ impl Engine {
     /// Opens a dataset. No row is read yet.
     ///
     /// # Errors
-    /// When a file cannot be read, or is no Parquet file.
+    /// When a file cannot be read, or is not a Parquet file.
     pub fn open(dataset: &Dataset) -> Result<Engine> {
         let runtime = Builder::new_multi_thread()
             .enable_all()
@@ -45,14 +45,15 @@ impl Engine {
         config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
         config.options_mut().execution.parquet.pushdown_filters = true;
         config.options_mut().execution.parquet.schema_force_view_types = true;
-        // Almost every row has a run, so a filter of the runs that a join has found would only cost time: a test of each row.
+        // With this optimization, a join would filter the rows that it reads by the runs it has found. Almost every row has a run, so the
+        // filter would only cost time.
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let environment = RuntimeEnvBuilder::new()
             .with_memory_limit(MEMORY_BYTES, 1.0)
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
         context.register_object_store(&dataset.url, dataset.store.clone());
-        // Of the other tables, `ask` registers those that its query names.
+        // `ask` registers the other tables when a query names them.
         runtime.block_on(register(&context, dataset, "runs"))?;
         let has_doctor = runtime.block_on(register(&context, dataset, DOCTOR))?;
         Ok(Engine {
@@ -63,7 +64,7 @@ impl Engine {
         })
     }
 
-    /// Whether a machine's examination is in the dataset.
+    /// Whether the dataset has findings of the doctor.
     #[must_use]
     pub fn has_doctor(&self) -> bool {
         self.has_doctor
@@ -72,7 +73,7 @@ impl Engine {
     /// Runs a query. Statements that change anything are refused.
     ///
     /// # Errors
-    /// When it is no query, or fails.
+    /// When it is not a query, or fails.
     pub fn ask(&self, sql: &str) -> Result<Answer> {
         let only_queries = SQLOptions::new()
             .with_allow_ddl(false)
@@ -87,11 +88,11 @@ impl Engine {
                 .iter()
                 .map(|field| field.name().clone())
                 .collect();
-            Answer::of_batches(columns, &frame.collect().await?)
+            Answer::from_batches(columns, &frame.collect().await?)
         })
     }
 
-    /// Registers the tables that a query names. To list the files of the others takes as long as a small question.
+    /// Registers the tables that a query names. Listing the files of other tables would take as long as a small question.
     async fn register_tables_of(&self, sql: &str) -> Result<()> {
         let state = self.context.state();
         let statement = state.sql_to_statement(sql, &Dialect::PostgreSQL)?;
@@ -134,7 +135,7 @@ async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> R
     Ok(true)
 }
 
-/// The columns of a table: those of files spread evenly over the dates.
+/// Returns the columns of a table, from a sample of its files that is spread evenly over the dates.
 async fn schema(
     context: &SessionContext,
     dataset: &Dataset,
@@ -147,8 +148,8 @@ async fn schema(
         let schema = format
             .infer_schema(&state, &dataset.store, std::slice::from_ref(&file))
             .await;
-        let schema = schema.with_context(|| format!("{} is no Parquet file", file.location))?;
-        // The version of the tables may differ between files, and so must not be compared.
+        let schema = schema.with_context(|| format!("{} is not a Parquet file", file.location))?;
+        // The metadata has the version of the tables. Schemas with different versions could not be merged.
         anyhow::Ok(schema.as_ref().clone().with_metadata(HashMap::new()))
     };
     let schemas = try_join_all(files.into_iter().rev().step_by(step).map(read)).await?;

@@ -1,5 +1,5 @@
-//! `spawnscope-fleet`, which `spawnscope fleet` runs: questions about a dataset of many recordings, answered by an engine in this process.
-//! The path of the data: dataset -> engine -> answer -> page -> text, JSON or HTML.
+//! `spawnscope-fleet`, which `spawnscope fleet` runs: answers questions about a dataset of many recordings, with an engine in this process.
+//! Data goes one way: dataset -> engine -> answer -> page -> text, JSON or HTML.
 
 mod answer;
 mod arguments;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error and its causes. Errors of stores contain the text of their causes.
+/// Joins the texts of an error and its causes. A cause is left out if the text already contains it, as in errors of stores.
 fn message(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |message, cause| {
         let cause = cause.to_string();
@@ -44,7 +44,7 @@ fn message(error: &anyhow::Error) -> String {
     })
 }
 
-/// Whether the reader of standard output has gone, as in `| head`.
+/// Whether the reader of standard output has closed the pipe, as in `| head`.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<io::Error>()

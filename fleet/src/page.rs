@@ -1,22 +1,22 @@
-//! An answer as it is shown: a title, sentences, and tables of cells. Text and HTML are made from it.
+//! A page: an answer as it is shown, with a title, sentences, and tables of cells. Text and HTML are made from it.
 
-/// Everything shown.
+/// The contents of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What was asked.
+    /// The title, which says what the answer is about.
     pub title: String,
     /// The answer in words, the most important first.
     pub sentences: Vec<String>,
     /// The figures.
     pub tables: Vec<Table>,
-    /// What is below the figures.
+    /// Sections with details, below the figures.
     pub sections: Vec<Section>,
 }
 
 /// Items below a heading.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Its heading.
+    /// The heading.
     pub heading: String,
     /// The items, the most important first.
     pub items: Vec<Item>,
@@ -25,16 +25,16 @@ pub struct Section {
 /// An item: a title, and the lines below it. A line that begins with two spaces is a command to type.
 #[derive(Clone, Debug, Default)]
 pub struct Item {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// More about it.
+    /// The lines below the title.
     pub lines: Vec<String>,
 }
 
 /// A table of cells.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The titles of the columns.
+    /// The columns.
     pub columns: Vec<Column>,
     /// The cells of each row.
     pub rows: Vec<Vec<String>>,
@@ -43,14 +43,14 @@ pub struct Table {
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Whether it has figures, which are aligned to the right.
+    /// Whether the column has figures, which are aligned to the right.
     pub is_figure: bool,
 }
 
 impl Column {
-    /// A column of names.
+    /// Makes a column of names.
     #[must_use]
     pub fn name(title: &str) -> Column {
         Column {
@@ -59,7 +59,7 @@ impl Column {
         }
     }
 
-    /// A column of figures.
+    /// Makes a column of figures.
     #[must_use]
     pub fn figure(title: &str) -> Column {
         Column {

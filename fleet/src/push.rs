@@ -1,5 +1,5 @@
-//! `push`: copies to another dataset the files that it lacks. A file name is never reused for other contents, so several machines may push to the
-//! same store at once, and pushing may be repeated.
+//! `push`: copies the files of a dataset to another one, except those that it already has. A file name is never reused for other contents, so several
+//! machines may push to the same store at once, and pushing may be repeated.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use crate::dataset::{Dataset, TABLES};
 use crate::store;
 
-/// Copies what is missing, and returns what to print.
+/// Copies the missing files, and returns the message to print.
 ///
 /// # Errors
 /// When a file cannot be read or written. The files copied so far are complete; another push copies the rest.
@@ -24,7 +24,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
         .build()
         .context("failed to start a runtime")?;
     let (mut copied, mut present) = (0, 0);
-    // The table of runs is the last: a recording is part of a dataset once all of its tables are.
+    // `runs` is the last table, so that a recording becomes part of the dataset only after all of its other tables.
     for table in TABLES {
         let (here, there) = (store::path(&from.url)?, store::path(&to.url)?);
         runtime.block_on(async {
@@ -59,7 +59,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
     })
 }
 
-/// Copies a file. It appears in the store when it is complete.
+/// Copies a file. It appears in the target only when it is complete.
 async fn copy(from: &Dataset, file: &ObjectMeta, to: &Dataset, target: Path) -> Result<()> {
     let contents = from.store.get(&file.location).await?.bytes().await?;
     let mut out = BufWriter::new(to.store.clone(), target);
@@ -67,7 +67,7 @@ async fn copy(from: &Dataset, file: &ObjectMeta, to: &Dataset, target: Path) -> 
     match written {
         Ok(()) => out.shutdown().await?,
         Err(error) => {
-            // The parts that a store keeps of an unfinished file cost money. The first error is the one to report.
+            // Stores keep the parts of an unfinished file, which costs money, so remove them. Only the first error is reported.
             let _ = out.abort().await;
             return Err(error.into());
         }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-/// A question: a file in `sql/`, the only definition of what is asked.
+/// A question, which is defined by a file in `sql/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Totals,
@@ -31,7 +31,7 @@ impl Question {
         }
     }
 
-    /// The SQL, with a value for each `${parameter}`.
+    /// Returns the SQL, with a value for each `${parameter}`.
     ///
     /// # Errors
     /// When a parameter has no value.
@@ -50,7 +50,7 @@ impl Question {
     }
 }
 
-/// Comments explain parameters by their names, which are not to be replaced there.
+/// Removes comments, because they contain the names of parameters, which must not be replaced in them.
 fn without_comments(sql: &str) -> String {
     sql.lines()
         .filter(|line| !line.trim_start().starts_with("--"))

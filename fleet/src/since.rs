@@ -1,4 +1,4 @@
-//! `--since`: a date, or the commit whose first run begins the "after" of a comparison.
+//! `--since`: the point in time at which the later runs of a comparison begin: a date, or the first run of a commit.
 
 use anyhow::{Result, bail};
 
@@ -7,17 +7,17 @@ use crate::engine::Engine;
 /// A point in time, as SQL and as words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// An SQL expression of a timestamp.
+    /// An SQL expression whose value is a timestamp.
     pub sql: String,
-    /// As in `since 2026-11-10` or `since commit 4f2a91c`.
+    /// The words after `since`, such as `2026-11-10` or `commit 4f2a91c`.
     pub words: String,
 }
 
 impl Since {
-    /// Resolves what the user gave.
+    /// Resolves the argument of `--since`.
     ///
     /// # Errors
-    /// When it is no date, and no run has a commit that begins so.
+    /// When it is not a date, and no run has a commit that begins with it.
     pub fn resolve(given: &str, engine: &Engine) -> Result<Since> {
         if is_date(given) {
             return Ok(Since {
@@ -31,7 +31,7 @@ impl Since {
         let sql = format!("(SELECT MIN(started) FROM runs WHERE commit LIKE '{given}%')");
         let found = engine.ask(&format!("SELECT {sql} AS started"))?;
         if found.rows.iter().flatten().all(serde_json::Value::is_null) {
-            bail!("--since {given}: no run has such a commit, and it is no date like 2026-11-10");
+            bail!("--since {given}: no run has such a commit, and it is not a date like 2026-11-10");
         }
         Ok(Since {
             sql,

@@ -12,14 +12,15 @@ use object_store::aws::AmazonS3Builder;
 use url::Url;
 
 const SCHEME: &str = "s3://";
-/// How long requests that fail are repeated.
-const MAX_RETRIES: Duration = Duration::from_secs(20);
-const RETRIES: usize = 4;
+/// How long a failing request is repeated at most.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often a failing request is repeated at most.
+const MAX_RETRIES: usize = 4;
 
 /// Returns the URL of a dataset's directory, which ends with a slash, unless the location is a directory of this machine.
 ///
 /// # Errors
-/// When it is an URL of another kind, or has no bucket.
+/// When it is a URL with another scheme, or has no bucket.
 pub fn url(location: &Path) -> Result<Option<Url>> {
     let Some(text) = location.to_str() else { return Ok(None) };
     if !text.starts_with(SCHEME) {
@@ -35,30 +36,30 @@ pub fn url(location: &Path) -> Result<Option<Url>> {
     }
 }
 
-/// Opens the store of an URL.
+/// Opens the store of a URL.
 ///
 /// # Errors
-/// When the environment does not say how.
+/// When the AWS_ variables of the environment are missing or wrong.
 pub fn open(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     let retry = RetryConfig {
-        max_retries: RETRIES,
-        retry_timeout: MAX_RETRIES,
+        max_retries: MAX_RETRIES,
+        retry_timeout: RETRY_TIMEOUT,
         ..RetryConfig::default()
     };
     let store = AmazonS3Builder::from_env()
         .with_url(url.as_str())
         .with_retry(retry)
         .build();
-    let store = store.with_context(|| format!("failed to open {url}: see the AWS_ variables of the environment"))?;
+    let store = store.with_context(|| format!("failed to open {url}: check the AWS_ variables of the environment"))?;
     Ok(Arc::new(store))
 }
 
-/// Returns the path of an URL within its store.
+/// Returns the path of a URL within its store.
 ///
 /// # Errors
 /// When it has characters that paths in a store cannot have.
 pub fn path(url: &Url) -> Result<object_store::path::Path> {
-    object_store::path::Path::from_url_path(url.path()).with_context(|| format!("{url} is no path in a store"))
+    object_store::path::Path::from_url_path(url.path()).with_context(|| format!("{url} is not a path in a store"))
 }
 
 #[cfg(test)]
@@ -67,10 +68,10 @@ mod tests {
 
     #[test]
     fn a_dataset_is_a_directory_or_in_a_bucket() {
-        let of = |text: &str| url(text.as_ref()).map(|url| url.map(|url| url.to_string()));
-        assert_eq!(of("fleet/").expect("a directory"), None);
-        assert_eq!(of("s3://b/a/").expect("a bucket"), Some("s3://b/a/".to_owned()));
-        assert_eq!(of("s3://b").expect("a bucket"), Some("s3://b/".to_owned()));
-        assert!(of("s3://").is_err() && of("s3:///x").is_err() && of("https://b/a").is_err());
+        let parse = |text: &str| url(text.as_ref()).map(|url| url.map(|url| url.to_string()));
+        assert_eq!(parse("fleet/").expect("a directory"), None);
+        assert_eq!(parse("s3://b/a/").expect("a bucket"), Some("s3://b/a/".to_owned()));
+        assert_eq!(parse("s3://b").expect("a bucket"), Some("s3://b/".to_owned()));
+        assert!(parse("s3://").is_err() && parse("s3:///x").is_err() && parse("https://b/a").is_err());
     }
 }

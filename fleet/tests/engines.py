@@ -1,5 +1,5 @@
-"""The questions on other engines: ClickHouse (chdb) and Apache Spark (pyspark). What each needs before the SQL files run unchanged is here and in
-docs/guide/fleet.md."""
+"""Runs the questions on other engines: ClickHouse (chdb) and Apache Spark (pyspark). With these settings, which docs/guide/fleet.md also lists, the
+SQL files run unchanged."""
 import json
 import pathlib
 import re
@@ -9,14 +9,14 @@ SQL = pathlib.Path(__file__).parent.parent / "sql"
 
 
 def question(name, **parameters):
-    """The SQL of a question, with a value for each `${parameter}`."""
+    """Returns the SQL of a question, with a value for each `${parameter}`."""
     lines = (SQL / f"{name}.sql").read_text().splitlines()
     text = "\n".join(line for line in lines if not line.lstrip().startswith("--"))
     return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), text)
 
 
 class ClickHouse:
-    """ClickHouse in this process. Outer joins give NULL as SQL says, and directories are read as partitions, only with these settings."""
+    """ClickHouse in this process. Only with these settings, outer joins give NULL as in standard SQL, and directories are read as partitions."""
 
     SETTINGS = {
         "join_use_nulls": 1,
@@ -44,7 +44,7 @@ class ClickHouse:
 
 
 class Spark:
-    """Apache Spark. Names in double quotes are names, as SQL says, only with these settings."""
+    """Apache Spark. Only with these settings, double quotes enclose names, as in standard SQL."""
 
     SETTINGS = {
         "spark.sql.ansi.enabled": "true",
@@ -74,7 +74,7 @@ class Spark:
 
         gateway = SparkContext._gateway
         self.spark.stop()
-        # The JVM ends with its standard input. Waited for, its CPU time counts as that of a child.
+        # The JVM ends when its standard input is closed. It is waited for, so that its CPU time counts as that of a child.
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)

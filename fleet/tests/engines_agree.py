@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, the latter on a local cluster of two workers
-and on a standalone master with two workers.
+"""Checks that three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, the latter on a local cluster of two
+workers and on a standalone master with two workers.
 
     fleet/tests/engines_agree.py --binary fleet/target/debug/spawnscope-fleet [--jobs 200] [--launches 300000]
 
-Makes a fortnight of jobs with a line that became expensive on day 9 and a slow machine. All engines must name both, and nothing else. Needs
-pyarrow, numpy, chdb, pyspark and Java: scripts/fleet-environment.sh installs them.
+Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else. Needs
+pyarrow, numpy, chdb, pyspark and Java, which scripts/fleet-environment.sh installs.
 """
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ import engines
 HERE = pathlib.Path(__file__).resolve().parent
 SINCE = "TIMESTAMP '2026-11-09 00:00:00'"
 ROWS = "1000"
-# A question, the values of its parameters, and the same for spawnscope-fleet.
+# Each question, the values of its parameters, and the same as arguments of spawnscope-fleet.
 QUESTIONS = (
     ("lines", {"order": "critical_ns"}, ["top", "--by", "line"]),
     ("lines", {"order": "saving_ns"}, ["top", "--by", "line", "--order", "saving"]),
@@ -45,8 +45,8 @@ def main():
         generate = [sys.executable, HERE.parent / "generate.py", HERE / "base", dataset, "--regression", "--slow-machine"]
         sizes = ["--jobs", str(options.jobs), "--runs", str(options.jobs * 14), "--launches", str(options.launches)]
         subprocess.run([*generate, *sizes], check=True)
-        expected = [own(options.binary, dataset, words) for _, _, words in QUESTIONS]
-        named_and_nothing_else(expected)
+        expected = [fleet_answer(options.binary, dataset, words) for _, _, words in QUESTIONS]
+        check_only_injected_is_found(expected)
         print(f"spawnscope-fleet: {len(QUESTIONS)} questions answered")
         compare("ClickHouse", engines.ClickHouse(dataset), expected)
         compare("Spark, local-cluster[2,1,1024]", engines.Spark(dataset, "local-cluster[2,1,1024]"), expected)
@@ -62,16 +62,16 @@ def arguments():
     return parser.parse_args()
 
 
-def own(binary, dataset, words):
-    """The answer of spawnscope-fleet."""
+def fleet_answer(binary, dataset, words):
+    """Returns the answer of spawnscope-fleet."""
     rows = [] if words[0] == "sql" else ["--rows", ROWS]
     answer = json.loads(subprocess.run([binary, *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
     # `machines --json` adds the answer of doctor.sql to each row.
     return [{column: value for column, value in row.items() if column != "doctor"} for row in answer]
 
 
-def named_and_nothing_else(answers):
-    """The injected line and the injected machine are named, and no other."""
+def check_only_injected_is_found(answers):
+    """Checks that the injected line and the slow machine are found, and nothing else."""
     by_name = {name: answer for (name, _, _), answer in zip(QUESTIONS, answers)}
     changed = [(row["file"], row["line"], row["command"]) for row in by_name["regressions"]]
     assert changed == [("/ci/build.sh", 41, "git")], changed
@@ -97,7 +97,7 @@ def compare(engine, connection, expected):
 
 
 def is_same(one, other):
-    """Sums of floating-point numbers depend on their order in the last digits; all else is exact."""
+    """Compares values. The last digits of sums of floating-point numbers depend on the order; all other values are exact."""
     if isinstance(one, float) or isinstance(other, float):
         return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-6)
     return one == other
@@ -105,11 +105,11 @@ def is_same(one, other):
 
 @contextlib.contextmanager
 def standalone(directory):
-    """A standalone master with two workers, all from the package, on the loopback."""
+    """Starts a standalone master with two workers from the package pyspark, on the loopback device."""
     import pyspark
 
     home = pathlib.Path(pyspark.__file__).parent
-    # Nothing may listen anywhere else, and workers write below the temporary directory.
+    # No process may listen on another device, and workers must write below the temporary directory.
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     port, ui = free_port(), free_port()
     master = f"spark://127.0.0.1:{port}"

@@ -1,5 +1,5 @@
-//! The program on datasets that fleet/generate.py makes from real recordings: what was injected is found, and nothing else; errors say what to do.
-//! The generator needs the interpreter of scripts/python-environment.sh (need `parquet`).
+//! Tests the program on datasets that fleet/generate.py makes from real recordings: it finds the injected changes, and nothing else; errors say what
+//! to do. The generator needs the interpreter of scripts/python-environment.sh (need `parquet`).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/base");
 
 fn fleet(arguments: &[&str], dataset: &Path) -> Output {
-    // The verb, the dataset, and the rest: a query comes last.
+    // The dataset follows the verb, because a query comes last.
     let (verb, rest) = arguments.split_first().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope-fleet"));
     command.arg(verb).arg(dataset).args(rest).output().unwrap()
@@ -36,19 +36,19 @@ fn failure(arguments: &[&str], dataset: &Path) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// A fortnight of 10 jobs on 8 machines. Small, because the engine is slow without optimization.
+/// Generates a fortnight of 10 jobs on 8 machines. The dataset is small, because the engine is slow without optimization.
 fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let dataset = directory.path().join("dataset");
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = own.parent().unwrap().join("target/venv/bin/python");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = package.parent().unwrap().join("target/venv/bin/python");
     assert!(
         python.exists(),
         "{} is missing: run scripts/python-environment.sh",
         python.display()
     );
     let status = Command::new(python)
-        .arg(own.join("generate.py"))
+        .arg(package.join("generate.py"))
         .args([BASE.as_ref(), dataset.as_path()])
         .args([
             "--runs",
@@ -66,14 +66,14 @@ fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (directory, dataset)
 }
 
-/// The dataset with an expensive line from day 9 on, and a slow machine.
+/// Returns a dataset with an expensive line from day 9 on, and a slow machine.
 fn injected() -> &'static Path {
     static DATASET: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     &DATASET.get_or_init(|| generated(&["--regression", "--slow-machine"])).1
 }
 
 #[test]
-fn the_line_that_became_expensive_is_named_and_no_other() {
+fn only_the_line_that_became_expensive_is_reported() {
     let found = json(&["regressions", "--since", "2026-11-09"], injected());
     assert_eq!(found.len(), 1, "{found:?}");
     let row = &found[0];
@@ -94,24 +94,24 @@ fn the_line_that_became_expensive_is_named_and_no_other() {
     );
     let text = printed(&["regressions", "--since", "2026-11-09"], injected());
     assert!(
-        text.contains("git from /ci/build.sh:41: 0.0 -> 40.0 launches a run in"),
+        text.contains("git from /ci/build.sh:41: 0.0 -> 40.0 launches per run in"),
         "{text}"
     );
 }
 
 #[test]
-fn a_commit_is_its_first_run() {
+fn a_commit_stands_for_the_time_of_its_first_run() {
     let by_date = json(&["regressions", "--since", "2026-11-09"], injected());
-    // The generator's commit of day 9, shortened.
+    // The beginning of the generator's commit of day 9.
     let by_commit = json(&["regressions", "--since", "c0ffee08"], injected());
-    // Sums of floating-point numbers depend on their order in the last digits.
+    // The last digits of sums of floating-point numbers depend on the order.
     let exact = |row: &Value| ["file", "line", "command", "jobs", "launches_after"].map(|column| row[column].clone());
     assert_eq!((by_date.len(), by_commit.len()), (1, 1));
     assert_eq!(exact(&by_date[0]), exact(&by_commit[0]));
 }
 
 #[test]
-fn the_slow_machine_is_named_and_no_other() {
+fn only_the_slow_machine_is_an_outlier() {
     let found = json(&["machines"], injected());
     assert_eq!(found.len(), 8);
     let outliers: Vec<&Value> = found.iter().filter(|row| row["is_outlier"] == 1).collect();
@@ -123,10 +123,10 @@ fn the_slow_machine_is_named_and_no_other() {
 }
 
 #[test]
-fn findings_of_the_doctor_are_below_the_slow_machine() {
+fn the_latest_findings_of_the_doctor_are_shown_for_the_slow_machine() {
     let text = printed(&["machines"], injected());
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The newest of the two examinations, with all that it found.
+    // The later of the two examinations, with all of its findings.
     assert!(
         words.contains("`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes"),
         "{text}"
@@ -137,10 +137,10 @@ fn findings_of_the_doctor_are_below_the_slow_machine() {
     );
     assert!(!words.contains("2026-11-04"), "{text}");
     let rows = json(&["machines"], injected());
-    let of = |host: &str| &rows.iter().find(|row| row["host"] == host).unwrap()["doctor"];
-    assert_eq!(of("machine-06"), &Value::Null, "not examined");
-    assert_eq!(of("machine-07")["date"], "2026-11-13");
-    let findings = of("machine-07")["findings"].as_array().unwrap();
+    let examination = |host: &str| &rows.iter().find(|row| row["host"] == host).unwrap()["doctor"];
+    assert_eq!(examination("machine-06"), &Value::Null, "not examined");
+    assert_eq!(examination("machine-07")["date"], "2026-11-13");
+    let findings = examination("machine-07")["findings"].as_array().unwrap();
     assert_eq!(findings[0]["severity"], "problem");
     for finding in findings {
         let title = finding["title"]
@@ -158,8 +158,8 @@ fn findings_of_the_doctor_are_below_the_slow_machine() {
 }
 
 #[test]
-fn an_outlier_that_was_not_examined_says_so_with_the_command() {
-    // All tables but that of the doctor, as in a dataset of an earlier version.
+fn an_outlier_that_was_not_examined_is_shown_with_the_command_to_run() {
+    // Without the doctor's table, as in a dataset of an earlier version.
     let directory = tempfile::tempdir().unwrap();
     let dataset = directory.path().join("older");
     fs::create_dir(&dataset).unwrap();
@@ -179,7 +179,7 @@ fn an_outlier_that_was_not_examined_says_so_with_the_command() {
 }
 
 #[test]
-fn without_a_change_nothing_is_named() {
+fn without_a_change_nothing_is_reported() {
     let (_directory, dataset) = generated(&["--seed", "2"]);
     assert!(json(&["regressions", "--since", "2026-11-09"], &dataset).is_empty());
     assert!(json(&["machines"], &dataset).iter().all(|row| row["is_outlier"] == 0));
@@ -192,12 +192,12 @@ fn without_a_change_nothing_is_named() {
 }
 
 #[test]
-fn one_machine_compares_with_nothing() {
+fn with_one_machine_there_is_nothing_to_compare() {
     assert!(printed(&["machines"], Path::new(BASE)).contains("Nothing to compare"));
 }
 
 #[test]
-fn sums_are_those_of_the_rows() {
+fn answers_add_up_all_launches() {
     let dataset = injected();
     let total = json(
         &[
@@ -240,10 +240,10 @@ fn top_is_ordered_as_requested() {
 }
 
 #[test]
-fn each_answer_is_text_and_a_page_that_loads_nothing() {
+fn each_answer_can_be_printed_and_written_as_a_page_that_loads_nothing() {
     let directory = tempfile::tempdir().unwrap();
     for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"], &["doctor"]] {
-        // The real recordings are of one machine.
+        // The recordings in BASE are of one machine, so there is nothing to compare.
         let dataset = if arguments[0] == "machines" {
             injected()
         } else {
@@ -272,7 +272,7 @@ fn only_queries_are_run() {
 }
 
 #[test]
-fn bad_input_is_refused_with_what_to_do() {
+fn errors_about_bad_input_say_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let base = Path::new(BASE);
     assert!(failure(&["top"], &directory.path().join("missing")).contains("failed to open dataset"));

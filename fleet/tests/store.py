@@ -1,4 +1,4 @@
-"""Serves an object store with one bucket, `builds`, on the loopback device until standard input ends. Prints its port."""
+"""Serves an object store with one bucket, `builds`, on the loopback device until standard input is closed. Prints the port."""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-//! A dataset in an object store has the answers of the same dataset in a directory. The store is moto's, of scripts/python-environment.sh.
+//! Tests datasets in an object store: queries have the same answers as on a dataset in a directory. The store is moto's, which
+//! scripts/python-environment.sh installs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,9 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-const OWN: &str = env!("CARGO_MANIFEST_DIR");
+const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A store on the loopback device. Its server ends when this process closes its standard input.
+/// A store on the loopback device. Its server ends when this process closes the server's standard input.
 struct Store {
     server: Child,
     port: String,
@@ -17,10 +18,10 @@ struct Store {
 
 impl Store {
     fn start() -> Store {
-        let own = Path::new(OWN);
-        let python = own.parent().unwrap().join("target/venv/bin/python");
+        let package = Path::new(PACKAGE);
+        let python = package.parent().unwrap().join("target/venv/bin/python");
         let mut server = Command::new(python)
-            .arg(own.join("tests/store.py"))
+            .arg(package.join("tests/store.py"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -72,13 +73,13 @@ fn command(port: &str, arguments: &[&str]) -> Command {
 }
 
 fn base() -> String {
-    format!("{OWN}/tests/base")
+    format!("{PACKAGE}/tests/base")
 }
 
 const REMOTE: &str = "s3://builds/all/fleet";
 
 #[test]
-fn a_store_answers_like_a_directory_and_gets_nothing_twice() {
+fn answers_from_a_store_and_a_directory_are_equal_and_files_are_pushed_once() {
     let (store, base) = (Store::start(), base());
     let pushed = store.printed(&["push", &base, REMOTE]);
     assert!(
@@ -112,7 +113,7 @@ fn a_store_answers_like_a_directory_and_gets_nothing_twice() {
 }
 
 #[test]
-fn pushes_at_once_make_one_dataset() {
+fn concurrent_pushes_make_one_dataset() {
     let (store, base) = (Store::start(), base());
     let pushing: Vec<Child> = (0..3)
         .map(|_| {
@@ -128,7 +129,7 @@ fn pushes_at_once_make_one_dataset() {
     }
     let count = |dataset: &str| store.printed(&["sql", dataset, "SELECT COUNT(*) FROM execs", "--json"]);
     assert_eq!(count(&base), count(REMOTE));
-    // And back, into a directory that is not there yet.
+    // Push back into a directory that does not exist yet.
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("copy");
     let copy = copy.to_str().unwrap();
@@ -147,7 +148,7 @@ fn pushes_at_once_make_one_dataset() {
 }
 
 #[test]
-fn a_store_that_fails_is_an_error_that_names_it() {
+fn errors_of_a_store_name_the_dataset() {
     let store = Store::start();
     let failed = |output: &Output, part: &str| {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

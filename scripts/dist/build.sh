@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the distributed programs and libraries for the architecture given as argument: with zig as C compiler and linker, against the
+# Builds the distributed programs and libraries for the architecture given as argument, with zig as C compiler and linker, against the
 # oldest supported C library. Everything except that C library is linked statically. As in every build, clang builds the BPF object.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
@@ -9,7 +9,7 @@ registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 maps=("$PWD=spawnscope" "$(rustc --print sysroot)=rust")
 for index in "$registry"/*/; do maps+=("${index%/}=crates"); done
 export RUSTFLAGS="${maps[*]/#/--remap-path-prefix=}"
-# The variable is read by cc, and through it by libbpf-sys.
+# The crate cc reads this variable, also when libbpf-sys uses it.
 declare -x "CFLAGS_${TARGET//-/_}=${maps[*]/#/-ffile-prefix-map=}"
 # Stripped, as in distributions.
 export CARGO_PROFILE_RELEASE_STRIP=symbols

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Creates target/dist: an archive, packages and a wheel for each architecture given as an argument; the sources; checksums.
+# Creates target/dist: an archive, packages and a wheel for each architecture given as argument; the sources; and checksums.
 . "$(dirname "$0")/settings.sh"
 [ $# -gt 0 ] || fail "usage: scripts/dist/dist.sh ARCHITECTURE..., such as x86_64 aarch64"
 

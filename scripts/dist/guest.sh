@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs in-root.sh on an emulated machine of another architecture, with Debian's kernel, as in kernel-matrix.sh: eBPF needs a kernel of that
-# architecture. The guest boots from the suite's root in its memory, so each run has a fresh one.
+# architecture. The guest boots from the suite's root directory, loaded into its memory, so each run has a fresh one.
 #   guest.sh ARCHITECTURE SUITE KIND
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 suite=$2 kind=$3
 kernel=6.12
-# In seconds of the host. A busy host took 2 to 4 minutes.
+# The time limit of the guest, in seconds of host time. On a busy host, a guest took 2 to 4 minutes.
 limit=1800
 # shellcheck disable=SC2034
 cache=$PWD/target/kernel-matrix

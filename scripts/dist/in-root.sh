@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs inside a fresh root (created by test.sh), with the distributed files in /dist. Installs the kind given as first argument as a user
-# would, performs its main task, and removes it again. The last line that it prints is a summary.
+# Runs inside a fresh root directory (created by test.sh), with the distributed files in /dist. Installs the kind of package given as first argument
+# as a user would, uses it for its main task, and removes it again. The last line that it prints is a summary.
 set -euo pipefail
 kind=$1 version=$2 arch=$3 debian=$4
 cd /tmp
@@ -21,11 +21,11 @@ record() {
     [ "$trues" -eq 20 ] || fail "$trues launches of /bin/true were recorded, and 20 were made"
     launches=$(spawnscope report --json recording.db | python3 -c 'import json, sys; print(json.load(sys.stdin)["launches"])')
     [ "$launches" -eq 22 ] || fail "$launches launches were recorded, and 22 were made"
-    seen="recorded $launches launches"
+    summary="recorded $launches launches"
 }
 
-# Manual pages are found, and the shells can read the completions.
-documents() { # PREFIX
+# Checks that the manual pages are installed, and that the shells can read the completions.
+check_documents() { # PREFIX
     [ -n "$(find "$1/share/man/man1" -name 'spawnscope-record.1*')" ] || fail "no manual page"
     bash -n "$1/share/bash-completion/completions/spawnscope"
     grep -q '#compdef spawnscope' "$1"/share/zsh/*/_spawnscope
@@ -63,14 +63,14 @@ END
         $(pkg-config --static --libs vspawn | sed 's/-lvspawn//')
     [ "$(./static)" = "from a child" ]
     ! readelf --dynamic static | grep -q libvspawn || fail "the static program uses the shared library"
-    seen="$seen, compiled and ran C programs"
+    summary="$summary, compiled and ran C programs"
 }
 
 archive() {
     tar -xzf "/dist/spawnscope-$version-$arch-linux.tar.gz" -C /usr/local --strip-components 1
     ldconfig
     record
-    documents /usr/local
+    check_documents /usr/local
     compile
     ldd /usr/local/bin/spawnscope
 }
@@ -81,16 +81,16 @@ deb() {
         xargs apt-get install --yes -o Dir::Etc::sourcelist=/dev/null)
     dpkg --verify "${packages[@]}"
     record
-    documents /usr
+    check_documents /usr
     [ -s /usr/share/doc/spawnscope/copyright ] || fail "no copyright"
     compile
     dpkg --purge "${packages[@]}"
     expect_gone
 }
 
-# A root of an RPM distribution cannot be made from Debian's packages. So a package provides the one library that represents the system, the
-# C library of this root, with all its versions. Dependencies, format, files and removal are handled by rpm itself.
-rpm_of_the_c_library() {
+# Makes and installs an RPM that provides this root's C library, with all its versions. It represents the system, since a root directory of an RPM
+# distribution cannot be made from Debian's packages. Dependencies, format, files and removal are handled by rpm itself.
+install_rpm_of_the_c_library() {
     local file provides
     provides=$(for file in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1; do
         file=$(ldconfig -p | sed -n "s/.*[[:space:]]$file .* => //p" | head -1)
@@ -107,17 +107,17 @@ rpm_of_the_c_library() {
 }
 
 rpm_packages() {
-    # Older versions refuse to install on Debian without this option.
+    # Older versions of rpm refuse to install on Debian without this option.
     local on_debian=(--force-debian)
     rpm "${on_debian[@]}" --version >/dev/null 2>&1 || on_debian=()
-    rpm_of_the_c_library
+    install_rpm_of_the_c_library
     local packages=(spawnscope libvspawn libvspawn-devel)
     (cd /dist && rpm --checksig --nosignature "${packages[@]/%/-$version-1.$arch.rpm}")
     (cd /dist && rpm "${on_debian[@]}" --install "${packages[@]/%/-$version-1.$arch.rpm}")
     rpm --verify "${packages[@]}"
     record
-    documents /usr
-    # Debian's loader and pkg-config do not search there by default; those of RPM distributions do.
+    check_documents /usr
+    # Debian's loader and pkg-config do not search /usr/lib64 by default; those of RPM distributions do.
     echo /usr/lib64 >/etc/ld.so.conf.d/lib64.conf
     ldconfig
     PKG_CONFIG_PATH=/usr/lib64/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 compile
@@ -143,12 +143,12 @@ with vspawn.Popen(["sort"], stdin=vspawn.PIPE, stdout=vspawn.PIPE) as child:
     assert child.communicate(b"b\na\n")[0] == b"a\nb\n"
 END
     PYTHONPATH=site python3 program.py
-    seen="$(python3 --version) ran three children"
+    summary="$(python3 --version) ran three children"
 }
 
 case $kind in
 archive | deb | wheel) "$kind" ;;
 rpm) rpm_packages ;;
-*) fail "unknown kind '$kind': archive, deb, rpm or wheel" ;;
+*) fail "unknown kind '$kind': it must be archive, deb, rpm or wheel" ;;
 esac
-echo "$seen"
+echo "$summary"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the copyright notices of everything that is linked into a distributed program: each Rust package, the C code inside such
+"""Prints the copyright notices of everything that is linked into a distributed program: each Rust package, the C code in these
 packages, and Rust's standard library. Equal texts are printed once. Arguments: the target, then cargo's arguments for the build."""
 
 import json
@@ -8,14 +8,14 @@ import subprocess
 import sys
 
 NAMES = ("licen[cs]e*", "LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*", "LICENSES/*", "*/LICEN[CS]E*", "*/COPYING*")
-# The sources contain the licence texts; inferno's licence requires the location of its source, libelf's how to replace it.
+# inferno's licence requires that the location of its source is given, libelf's that instructions for replacing it are.
 HEAD = """Spawnscope and vspawn are under Apache-2.0 OR MIT, at your option. Copyright The Spawnscope contributors.
 
-The binaries also contain, linked statically, the packages listed below, each under its own licence. Their sources are those of the
-named versions at https://crates.io, unchanged.
+The binaries also contain, linked statically, the packages listed below, each under its own licence. Their unchanged sources are the
+listed versions at https://crates.io.
 
 libelf of elfutils is under LGPL-3.0-or-later or GPL-2.0-or-later; zlib is under its own licence. Both are built from the copies in the
-package libbpf-sys, which is distributed beside the binaries. To use another libelf, change that copy and build again as
+package libbpf-sys, which is distributed together with the binaries. To use another libelf, replace that copy and build again as
 described in CONTRIBUTING.md. Without the feature `vendored`, libelf is the shared library of your system.
 
 The page that `spawnscope html` writes contains uPlot 1.6.32, under MIT, whose text is at the beginning of the page's script.
@@ -23,7 +23,7 @@ The page that `spawnscope html` writes contains uPlot 1.6.32, under MIT, whose t
 
 
 def packages(target, options):
-    """Every package that is linked into the workspace's packages, with its manifest."""
+    """Returns the metadata of every package that is linked into the workspace's packages, sorted by name and version."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target, *options]
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -40,7 +40,7 @@ def packages(target, options):
 
 
 def texts(directory):
-    """The licence files below a package's directory, as (name, text)."""
+    """Yields the licence files below a package's directory, as (name, text)."""
     files = {file for name in NAMES for file in directory.glob(name) if file.is_file() and file.suffix not in (".rs", ".html")}
     for file in sorted(files):
         yield str(file.relative_to(directory)), file.read_text(errors="replace").strip()
@@ -55,7 +55,7 @@ def main():
         listed.append(f"  {title}: {package['license'] or package['license_file']}")
         found = list(texts(pathlib.Path(package["manifest_path"]).parent))
         if not found:
-            sys.exit(f"{title} has no file with its licence: look where it is, and add the name to NAMES of {__file__}")
+            sys.exit(f"{title}: no licence file found: find it in the package, and add its name to NAMES in {__file__}")
         for name, text in found:
             holders.setdefault(text, []).append(f"{title}: {name}")
     print(HEAD)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints or checks the dependencies of programs and libraries, from ELF files given as arguments (or on standard input, one per line):
 #   needs.sh check FILE...    fails on any library but the C library, and on a C library newer than the oldest supported
-#   needs.sh                  prints them in RPM's format, for `cargo generate-rpm --auto-req`
+#   needs.sh                  prints the dependencies in RPM's format, for `cargo generate-rpm --auto-req`
 # readelf reads files of every architecture; ldd and the distributions' own tools do not.
 . "$(dirname "$0")/settings.sh"
 
@@ -11,7 +11,8 @@ libraries() {
     readelf --wide --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'
 }
 
-# LIBRARY VERSION, one per line: `0x0010: Version: 1  File: libc.so.6  Cnt: 2`, then `0x0020:   Name: GLIBC_2.17  Flags: none ...`.
+# Prints the required symbol versions as lines `LIBRARY VERSION`. readelf prints
+# `0x0010: Version: 1  File: libc.so.6  Cnt: 2` for a library, and then `0x0020:   Name: GLIBC_2.17  Flags: none ...` for each version.
 versions() {
     readelf --wide --version-info "$1" | awk '
         /Version needs section/ { needs = 1 }

@@ -24,7 +24,7 @@ pkg_config() { # LIB_DIR
 gzip --no-name --best >"$PARTS/deb/changelog.Debian.gz" <<END
 spawnscope ($VERSION-1) unstable; urgency=medium
 
-  * A release of the project; CHANGELOG.md has what is new in it.
+  * A release of the project. CHANGELOG.md lists the changes.
 
  -- The Spawnscope contributors <spawnscope@users.noreply.github.com>  $(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")
 END
@@ -36,7 +36,7 @@ deb --package vspawn-capi --multiarch=same --variant dev
 
 pkg_config lib64 >"$PARTS/rpm/vspawn.pc"
 echo '/* A script of ld. */ INPUT(libvspawn.so.0)' >"$PARTS/rpm/libvspawn.so"
-# gzip, which every rpm can read.
+# Compressed with gzip, which every version of rpm can read.
 rpm() { cargo generate-rpm --target "$TARGET" --auto-req "$PWD/scripts/dist/needs.sh" --payload-compress gzip --output "$DIST/" "$@"; }
 rpm --package crates/spawnscope
 rpm --package crates/vspawn-capi

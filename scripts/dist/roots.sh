@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Creates target/dist-roots/ARCH/SUITE, in which test.sh installs the built packages: a minimal Debian, with the tools for packages of
-# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps existing roots. debootstrap runs programs of
-# the root; if this machine cannot run them, unpacked-root.sh creates it.
+# Creates target/dist-roots/ARCH/SUITE, root directories in which test.sh installs the built packages: a minimal Debian, with the tools for RPMs,
+# wheels and C programs. Arguments: the architecture, then suites. Keeps existing directories. debootstrap runs programs of
+# the new system; if this machine cannot run them, unpacked-root.sh creates the directory.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 shift
 
-# The Debian mirror in the machine's own sources.
+# Prints the address of the Debian mirror in this machine's own package sources.
 mirror() {
     if [ -n "${SPAWNSCOPE_DEBIAN_MIRROR:-}" ]; then
         echo "$SPAWNSCOPE_DEBIAN_MIRROR"
@@ -24,12 +24,12 @@ make_root() { # SUITE DIRECTORY
     fi
     local from
     from=$(mirror)
-    [ -n "$from" ] || fail "the sources of apt name no mirror of Debian: name one in SPAWNSCOPE_DEBIAN_MIRROR"
-    # Its mounts, if any, are in this namespace and end with it.
+    [ -n "$from" ] || fail "apt's package sources contain no Debian mirror: set SPAWNSCOPE_DEBIAN_MIRROR to the address of one"
+    # debootstrap's mounts, if any, are in this namespace and end with it.
     unshare --mount debootstrap --arch "$DEBIAN" --variant minbase --include "$(IFS=, && echo "${packages[*]}")" "$1" "$2" "$from"
 }
 
-[ "$(id -u)" -eq 0 ] || fail "debootstrap needs root: scripts/dist/test.sh asks for it"
+[ "$(id -u)" -eq 0 ] || fail "debootstrap needs root: run this script with sudo"
 for suite in "$@"; do
     root=$ROOTS/$suite
     if [ -e "$root.complete" ]; then continue; fi
@@ -37,7 +37,7 @@ for suite in "$@"; do
     mkdir -p "$root"
     make_root "$suite" "$root" >"$root.log" 2>&1 || {
         tail -20 "$root.log" >&2
-        fail "no root of $suite could be made: $root.log has the complete output"
+        fail "failed to make a root directory of $suite: $root.log has the complete output"
     }
     rm -rf "$root"/var/cache/apt/archives/*.deb
     touch "$root.complete"

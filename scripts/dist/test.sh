@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# For the architectures given as arguments, installs everything in target/dist into a fresh root of each suite, and uses it there, as
-# described in scripts/dist/in-root.sh. Needs root. A fresh root is an overlay on one of roots.sh, in its own mount namespace, and leaves
-# nothing behind. For another architecture than this machine's, an emulated machine runs it: guest.sh.
+# For the architectures given as arguments, installs everything in target/dist in fresh root directories of each suite, and uses it there, as
+# described in scripts/dist/in-root.sh. Needs root. A fresh root directory is an overlay on one made by roots.sh, in its own mount namespace, and leaves
+# nothing behind. For architectures other than this machine's, the tests run on an emulated machine (guest.sh).
 . "$(dirname "$0")/settings.sh"
 SUITES=(bullseye trixie)
 KINDS=(archive deb rpm wheel)
 
-[ "$(id -u)" -eq 0 ] || fail "root is needed, for roots and for eBPF: run it through sudo"
+[ "$(id -u)" -eq 0 ] || fail "chroot and eBPF need root: run this script with sudo"
 [ -e "$DIST/SHA256SUMS" ] || fail "there is nothing in $DIST: run make dist first"
 (cd "$DIST" && sha256sum --quiet --check SHA256SUMS)
 
-# fresh_root SUITE KIND: runs in-root.sh there, as root, with target/dist at /dist.
-fresh_root() {
+# run_in_fresh_root SUITE KIND: runs in-root.sh as root in a fresh root directory of a suite, with target/dist at /dist.
+run_in_fresh_root() {
     local suite=$1 kind=$2
     if [ "$ARCH" != "$(uname -m)" ]; then
         scripts/dist/guest.sh "$ARCH" "$suite" "$kind"
@@ -36,10 +36,10 @@ fresh_root() {
         "$kind" "$VERSION" "$ARCH" "$DEBIAN"
 }
 
-# try SUITE KIND
-try() {
+# test_kind SUITE KIND: tests one kind of package in one suite, and prints the result.
+test_kind() {
     local log=$ROOTS/$1-$2.log
-    if fresh_root "$1" "$2" >"$log" 2>&1; then
+    if run_in_fresh_root "$1" "$2" >"$log" 2>&1; then
         echo "$ARCH $1 $2: $(tail -1 "$log")"
     else
         tail -30 "$log" >&2
@@ -55,7 +55,7 @@ for arch in "$@"; do
     scripts/dist/roots.sh "$ARCH" "${SUITES[@]}"
     for suite in "${SUITES[@]}"; do
         for kind in "${KINDS[@]}"; do
-            try "$suite" "$kind" || failed=1
+            test_kind "$suite" "$kind" || failed=1
         done
     done
 done

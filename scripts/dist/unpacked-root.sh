@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Creates a root of another architecture in DIRECTORY from Debian's packages, without running any of its programs. It does what
-# the package scripts would do, as far as in-root.sh needs it. The root's dpkg lists the packages as installed.
+# Creates a Debian root directory of another architecture in DIRECTORY from Debian's packages, without running any of its programs. It does what
+# the package scripts would do, as far as in-root.sh needs it. dpkg's database in it lists the packages as installed.
 #   unpacked-root.sh ARCHITECTURE SUITE DIRECTORY PACKAGE...
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
@@ -8,7 +8,7 @@ suite=$2 root=$3
 shift 3
 
 debs=$ROOTS/packages-$suite
-# Including all essential packages, by apt's pattern.
+# '?essential' is apt's pattern for all essential packages.
 scripts/suite-packages.sh --arch "$DEBIAN" "$suite" "$debs" '?essential' "$@"
 rm -rf "$root"
 mkdir -p "$root"/usr/{bin,sbin,lib,lib64,local} "$root"/{dev,proc,root,sys} "$root"/var/lib/dpkg/{info,updates}

@@ -1,7 +1,7 @@
-# All differences between the architectures of guests. Sourced; contains nothing about packages or batteries.
+# All differences between the architectures of guests. Sourced by other scripts; contains nothing about packages or batteries.
 # shellcheck shell=bash disable=SC2034
 
-# choose_architecture NAME: a name as in `uname -m`.
+# choose_architecture NAME: sets the variables of an architecture. NAME is as in `uname -m`.
 choose_architecture() {
     architecture=$1
     case $architecture in
@@ -11,7 +11,7 @@ choose_architecture() {
             ;;
         aarch64)
             debian=arm64 triple=aarch64-unknown-linux-gnu console=ttyAMA0 runner=(scripts/aarch64.sh --program)
-            # The architected algorithm of pointer authentication would take most of the time of an emulated program.
+            # The standard algorithm of pointer authentication would take most of the time of an emulated program.
             qemu=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on")
             ;;
         *)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Boots one guest, reads the battery's results from its console (`init` writes them), and stores them as JSON beside the whole console
-output. A guest that prints nothing for too long is killed, and its last output is kept. The exit status is always 0: table.py decides."""
+"""Boots one guest, reads the battery's results from its console (`init` writes them), and stores them as JSON next to the complete console
+output. Kills a guest that prints nothing for too long, or that takes too long. The exit status is always 0: table.py judges the results."""
 
 import argparse
 import datetime
@@ -60,7 +60,7 @@ def parse():
 
 
 def lines(guest, console, result):
-    """The lines of the console, as they arrive."""
+    """Yields the lines of the console as they arrive, and writes them to `console`."""
     began = last_output = time.monotonic()
     rest = b""
     with selectors.DefaultSelector() as selector:
@@ -69,14 +69,14 @@ def lines(guest, console, result):
             ready = selector.select(timeout=1)
             now = time.monotonic()
             if ready:
-                some = os.read(guest.stdout.fileno(), 65536)
-                if not some:
+                chunk = os.read(guest.stdout.fileno(), 65536)
+                if not chunk:
                     return
-                console.write(some)
+                console.write(chunk)
                 console.flush()
                 last_output = now
-                *whole, rest = (rest + some).split(b"\n")
-                yield from (line.decode(errors="replace").strip("\r") for line in whole)
+                *complete_lines, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode(errors="replace").strip("\r") for line in complete_lines)
             if now - last_output > MAX_SILENT_SECONDS or now - began > MAX_SECONDS:
                 result["stopped"] = f"silent for {MAX_SILENT_SECONDS} s" if now - last_output > MAX_SILENT_SECONDS else f"not done after {MAX_SECONDS} s"
                 return
@@ -96,12 +96,12 @@ def handle_line(line, output, result, series):
     elif kind == "refused":
         result["refused"] = rest
         say(series, rest)
-    elif kind == "said":
+    elif kind == "output":
         output.append(rest)
     elif kind == "test":
         name, began, ended, outcome, *reason = rest.split(" ", 4)
         seconds = round(float(ended) - float(began), 2)
-        result["tests"][name] = {"outcome": outcome, "reason": " ".join(reason), "seconds": seconds, "said": output.copy()}
+        result["tests"][name] = {"outcome": outcome, "reason": " ".join(reason), "seconds": seconds, "output": output.copy()}
         output.clear()
         say(series, f"{outcome:7} {seconds:6.2f} s {name} {' '.join(reason)}")
     elif kind == "end":

@@ -1,19 +1,19 @@
-# The file system that guests boot from: Debian's programs, and on top of them spawnscope, its live tests and their compiled workloads.
+# Builds the file system that guests boot from: Debian's programs, and on top of them spawnscope, its live tests and their compiled workloads.
 # Sourced after packages.sh.
 # shellcheck shell=bash
 
-# Their dependencies are added.
+# Debian packages in the guest; their dependencies are added.
 userland=(bash busybox-static coreutils dash debianutils findutils grep hostname libc-bin libelf1 libgcc-s1 libpython3-stdlib mount
     python3-minimal sed strace util-linux zlib1g)
 
-# Debian's programs as a cpio archive. Built again if the list of packages changes.
+# make_base SUITE: builds a cpio archive of Debian's programs, if the list of packages has changed.
 make_base() {
     local suite=$1 folder=$cache/userland/$architecture root packages package
     local debs=$folder/packages
     scripts/suite-packages.sh --arch "$debian" "$suite" "$debs" "${userland[@]}"
     packages=$(ls "$debs")
     [ "$(cat "$folder/made-of" 2>/dev/null)" != "$packages" ] || return 0
-    if [ -e "$folder/made-of" ]; then # it contains the older packages too
+    if [ -e "$folder/made-of" ]; then # the directory also contains the older packages
         rm -rf "$folder"
         make_base "$suite"
         return
@@ -34,23 +34,23 @@ make_base() {
     echo "$packages" >"$folder/made-of"
 }
 
-# Uncompressed: an emulated CPU takes longer to decompress it than to read it.
+# archive DIRECTORY: prints a cpio archive. It is not compressed, because an emulated CPU takes longer to decompress it than to read it.
 archive() {
     (cd "$1" && find . -print0 | cpio --null --create --format=newc --owner=0:0 --quiet)
 }
 
-# The live tests that a guest has.
+# The live test programs in a guest.
 kinds=(live_ebpf live_ptrace)
 
-# built_tests KIND: builds the live tests and prints their path.
-built_tests() {
+# build_tests KIND: builds a live test program and prints its path.
+build_tests() {
     "${cargo[@]}" test --no-run --locked -p spawnscope --test "$1" "${target[@]}" --message-format=json |
         sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
 
 battery() { grep -v '^#' scripts/kernel-matrix/battery; }
 
-# check_battery DIRECTORY: each name in the battery must be a test of the programs in a directory: a misspelt name would run nothing.
+# check_battery DIRECTORY: checks that each name in the battery is a test of the programs in a directory, since a misspelt name would run nothing.
 check_battery() {
     local folder=$1 kind unknown
     unknown=$(comm -23 <(battery | cut -f 2 | sed '/:/!s/^/live_ebpf:/' | sort -u) <(for kind in "${kinds[@]}"; do
@@ -65,7 +65,7 @@ check_battery() {
 # Builds the tested programs and creates $cache/image-ARCH.cpio.
 make_image() {
     local suite kind top
-    # A libc as new as the one that spawnscope is built with: from the same suite, or else from the newest.
+    # The guest's libc must be as new as the one that spawnscope is built with: from the same suite, or else from the newest.
     suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-sid}" || echo sid)
     make_base "$suite"
     if [ -z "$binary" ]; then
@@ -73,18 +73,18 @@ make_image() {
         binary=$built/release/spawnscope
     fi
     top=$(mktemp -d)
-    # It becomes the root, which ordinary users must be able to pass.
+    # This becomes the root directory, which ordinary users must be able to enter.
     chmod 755 "$top"
     # Tests look for spawnscope and for scripts at their build paths.
     mkdir -p "$top$PWD/$built/debug" "$top$PWD/crates/spawnscope/tests" "$top/usr/bin"
     "${tools}strip" -o "$top$PWD/$built/debug/spawnscope" "$binary"
     ln -s "$PWD/$built/debug/spawnscope" "$top/usr/bin/spawnscope"
     for kind in "${kinds[@]}"; do
-        "${tools}strip" -o "$top/usr/bin/$kind" "$(built_tests "$kind")"
+        "${tools}strip" -o "$top/usr/bin/$kind" "$(build_tests "$kind")"
     done
     check_battery "$top/usr/bin"
     cp -r crates/spawnscope/tests/workloads "$top$PWD/crates/spawnscope/tests/workloads"
-    # Compiles the workloads here, because the guest has no compiler.
+    # Compile the workloads on the host, because the guest has no compiler.
     CC=${tools}gcc SPAWNSCOPE_TEST_WORKLOADS=$top/workloads "${runner[@]}" "$top/usr/bin/live_ebpf" --list >/dev/null
     install -m 755 scripts/kernel-matrix/init "$top/init"
     battery >"$top/battery"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Evaluates the results of guests (stored by `guest.py`): prints a table of feature x kernel with the reasons below it, and with --write
-puts it into docs/guide/kernels.md. Exit status 1 if a feature fails that spawnscope does not report as missing."""
+puts it into docs/guide/kernels.md. Exits with status 1 if a feature fails that spawnscope does not report as missing."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ def main():
     bad = [number for number in range(len(guests)) if any(cells[feature][number][0] == "fails" for feature in rows)]
     if bad:
         consoles = "\n".join(f"  {options.results[number] / 'console.log'}" for number in bad)
-        sys.exit(f"fails on {', '.join(guests[number]['series'] for number in bad)}; what the guests said:\n{consoles}")
+        sys.exit(f"fails on {', '.join(guests[number]['series'] for number in bad)}; consoles of the guests:\n{consoles}")
 
 
 def parse():
@@ -36,7 +36,7 @@ def parse():
 
 
 def features(battery):
-    """Feature -> its lines of the battery: when it runs, the test, the words by which `missing` names the feature."""
+    """Returns for each feature its lines of the battery: when the test runs, the test, and the words by which `missing` names the feature."""
     rows = {}
     for line in battery.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -46,37 +46,37 @@ def features(battery):
 
 
 def judge(tests, guest):
-    """Whether a guest has a feature, and why not: `yes`, `no` if spawnscope reports it as missing, `unknown` if it could not be
-    tried, otherwise `fails`."""
+    """Returns whether a guest has a feature, and why not: `yes`, `no` if spawnscope reports it as missing, `unknown` if it could not be
+    tested, otherwise `fails`."""
     if guest["refused"]:
         return "fails", guest["refused"]
     wanted = [(test, words) for when, test, words in tests if when == guest["battery"] or guest["battery"] == "full"]
     if not wanted:
-        return "unknown", "tried in the whole battery only"
+        return "unknown", "tested in the full battery only"
     for test, words in wanted:
         result = guest["tests"].get(test)
         if result is None:
             return "fails", f"{test}: not run: {guest['stopped'] or 'the guest ended before'}"
         if result["outcome"] in ("failed", "late"):
             named = [entry for entry in guest["missing"] if any(word in entry["effect"] for word in words)]
-            return ("no", says(named)) if named else ("fails", f"{test}: {failure(result)}")
+            return ("no", describe_missing(named)) if named else ("fails", f"{test}: {failure(result)}")
         if result["outcome"] == "ignored":
             return "unknown", f"{test}: {result['reason']}"
     return "yes", None
 
 
-def says(missing):
+def describe_missing(missing):
     return "; ".join(f"not recorded: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
 
 
 def failure(result):
-    """The message of the first panic, which libtest prints after its location."""
+    """Returns the message of the first panic, which libtest prints after its location."""
     if result["outcome"] == "late":
-        return f"not done after {result['seconds']:.0f} s of the guest"
-    said = result["said"]
-    panics = [number for number, line in enumerate(said) if " panicked at " in line]
-    words = said[panics[0] + 1] if panics and panics[0] + 1 < len(said) else (said or ["no output"])[-1]
-    return words[:300]
+        return f"not done after {result['seconds']:.0f} s of the guest's time"
+    output = result["output"]
+    panics = [number for number, line in enumerate(output) if " panicked at " in line]
+    message = output[panics[0] + 1] if panics and panics[0] + 1 < len(output) else (output or ["no output"])[-1]
+    return message[:300]
 
 
 def table(guests, cells):
@@ -88,7 +88,7 @@ def table(guests, cells):
 
 
 def notes(guests, cells):
-    """The reason for each cell that is not `yes`, and what spawnscope reports as missing, each once per kernel."""
+    """Returns the reason for each cell that is not `yes`, and what spawnscope reports as missing, each once per kernel."""
     lines = {}
     for feature, verdicts in cells.items():
         for guest, (verdict, why) in zip(guests, verdicts):
@@ -97,7 +97,7 @@ def notes(guests, cells):
     text = [f"- {series}: {', '.join(names)}: {verdict}: {why}" for (series, verdict, why), names in sorted(lines.items())]
     for guest in guests:
         if guest["missing"]:
-            text.append(f"- {guest['series']}, in spawnscope's own words: {says(guest['missing'])}")
+            text.append(f"- {guest['series']}, in spawnscope's own words: {describe_missing(guest['missing'])}")
     return "\n".join(text) + ("\n" if text else "")
 
 
@@ -111,7 +111,7 @@ def write(text, arch):
     head, _, rest = GUIDE.read_text().partition(begins)
     _, found, tail = rest.partition(ends)
     if not found:
-        sys.exit(f"{GUIDE} has no place for a table of {arch}: {begins.strip()}")
+        sys.exit(f"{GUIDE}: the lines that mark the table of {arch} are missing: {begins.strip()}")
     GUIDE.write_text(f"{head}{begins}{text}{ends}{tail}")
 
 

@@ -1,4 +1,4 @@
-//! A page as one HTML file that loads nothing.
+//! Renders a page as one HTML file that loads nothing.
 
 use anyhow::{Context, Result};
 use askama::Template;

@@ -6,7 +6,7 @@ mod text;
 pub use self::html::html;
 pub use self::text::text;
 
-/// A text without control characters.
+/// Escapes control characters, including those that change the direction of text.
 fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for each in text.chars() {

@@ -1,4 +1,4 @@
-//! A page as text: title, sentences, and aligned columns that fit the terminal.
+//! Renders a page as text: title, sentences, and aligned columns that fit the terminal.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use unicode_width::UnicodeWidthStr;
 use super::printable;
 use crate::page::{Page, Section, Table};
 
-/// Columns of a page where there is no terminal.
+/// The width of a page, in columns, if there is no terminal.
 const DEFAULT_WIDTH: usize = 100;
-/// The first column keeps this width, whatever is left.
+/// Columns of names are not made narrower than this, even if the table does not fit.
 const MIN_NAME: usize = 20;
 const GAP: usize = 2;
 
 /// Renders a page for the terminal.
 pub fn text(page: &Page) -> String {
     let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
-    of_width(page, width)
+    text_of_width(page, width)
 }
 
-fn of_width(page: &Page, width: usize) -> String {
+fn text_of_width(page: &Page, width: usize) -> String {
     let mut text = format!("{}\n", printable(&page.title));
     for sentence in &page.sentences {
         for line in textwrap::wrap(&printable(sentence), width.saturating_sub(2).max(20)) {
@@ -111,7 +111,7 @@ fn shrink_names(widths: &mut [usize], table: &Table, width: usize) {
     }
 }
 
-/// The text, or its beginning with an ellipsis; of a path the end, which says more.
+/// Shortens a text that is wider than `width`: keeps its beginning or, if it is a path, its end, which says more.
 fn shortened(cell: &str, width: usize) -> String {
     if cell.width() <= width {
         return cell.to_owned();
@@ -152,20 +152,20 @@ mod tests {
     #[test]
     fn figures_are_aligned_to_the_right() {
         assert_eq!(
-            of_width(&page("a.sh:1"), 80),
+            text_of_width(&page("a.sh:1"), 80),
             "Lines\n  One run.\n\n  line    runs\n  a.sh:1    12\n"
         );
     }
 
     #[test]
-    fn a_long_path_keeps_its_end_and_the_line_fits() {
-        let text = of_width(&page("/a/very/long/path/that/does/not/fit/build.sh:41"), 40);
+    fn a_long_path_is_shortened_to_its_end() {
+        let text = text_of_width(&page("/a/very/long/path/that/does/not/fit/build.sh:41"), 40);
         assert!(text.contains("build.sh:41"), "{text}");
         assert!(text.lines().all(|line| line.width() <= 40), "{text}");
     }
 
     #[test]
-    fn sections_are_numbered_and_commands_stay_whole() {
+    fn items_are_numbered_and_commands_are_not_wrapped() {
         let mut page = page("a.sh:1");
         let command = "  sudo auditctl -d always,exit -F arch=b64 -S execve -k run-of-all-programs";
         page.sections = vec![Section {
@@ -175,7 +175,7 @@ mod tests {
                 lines: vec!["-> delete the rule, or narrow it:".to_owned(), command.to_owned()],
             }],
         }];
-        let text = of_width(&page, 30);
+        let text = text_of_width(&page, 30);
         let (_, section) = text.split_once("\n\n  build-07: 1 problem\n").unwrap();
         let lines: Vec<&str> = section.lines().collect();
         assert_eq!(lines[0], "  1. an audit rule logs each");
@@ -187,6 +187,6 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        assert!(of_width(&page("a\u{1b}[31m"), 80).contains("a\\u{1b}[31m"));
+        assert!(text_of_width(&page("a\u{1b}[31m"), 80).contains("a\\u{1b}[31m"));
     }
 }

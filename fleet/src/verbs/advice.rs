@@ -4,11 +4,11 @@ use super::{columns, count, extent, sites, time};
 use crate::answer::{Answer, Row};
 use crate::page::{Page, Table};
 
-/// The page of the answer.
+/// Makes the page of the answer.
 pub fn page(found: &Answer, totals: &Answer) -> Page {
     let mut sentences = vec![extent(totals)];
     match found.iter().next() {
-        None => sentences.push("No run has a finding that is worth a fix.".to_owned()),
+        None => sentences.push("No run has a finding that is worth fixing.".to_owned()),
         Some(first) => sentences.push(format!(
             "Worth fixing first: {}; that saves {} over {} runs ({} to {}). Fix: {}",
             first.text("title").unwrap_or_default(),
@@ -20,14 +20,14 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
         )),
     }
     let row = |row: Row<'_>| {
-        let place = match (row.text("file"), row.count("is_foreign")) {
+        let site = match (row.text("file"), row.count("is_foreign")) {
             (None, _) => "-".to_owned(),
             (_, Some(1)) => format!("{} (not your code)", sites::name(row)),
             _ => sites::name(row),
         };
         vec![
             row.text("rule").unwrap_or("-").to_owned(),
-            place,
+            site,
             count(row, "runs"),
             count(row, "launches"),
             time(row, "saving_ns"),
@@ -45,7 +45,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     }
 }
 
-/// A text of several lines as one.
+/// Joins the lines of a text to one.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

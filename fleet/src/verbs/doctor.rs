@@ -1,4 +1,4 @@
-//! `fleet doctor`: what `spawnscope doctor` found on each machine, in its newest examination there.
+//! `fleet doctor`: what the latest `spawnscope doctor` found on each machine.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::engine::Engine;
 use crate::page::{Item, Page, Section, Table};
 use crate::questions::Question;
 
-/// Rows of the newest examination of each machine.
+/// The rows of the latest examination of each machine.
 pub struct Examinations<'a>(BTreeMap<&'a str, Vec<Row<'a>>>);
 
-/// Asks for the newest examinations. There are none if the dataset has no such table, as before the first examination is added.
+/// Queries the latest examinations. The answer is empty if the dataset has no table of them, as before the first examination is added.
 ///
 /// # Errors
-/// When the question has no answer.
-pub fn newest(engine: &Engine, rows: u32) -> Result<Answer> {
+/// When the query fails.
+pub fn query_latest(engine: &Engine, rows: u32) -> Result<Answer> {
     if !engine.has_doctor() {
         return Ok(Answer::default());
     }
@@ -27,8 +27,8 @@ pub fn newest(engine: &Engine, rows: u32) -> Result<Answer> {
 }
 
 impl<'a> Examinations<'a> {
-    /// Sorts the rows by machine.
-    pub fn of(found: &'a Answer) -> Examinations<'a> {
+    /// Groups the rows by machine.
+    pub fn by_machine(found: &'a Answer) -> Examinations<'a> {
         let mut hosts: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for row in found.iter() {
             hosts.entry(row.text("host").unwrap_or_default()).or_default().push(row);
@@ -36,7 +36,7 @@ impl<'a> Examinations<'a> {
         Examinations(hosts)
     }
 
-    /// The examination of a machine: its date and findings; null if there is none.
+    /// Returns the examination of a machine, with its date and findings, as JSON; null if there is none.
     pub fn to_json(&self, host: &str) -> Value {
         let Some(rows) = self.0.get(host) else {
             return Value::Null;
@@ -52,13 +52,13 @@ impl<'a> Examinations<'a> {
         Value::Object(examination)
     }
 
-    /// What was found on a machine, in a few words: `found there on 2026-11-13: 2 problems, 1 note`. `None` if it was not examined.
+    /// Counts the findings on a machine: `found there on 2026-11-13: 2 problems, 1 note`. `None` if it was not examined.
     pub fn summary(&self, host: &str) -> Option<String> {
         let rows = self.0.get(host)?;
         Some(format!("found there on {}: {}", date(rows), counts(rows)))
     }
 
-    /// What was found on a machine, in full. `None` if it was not examined.
+    /// Returns a section with all findings on a machine. `None` if it was not examined.
     pub fn section(&self, host: &str) -> Option<Section> {
         let rows = self.0.get(host)?;
         let shown = rows.iter().filter(|row| row.text("severity") != Some("unseen"));
@@ -78,7 +78,7 @@ fn date<'a>(rows: &[Row<'a>]) -> &'a str {
         .unwrap_or("an unknown date")
 }
 
-/// `2 problems, 1 note, 3 items that could not be checked`
+/// Counts rows by severity: `2 problems, 1 note, 3 items that could not be checked`.
 fn counts(rows: &[Row<'_>]) -> String {
     let count = |severity: &str| rows.iter().filter(|row| row.text("severity") == Some(severity)).count() as u64;
     let problems = match count("problem") {
@@ -120,7 +120,7 @@ fn item(row: Row<'_>) -> Item {
     }
 }
 
-/// `112 ms`, or `> 112 ms` if the timed program did not end.
+/// Formats the effect for a table: `112 ms`, or `> 112 ms` if the timed program did not end.
 fn effect_time(row: Row<'_>) -> String {
     let bound = if row.count("is_lower_bound") == Some(1) {
         "> "
@@ -130,7 +130,7 @@ fn effect_time(row: Row<'_>) -> String {
     format!("{bound}{}", time(row, "effect_ns"))
 }
 
-/// `more than 112 ms for each interactive shell (measured)`
+/// Formats the effect as words: `more than 112 ms for each interactive shell (measured)`.
 fn effect(row: Row<'_>) -> Option<String> {
     let span = nanos(Some(row.number("effect_ns")?));
     let more_than = if row.count("is_lower_bound") == Some(1) {
@@ -145,9 +145,9 @@ fn effect(row: Row<'_>) -> Option<String> {
     ))
 }
 
-/// The page of the answer. The dataset is named in the command to type.
+/// Makes the page of the answer. `dataset` is the name of the dataset, for the command to type.
 pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
-    let examinations = Examinations::of(found);
+    let examinations = Examinations::by_machine(found);
     let sentence = match examinations.0.len() as u64 {
         0 => format!("No machine was examined: run `spawnscope doctor -o {dataset}` on each."),
         machines => format!(

@@ -1,4 +1,4 @@
-//! `fleet machines`: what launches cost on each machine, which machines differ, and what `spawnscope doctor` found there.
+//! `fleet machines`: the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on these.
 
 use anyhow::Result;
 
@@ -11,21 +11,21 @@ use crate::engine::Engine;
 use crate::page::{Page, Table};
 use crate::questions::Question;
 
-/// Asks both questions, and writes the answer.
+/// Queries the machines and the doctor's findings, and writes the answer.
 ///
 /// # Errors
-/// When the dataset cannot be read, or a question has no answer.
+/// When the dataset cannot be read, or a query fails.
 pub fn answer(common: &Common) -> Result<String> {
     let dataset = Dataset::open(&common.dataset.dataset)?;
     let engine = Engine::open(&dataset)?;
     let rows = common.rows.to_string();
     let mut found = engine.ask(&Question::Machines.sql(&[("rows", &rows)])?)?;
-    // All findings: those of a machine must not be cut.
-    let newest = doctor::newest(&engine, i32::MAX as u32)?;
-    let examinations = Examinations::of(&newest);
+    // `--rows` limits the number of machines, not that of their findings.
+    let latest = doctor::query_latest(&engine, i32::MAX as u32)?;
+    let examinations = Examinations::by_machine(&latest);
     if common.output.json {
-        let of_row = |row: Row<'_>| examinations.to_json(row.text("host").unwrap_or_default());
-        let column = found.iter().map(of_row).collect();
+        let examination = |row: Row<'_>| examinations.to_json(row.text("host").unwrap_or_default());
+        let column = found.iter().map(examination).collect();
         found.add_column("doctor", column);
         return write(&common.output, &found, Page::default);
     }
@@ -35,7 +35,7 @@ pub fn answer(common: &Common) -> Result<String> {
     })
 }
 
-/// The page of the answer. The dataset is named in the command to type.
+/// Makes the page of the answer. `dataset` is the name of the dataset, for the command to type.
 fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, dataset: &str) -> Page {
     let outliers: Vec<Row<'_>> = found.iter().filter(|row| row.count("is_outlier") == Some(1)).collect();
     let sentence = |row: &Row<'_>| sentence(*row, examinations, dataset);
@@ -71,8 +71,8 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
                 &[
                     "runs",
                     "launches",
-                    "a launch",
-                    "to the others",
+                    "per launch",
+                    "vs others",
                     "scanner waits",
                     "verdict",
                 ],
@@ -90,7 +90,7 @@ fn host(row: Row<'_>) -> &str {
     row.text("host").filter(|host| !host.is_empty()).unwrap_or("(unknown)")
 }
 
-/// The cost of the same commands in relation to the other machines, with its interval: `1.52 +- 0.04`.
+/// Returns the cost of the same commands in relation to the other machines, with its interval: `1.52 +- 0.04`.
 fn ratio(row: Row<'_>) -> Option<String> {
     let ratio = row.number("against_others")?;
     let width = row

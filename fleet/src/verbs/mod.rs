@@ -1,4 +1,4 @@
-//! The verbs: each asks one question, and makes a page of the answer.
+//! The verbs: each queries the dataset, and makes a page of the answer.
 
 mod advice;
 mod doctor;
@@ -24,10 +24,10 @@ use crate::push;
 use crate::questions::Question;
 use crate::since::Since;
 
-/// Runs a verb, and returns what to print.
+/// Runs a verb, and returns the text to print.
 ///
 /// # Errors
-/// When the dataset cannot be read, or the question has no answer.
+/// When the dataset cannot be read, or a query fails.
 pub fn run(verb: &Verb) -> Result<String> {
     match verb {
         Verb::Top { by, order, common } => {
@@ -54,7 +54,7 @@ pub fn run(verb: &Verb) -> Result<String> {
         Verb::Regressions { since, common } => {
             let engine = Engine::open(&Dataset::open(&common.dataset.dataset)?)?;
             let since = Since::resolve(since, &engine)?;
-            let compared = regressions::compared(&engine, &since)?;
+            let compared = regressions::compared_runs(&engine, &since)?;
             answer_with(
                 &engine,
                 common,
@@ -67,7 +67,7 @@ pub fn run(verb: &Verb) -> Result<String> {
         Verb::Doctor { common } => {
             let dataset = Dataset::open(&common.dataset.dataset)?;
             let engine = Engine::open(&dataset)?;
-            let found = doctor::newest(&engine, common.rows)?;
+            let found = doctor::query_latest(&engine, common.rows)?;
             if common.output.json {
                 return write(&common.output, &found, Page::default);
             }
@@ -84,7 +84,7 @@ pub fn run(verb: &Verb) -> Result<String> {
     }
 }
 
-/// Opens the dataset, asks, and writes the answer.
+/// Opens the dataset, runs a query, and writes the answer.
 fn answer(
     common: &Common,
     question: Question,
@@ -95,7 +95,7 @@ fn answer(
     answer_with(&engine, common, question, parameters, page)
 }
 
-/// Asks, and writes the answer. The page also gets the totals of the dataset.
+/// Runs a query, and writes the answer. `page` also gets the totals of the dataset.
 fn answer_with(
     engine: &Engine,
     common: &Common,
@@ -113,7 +113,7 @@ fn answer_with(
     write(&common.output, &found, || page(&found, &totals))
 }
 
-/// Writes the answer in the format that was requested, and returns what to print.
+/// Formats the answer as requested. Returns the text to print, which is empty if the answer was written to a file.
 fn write(output: &Output, found: &Answer, page: impl FnOnce() -> Page) -> Result<String> {
     if output.json {
         return Ok(format!("{:#}\n", found.to_json()));
@@ -126,7 +126,7 @@ fn write(output: &Output, found: &Answer, page: impl FnOnce() -> Page) -> Result
     Ok(String::new())
 }
 
-/// The page of a query: all columns as they are.
+/// Makes the page of the verb `sql`, with all columns as they are.
 fn sql_page(query: &str, found: &Answer) -> Page {
     let is_figure = |column: usize| {
         found
@@ -155,7 +155,7 @@ fn sql_page(query: &str, found: &Answer) -> Page {
     }
 }
 
-/// How much the dataset has: `2,800 runs of 200 jobs on 20 machines, 2026-11-01 to 2026-11-14, 1,204,000 launches`.
+/// Describes the size of the dataset: `2,800 runs of 200 jobs on 20 machines, 2026-11-01 to 2026-11-14, 1,204,000 launches`.
 fn extent(totals: &Answer) -> String {
     let Some(row) = totals.iter().next() else {
         return String::new();
@@ -185,25 +185,25 @@ fn extent(totals: &Answer) -> String {
     )
 }
 
-/// A time in a column of nanoseconds; `-` if unknown.
+/// Formats the nanoseconds in a column as a time; `-` if unknown.
 fn time(row: Row<'_>, column: &str) -> String {
     nanos(row.number(column))
 }
 
-/// Nanoseconds as a time, which may be negative.
+/// Formats nanoseconds, which may be negative, as a time; `-` if unknown.
 fn nanos(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let sign = if value < 0.0 { "-" } else { "" };
     format!("{sign}{}", units::time(Nanos(value.abs().round() as u64)))
 }
 
-/// A whole number in a column; `-` if unknown.
+/// Formats the whole number in a column; `-` if unknown.
 fn count(row: Row<'_>, column: &str) -> String {
     row.count(column)
         .map_or_else(|| "-".to_owned(), |number| units::count(number.max(0) as u64))
 }
 
-/// Columns by their titles, names first.
+/// Makes columns of names and of figures, from their titles.
 fn columns(names: &[&str], figures: &[&str]) -> Vec<Column> {
     let names = names.iter().map(|title| Column::name(title));
     names.chain(figures.iter().map(|title| Column::figure(title))).collect()

@@ -1,4 +1,4 @@
-//! `fleet regressions`: what changed since a date or commit, one sentence each.
+//! `fleet regressions`: what changed since a date or commit, with a sentence for each change.
 
 use anyhow::{Result, bail};
 use spawnscope_data::units;
@@ -9,11 +9,11 @@ use crate::engine::Engine;
 use crate::page::{Page, Table};
 use crate::since::Since;
 
-/// Counts the runs on both sides.
+/// Counts the runs before and after the point in time, as a sentence.
 ///
 /// # Errors
-/// When there are none on one side, so that nothing can be compared.
-pub fn compared(engine: &Engine, since: &Since) -> Result<String> {
+/// When there are no runs before or after it, so that nothing can be compared.
+pub fn compared_runs(engine: &Engine, since: &Since) -> Result<String> {
     let sql = format!(
         "SELECT SUM(CASE WHEN started < {0} THEN 1 ELSE 0 END) AS earlier, SUM(CASE WHEN started >= {0} THEN 1 ELSE 0 END) AS later FROM runs",
         since.sql
@@ -29,19 +29,19 @@ pub fn compared(engine: &Engine, since: &Since) -> Result<String> {
     let (earlier, later) = (count("earlier"), count("later"));
     if earlier == 0 || later == 0 {
         bail!(
-            "{} has {later} runs since then and {earlier} before: a comparison needs both",
+            "there are {earlier} runs before {0} and {later} since: a comparison needs both",
             since.words
         );
     }
     Ok(format!(
-        "{} before {} compared with {} since then.",
+        "Compared {} before {} with {} since.",
         units::counted(earlier, "run", "runs"),
         since.words,
         units::counted(later, "run", "runs"),
     ))
 }
 
-/// The page of the answer.
+/// Makes the page of the answer. `compared` is the sentence about the compared runs.
 pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
     let mut sentences: Vec<String> = found.iter().map(|row| sentence(row, since)).collect();
     if sentences.is_empty() {
@@ -63,7 +63,7 @@ pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
             nanos(row.number("critical_after_ns")),
         ]
     };
-    let figures = ["jobs", "before", "after", "critical before", "after"];
+    let figures = ["jobs", "before", "after", "critical before", "critical after"];
     Page {
         title: format!("Changes since {}", since.words),
         sentences,
@@ -88,22 +88,23 @@ fn site(row: Row<'_>) -> String {
     }
 }
 
-/// Launches of a mean run.
+/// Formats the mean number of launches in a run.
 fn per_run(row: Row<'_>, column: &str) -> String {
     row.number(column)
         .map_or_else(|| "-".to_owned(), |launches| format!("{launches:.1}"))
 }
 
-/// `git from build.sh:41: 0.0 -> 20.0 launches a run in 100 of 200 jobs, +41.2 ms +- 0.9 ms critical a run`.
+/// Describes a change: `git from build.sh:41: 0.0 -> 20.0 launches per run in 100 of 200 jobs since 2026-11-09; +41.2 ms critical time per
+/// run (+- 900 us).`
 fn sentence(row: Row<'_>, since: &Since) -> String {
     let number = |column: &str| row.number(column).unwrap_or_default();
     let difference = number("critical_after_ns") - number("critical_before_ns");
     let sign = if difference < 0.0 { "" } else { "+" };
     let launches = if number("launches_before") == number("launches_after") {
-        format!("{} launches a run, unchanged", per_run(row, "launches_after"))
+        format!("{} launches per run, unchanged,", per_run(row, "launches_after"))
     } else {
         format!(
-            "{} -> {} launches a run",
+            "{} -> {} launches per run",
             per_run(row, "launches_before"),
             per_run(row, "launches_after")
         )
@@ -113,7 +114,7 @@ fn sentence(row: Row<'_>, since: &Since) -> String {
         (changed, jobs) => format!("{} of {}", units::count(changed), units::counted(jobs, "job", "jobs")),
     };
     format!(
-        "{} from {}: {launches} in {jobs} since {}; {sign}{} critical time a run (+- {}).",
+        "{} from {}: {launches} in {jobs} since {}; {sign}{} critical time per run (+- {}).",
         row.text("command").unwrap_or("-"),
         site(row),
         since.words,

@@ -2,7 +2,7 @@
 
 use crate::answer::Row;
 
-/// A call site: `build.sh:41`, or a function and its module, or the program that ran a script without a file.
+/// Returns the name of a call site: `build.sh:41`, or a function and its module, or the program that ran a script without a file.
 pub fn name(row: Row<'_>) -> String {
     let file = row.text("file").filter(|file| !file.is_empty());
     match (file, row.count("line").filter(|line| *line > 0)) {

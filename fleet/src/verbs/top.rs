@@ -5,7 +5,7 @@ use crate::answer::{Answer, Row};
 use crate::arguments::By;
 use crate::page::{Page, Table};
 
-/// The page of the answer.
+/// Makes the page of the answer.
 pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     let (title, name, figures): (_, _, &[&str]) = match by {
         By::Line => (
@@ -13,8 +13,8 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
             "line",
             &["runs", "launches", "critical", "tax", "fix saves"],
         ),
-        By::Command => ("Commands that cost most", "command", COMMON),
-        By::Label(_) => ("Labels that cost most", "label", COMMON),
+        By::Command => ("Commands that cost most", "command", FIGURES),
+        By::Label(_) => ("Labels that cost most", "label", FIGURES),
     };
     let row = |row: Row<'_>| match by {
         By::Line => vec![
@@ -39,7 +39,8 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     }
 }
 
-const COMMON: &[&str] = &["runs", "launches", "critical", "critical tax", "cpu"];
+/// The titles of the figures of commands and labels, in the order of `cells`.
+const FIGURES: &[&str] = &["runs", "launches", "critical", "critical tax", "cpu"];
 
 fn cells(name: &str, row: Row<'_>) -> Vec<String> {
     vec![

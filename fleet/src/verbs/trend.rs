@@ -1,10 +1,10 @@
-//! `fleet trend`: what a run cost on each day.
+//! `fleet trend`: the mean cost of a run on each day.
 
 use super::{columns, count, extent, time};
 use crate::answer::{Answer, Row};
 use crate::page::{Page, Table};
 
-/// The page of the answer.
+/// Makes the page of the answer.
 pub fn page(found: &Answer, totals: &Answer) -> Page {
     let row = |row: Row<'_>| {
         vec![
@@ -18,7 +18,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
         ]
     };
     Page {
-        title: "A mean run on each day".to_owned(),
+        title: "Mean cost of a run by day".to_owned(),
         sentences: vec![extent(totals)],
         tables: vec![Table {
             columns: columns(&["date"], &["runs", "launches", "wall", "tax", "critical tax"]),
