@@ -155,10 +155,10 @@ fn print_headline(page: &mut Page, report: &Report) {
         format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())),
     )]);
     page.line([]);
-    for sentence in verdict::sentences(report).unwrap_or_default() {
-        page.sentence(2, TITLE, &sentence);
+    if let Some(sentences) = verdict::sentences(report) {
+        sentences.iter().for_each(|sentence| page.sentence(2, TITLE, sentence));
+        page.line([]);
     }
-    page.line([]);
     let all = &report.all;
     let wall_note = match () {
         () if report.is_live => "so far",
