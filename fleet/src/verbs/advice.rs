@@ -10,7 +10,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     match found.iter().next() {
         None => sentences.push("No run has a finding that is worth fixing.".to_owned()),
         Some(first) => sentences.push(format!(
-            "Worth fixing first: {}; that saves {} over {} runs ({} to {}). Fix: {}",
+            "Fix first: {}. That saves {} over {} runs ({} to {}). Fix: {}",
             first.text("title").unwrap_or_default(),
             time(first, "saving_ns"),
             count(first, "runs"),
