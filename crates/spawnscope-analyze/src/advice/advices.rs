@@ -137,7 +137,7 @@ impl Advices {
         });
     }
 
-    /// Adds to the titles of advice about code that the user does not maintain whose code it is.
+    /// Adds the owner of the code to the titles of advice about code that the user does not maintain.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
@@ -148,7 +148,11 @@ impl Advices {
                 Owner::Generated => "generated",
                 Owner::ThirdParty | Owner::User => "third-party",
             };
-            let addition = format!(", in {kind} code ({})", name(base_name(file)));
+            let file = name(base_name(file));
+            let addition = match advice.finding.title.starts_with(&format!("{file} ")) {
+                true => format!(", in {kind} code"),
+                false => format!(", in {kind} code ({file})"),
+            };
             advice.finding.title.push_str(&addition);
         }
     }

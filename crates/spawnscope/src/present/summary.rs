@@ -6,7 +6,9 @@ use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict;
 use super::{advice, episodes, findings, table, text, units};
 use crate::analyze::advice::{Advice, Advices, Doubt};
+use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
+use crate::analyze::principal::culprit;
 use crate::analyze::report::Report;
 use crate::analyze::summary::PhaseSum;
 use crate::event::Nanos;
@@ -42,12 +44,24 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     if rows > 0 {
         page.line([]);
-        table::print_table(&mut page, &report.groups[..rows], "command");
+        table::print_table(&mut page, &rows_with_culprit(report, rows), "command");
         if has_legend {
             page.sentence(2, QUIET, table::SHORT_LEGEND);
         }
     }
     above + &page.finish() + &below
+}
+
+/// Returns the first rows of the table. If these lack the command that the verdict names, it replaces the last one.
+fn rows_with_culprit(report: &Report, rows: usize) -> Vec<Group> {
+    let mut shown = report.groups[..rows].to_vec();
+    if let Some(culprit) = culprit(&report.dependence, report.advices.unrecorded) {
+        let later = report.groups[rows..].iter().find(|group| group.label == culprit.label);
+        if let (Some(last), Some(group)) = (shown.last_mut(), later) {
+            last.clone_from(group);
+        }
+    }
+    shown
 }
 
 fn render_above_table(report: &Report, width: usize) -> String {

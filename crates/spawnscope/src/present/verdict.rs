@@ -139,7 +139,7 @@ fn has_nothing_to_report(report: &Report) -> bool {
 
 /// Formats `83.0 % of the wall depends on 41 x git.`
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
-    let share = units::percent(culprit.saving[0], report.advices.unrecorded);
+    let share = units::percent(culprit.saving[0], report.wall);
     let count = units::count(culprit.count);
     format!(
         "{share} of the wall depends on {count} x {}.",
@@ -166,7 +166,7 @@ fn launch_tax_sentence(report: &Report) -> String {
     } else {
         String::new()
     };
-    format!("{share} of the wall is starting and ending programs{cause}.")
+    format!("{share} of the wall is spent starting and ending programs{cause}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
@@ -178,7 +178,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Fix first: {title}. That saves {expected} ({least} to {most}) of {wall}.")
+    format!("Fix first: {title}. Fixing this saves {expected} ({least} to {most}) of {wall}.")
 }
 
 /// Describes the row of the table with the largest tax on the critical path, as the end of a clause.
@@ -202,5 +202,5 @@ fn largest_cause(report: &Report) -> Option<String> {
             format!("{launches} by {label}")
         }
     };
-    Some(format!("; {part} for {cause}"))
+    Some(format!(" ({cause}: {part})"))
 }

@@ -117,9 +117,7 @@ fn target_name(each: &WaitTargets) -> String {
     };
     match &each.target {
         WaitTarget::Launches { command, through } => {
-            let through = through
-                .as_ref()
-                .map(|through| format!(" (through {})", short_name(through)));
+            let through = through.as_ref().map(|through| format!(" via {}", short_name(through)));
             let count = units::count(each.count);
             let name = short_name(command);
             let space = if text::width(&name) > TIED_NAME_WIDTH {

@@ -62,7 +62,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         .with_example(context)
         .fixes(instructions(&call, is_nested))
         .limits(
-            "a runner also sets npm_* variables, and npm runs pre and post scripts (`prelint`); `node --run` does not",
+            "npm also sets npm_* variables, and runs pre and post scripts (`prelint`); a direct command and `node --run` do neither",
         )
         .predicted_by_all(tries, options);
     Some(finding)
@@ -78,11 +78,11 @@ fn instructions(call: &ScriptCall<'_>, is_nested: bool) -> Vec<String> {
     let by_node = call.script().map(|script| {
         let script = name(script);
         [
-            format!("or let node itself run the script, without {runner} (Node 22 and later):"),
+            format!("or let Node run the script, without {runner} (Node 22 and later):"),
             format!("  node --run {script}"),
         ]
     });
-    let direct = format!("write the command in place of the call of {runner}:");
+    let direct = format!("call the command directly, without {runner}:");
     [direct]
         .into_iter()
         .chain(example)

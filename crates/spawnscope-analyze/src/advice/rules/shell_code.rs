@@ -47,7 +47,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let at_first_use = is_completion.then(|| {
             let directory = "~/.local/share/bash-completion/completions";
             [
-                "or let bash-completion read it at the first use:".to_owned(),
+                "or let bash-completion load it on first use:".to_owned(),
                 format!("  {call} >{directory}/{program}"),
             ]
         });

@@ -48,21 +48,30 @@ pub(super) fn same_result(
         change: Change::Remove,
         launches: all.clone(),
     }];
-    let (times, took) = match all.len() {
-        1 => ("once".to_owned(), "it takes".to_owned()),
-        count => (times(count), format!("{} take", launches(count))),
+    let spent = time(context.spent_on(&all));
+    let (times, evidence) = match all.len() {
+        1 => (
+            "once".to_owned(),
+            format!("it takes {spent}, and the result is the same in each shell that starts"),
+        ),
+        count => (
+            times(count),
+            format!(
+                "{} take {spent} in all, with the same result each time",
+                launches(count)
+            ),
+        ),
     };
     let options = options(context, &tries);
-    let spent = time(context.spent_on(&all));
     Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
-        .evidence(format!("{took} {spent} in all, with the same result each time"))
+        .evidence(evidence)
         .predicted_by_all(tries, options)
 }
 
 /// Returns the fix for a call that prints code for the shell.
 pub(super) fn save_output(call: &str, file: &str) -> Vec<String> {
     vec![
-        "save its output in a file, and read that in the shell:".to_owned(),
+        "save its output in a file, and source that file:".to_owned(),
         format!("  {call} >~/{file}"),
         format!("  eval \"$({call})\"  ->  . ~/{file}"),
     ]

@@ -15,9 +15,10 @@ Examples:
   spawnscope accel --open-files 1024 -- ./old-daemon
 
 Where /bin/sh is dash, which stays between a program and its command, two
-differences can be noticed: the parent of the command is the program itself; and
-after an exec function, a command that signal n killed is reported as killed,
-not as exit status 128+n. --strict keeps the shell there.
+differences can be noticed. The parent of the command is the program itself. If
+the program replaces itself with the shell (exec), and signal n kills the
+command, the status is that signal, not exit status 128+n. --strict keeps the
+shell there.
 
 Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
 in the environment of a program switches the library off.
@@ -41,7 +42,7 @@ pub struct AccelArguments {
     /// Record the command twice: without accel to spawnscope-before.db, with it to spawnscope-after.db
     #[arg(long, conflicts_with = "explain")]
     pub record: bool,
-    /// Do not skip shells
+    /// Do not load the library: skip no shell, and do no work in place
     #[arg(long)]
     pub no_preload: bool,
     /// Execute dirname, mv and other small programs, instead of doing their work in the process that would execute them

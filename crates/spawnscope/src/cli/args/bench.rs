@@ -72,7 +72,7 @@ pub struct BenchArguments {
         conflicts_with_all = ["experiments", "quick", "seconds"]
     )]
     pub with: Option<PathBuf>,
-    /// Exit with status 1 if a case changed by more than the common shift in --compare
+    /// With --compare, exit with status 1 if a case changed by more than the common shift
     #[arg(long, requires = "compare")]
     pub exit_code: bool,
 }

@@ -18,13 +18,13 @@ Examples:
   ssh host cat before.db | spawnscope diff - after.db
 
 With several recordings on each side (`record --runs 5`), times have 95 %
-intervals. With one, only counts tell a change from noise.";
+intervals. With one on each side, changes of times may be noise.";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("drawn").args(["flame", "output"]).multiple(true)))]
 pub struct DiffArguments {
-    /// The older and the newer recording; with `--`, all older ones; - is standard input
+    /// The older recording and the newer one; before `--`, all older ones; - is standard input
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub before: Vec<PathBuf>,
     /// The newer recordings
@@ -36,7 +36,7 @@ pub struct DiffArguments {
     /// Print Markdown, for a comment on a pull request
     #[arg(long)]
     pub markdown: bool,
-    /// Number of groups of launches to print of each kind, largest change first; 0 prints all [default: 10]
+    /// How many added, removed and changed groups of launches to print each, largest change first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
     /// Also draw a flame graph of the difference (an SVG): red: more after; blue: less

@@ -44,7 +44,7 @@ pub struct HoldArguments {
     /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for Enter. It runs as the user of the command
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub run: Option<OsString>,
-    /// After the process's end, wait S seconds before sending SIGINT to the --run command, and S more before SIGTERM
+    /// When the process has ended, wait S seconds before sending SIGINT to the --run command, and S more before SIGTERM
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "5", requires = "run", value_parser = parse_seconds)]
     pub grace: Duration,
     #[command(flatten)]

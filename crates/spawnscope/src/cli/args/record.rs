@@ -17,7 +17,7 @@ pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
+    /// Run the command N times, one recording each: x.db becomes x.1.db to x.N.db (for `diff` and `check`)
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub runs: Option<u32>,
     /// Follow the process PID and the processes that it launches from now on
@@ -48,7 +48,7 @@ pub struct RecordArguments {
     /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
-    /// Also sample, HZ times a second, what each CPU runs and what processes wait for; used by `flame --phase`, --on-cpu and --off-cpu
+    /// Also sample, HZ times a second, what each CPU runs and what processes wait for; for `flame` with --phase, --on-cpu or --off-cpu
     #[arg(long, value_name = "HZ", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
@@ -71,7 +71,7 @@ pub struct RecordArguments {
     /// Also write the report as JSON to FILE; /dev/fd/N writes to an open descriptor
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Write a ring of recordings, at most SIZE in total (100MB, 2GiB), instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are
+    /// Write a ring of recordings, at most SIZE in total (100MB, 2GiB), instead of one: x.db becomes x.1.db, x.2.db, ...; the oldest are
     /// deleted
     #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = parse_ring_size, conflicts_with_all = ["runs", "command", "json"])]
     pub keep: Option<u64>,
@@ -123,7 +123,8 @@ Examples:
   spawnscope record --otlp http://localhost:4318 -- make
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
-Without them, it uses ptrace, which records less, and -p, -a and --with fail.
+Without them, it uses ptrace: this records less, and -p, -a and --with do not
+work.
 If ptrace is refused too, it uses perf events, which record even less. Under
 sudo, the command runs as the user who called sudo, and that user owns the
 recording. A sudoers entry for spawnscope still amounts to full root access

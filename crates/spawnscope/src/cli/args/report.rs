@@ -26,14 +26,14 @@ Examples:
 pub struct ReportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Print everything, not only what fits on one screen
+    /// Print all sections, not only what fits on one screen; --top 0 also prints all rows
     #[arg(long, conflicts_with_all = ["json"])]
     pub full: bool,
-    /// Print only the table of launches by BY; with --full or --json, group that table by BY
+    /// Print only the table of launches, grouped by BY; with --full or --json, print the whole report with this table
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
-    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Given alone, it prints
-    /// only the table of commands
+    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Without --full, --by
+    /// and --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
     /// Print JSON (schema_version 1)
