@@ -241,7 +241,7 @@ proptest! {
         prop_assert_eq!(borders(&stretches[stretches.len() - 1])[1], Nanos(WALL));
         prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
         for (launch, charges) in (0..).zip(&path.launches) {
-            let is_charged = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(charged, _) | Charge::RunQueue(charged) if charged == launch);
+            let is_charged = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch);
             let sum: u64 = stretches.iter().filter(is_charged).map(|stretch| stretch.end.since(stretch.start).0).sum();
             prop_assert_eq!(sum, charges.total().0);
             // The launch tax on the path is at most that of the launch.

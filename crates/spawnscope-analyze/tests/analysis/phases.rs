@@ -255,8 +255,7 @@ proptest! {
         at.extend(execs.flat_map(|exec| [exec.enter, exec.returned, exec.load_end]));
         at.extend([row.exit, row.zombie, row.reaped]);
         let is_ordered = at.iter().flatten().is_sorted();
-        // If the boundaries are in order, hiding one can only remove time. Otherwise it can also move the limits that the others are clamped
-        // to.
+        // If the boundaries are in order, hiding one can only remove time. Otherwise it can also move the limits that clamp the others.
         prop_assert!(!is_ordered || sum <= full.sum(Phase::ALL).unwrap_or_default());
     }
 }

@@ -152,8 +152,8 @@ fn launches_that_are_alone_with_their_parents_are_merged_across_them() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial)).collect();
     let recorded = serial.finish();
-    // The shells remain, but all except the first have nothing to wait for. Since the runs of `dirname` are alike, three tenths of each count
-    // as work.
+    // The shells remain, but all except the first have nothing to wait for. Three tenths of each run of `dirname` count as work, since the
+    // runs are alike.
     let each = LAUNCH - Spans::USUAL.run * 3 / 10;
     assert_eq!(saved(&recorded, &[(Change::Batch(4), &launches)]), 3 * each);
     assert_eq!(saved(&recorded, &[(Change::Batch(2), &launches)]), 2 * each);
