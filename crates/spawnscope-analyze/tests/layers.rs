@@ -1,4 +1,4 @@
-//! Holds the order of the modules that `src/lib.rs` documents: a module imports only modules before it. The same holds inside `advice`.
+//! Checks the order of the modules that `src/lib.rs` documents: a module imports only modules before it. The same applies inside `advice`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ const MODULES: &str = "known compact grouped \
 const ADVICE: &str =
     "context phrases languages finding candidates thresholds selection owner rules callers unknown_arguments advices";
 
-/// A file of the crate: its module path (`advice/rules/mod.rs` is `advice::rules`) and its text.
+/// The module path of a file of the crate (`advice/rules/mod.rs` is `advice::rules`), and the text of the file.
 type Source = (Vec<String>, String);
 
 fn sources() -> Vec<Source> {
@@ -43,16 +43,17 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the paths that a text names with `crate::` or `super::`, from the root of the crate. Unit tests may import anything.
-fn named(text: &str, module: &[String]) -> Vec<Vec<String>> {
+/// Returns the paths in a text that begin with `crate::` or `super::`, relative to the root of the crate. Skips unit tests, which may
+/// import anything.
+fn referenced_paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = lines.flat_map(|line| line.split(move |c: char| !is_of_path(c)));
-    words.filter_map(|word| absolute(word, module)).collect()
+    words.filter_map(|word| absolute_path(word, module)).collect()
 }
 
-fn absolute(word: &str, module: &[String]) -> Option<Vec<String>> {
+fn absolute_path(word: &str, module: &[String]) -> Option<Vec<String>> {
     let mut path = module.to_vec();
     let (first, mut rest) = word.split_once("::")?;
     match first {
@@ -64,26 +65,26 @@ fn absolute(word: &str, module: &[String]) -> Option<Vec<String>> {
         path.pop();
         rest = above;
     }
-    // In `crate::{a, b}` and `crate::*`, an empty name follows, which is not a module: these hide what they import.
+    // After `crate::`, `{a, b}` and `*` give an empty name, which is no module: the test rejects imports that hide which modules they name.
     path.extend(rest.split("::").map(str::to_owned));
     Some(path)
 }
 
-/// Returns the module directly below `parent` that a path leads to.
+/// Returns the module directly below `parent` on a path, or `None` if the path is not below `parent`.
 fn child<'p>(path: &'p [String], parent: &[&str]) -> Option<&'p str> {
     let is_below = path.iter().zip(parent).all(|(part, expected)| part == expected);
     path.get(parent.len()).filter(|_| is_below).map(String::as_str)
 }
 
-/// Returns the imports between the modules below `parent` that do not point downwards, and the number of all others. An item of `parent`
-/// itself is above all layers.
+/// Returns the imports between modules below `parent` that do not point downwards, and the number of those that do. An item of `parent`
+/// itself counts as above all layers.
 fn upward_imports(sources: &[Source], parent: &[&str], layers: &str) -> (BTreeSet<String>, usize) {
     let layers: Vec<&str> = layers.split_whitespace().collect();
     let (mut upward, mut others) = (BTreeSet::new(), 0);
     for (module, text) in sources {
         let Some(own) = child(module, parent) else { continue };
         let below = layers.split_inclusive(|layer| *layer == own).next().unwrap_or_default();
-        for path in named(text, module) {
+        for path in referenced_paths(text, module) {
             match child(&path, parent) {
                 Some(other) if !below.contains(&other) || below.last() != Some(&own) => {
                     upward.insert(format!("{} imports {other}", module.join("::")));

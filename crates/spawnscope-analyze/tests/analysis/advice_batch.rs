@@ -8,10 +8,10 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
 
-/// Saving per removed launch when all runs are alike: three tenths of each run count as work that stays.
+/// The saving per removed launch, in nanoseconds. When all runs are alike, three tenths of each count as work that stays.
 const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 3 / 10;
 
-/// A launcher that runs a program once for each number.
+/// Returns the advice on a launcher that runs a program once for each of `COUNT` files.
 fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<String>, wait: u16) -> Advices {
     let mut serial = Serial::of(launcher[0], launcher);
     for number in 0..COUNT {
@@ -22,19 +22,22 @@ fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<Stri
     advices(&serial.finish())
 }
 
-fn words(words: &[&str], file: &str) -> Vec<String> {
+fn with_file(words: &[&str], file: &str) -> Vec<String> {
     words.iter().map(|word| word.replace('@', file)).collect()
 }
 
-fn found(launcher: &[&str], argv: &[&str]) -> Advices {
-    once_each(launcher, argv[0], |file| words(argv, &file), WAIT4)
+fn advice_per_file(launcher: &[&str], argv: &[&str]) -> Advices {
+    once_each(launcher, argv[0], |file| with_file(argv, &file), WAIT4)
 }
 
 #[test]
 fn a_loop_of_mv_becomes_one_mv() {
-    let advice = only(&found(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]), "batch");
+    let advice = only(
+        &advice_per_file(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]),
+        "batch",
+    );
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    // The first launch stays, and the work of the shell in between.
+    // The first launch and the work of the shell between launches remain.
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * SAVED));
     assert!(
         advice.finding.fix.concat().contains("mv -f -t dir -- \"${files[@]}\""),
@@ -47,7 +50,7 @@ fn a_loop_of_mv_becomes_one_mv() {
 #[test]
 fn sed_takes_many_files_if_it_handles_each_by_itself() {
     let bash: &[&str] = &["/bin/bash", "x.sh"];
-    let advice = only(&found(bash, &["sed", "-i.old", "s/a/b/", "@"]), "batch");
+    let advice = only(&advice_per_file(bash, &["sed", "-i.old", "s/a/b/", "@"]), "batch");
     let fix = advice.finding.fix.concat();
     assert!(fix.contains("sed -i.old s/a/b/ -- \"${files[@]}\""), "{advice:?}");
     for other in [
@@ -55,34 +58,34 @@ fn sed_takes_many_files_if_it_handles_each_by_itself() {
         &["sed", "-i", "3q", "@"],
         &["sed", "-i", "file", "-e", "s/@/b/"],
     ] {
-        let found = found(bash, other);
+        let found = advice_per_file(bash, other);
         assert!(is_silent(&found, "batch"), "{other:?}: {found:?}");
     }
 }
 
 #[test]
 fn two_rules_with_the_same_fix_give_one_advice() {
-    let found = found(&["/bin/bash", "x.sh"], &["md5sum", "@"]);
+    let found = advice_per_file(&["/bin/bash", "x.sh"], &["md5sum", "@"]);
     only(&found, "batch");
     assert!(is_silent(&found, "per-item"), "{found:?}");
 }
 
 #[test]
-fn each_directory_gets_a_mv_of_its_own() {
+fn files_of_each_directory_are_moved_by_one_mv() {
     let argv = |file: String| {
         let directory = if file.ends_with(['0', '2', '4', '6', '8']) {
             "even"
         } else {
             "odd"
         };
-        words(&["mv", "@", directory], &file)
+        with_file(&["mv", "@", directory], &file)
     };
     let advice = only(&once_each(&["/bin/bash", "x.sh"], "/bin/mv", argv, WAIT4), "batch");
     assert_eq!(advice.saving[0], Nanos((COUNT - 2) * SAVED), "two launches stay");
 }
 
 #[test]
-fn xargs_and_find_have_their_own_way_to_take_many() {
+fn xargs_and_find_are_advised_to_pass_many_arguments() {
     let cases: [(&[&str], &[&str], &str); 5] = [
         (
             &["xargs", "-n1", "gzip"],
@@ -111,7 +114,7 @@ fn xargs_and_find_have_their_own_way_to_take_many() {
         ),
     ];
     for (launcher, argv, snippet) in cases {
-        let advice = only(&found(launcher, argv), "batch");
+        let advice = only(&advice_per_file(launcher, argv), "batch");
         assert!(
             advice.finding.fix.concat().contains(snippet),
             "{launcher:?}: {:?}",
@@ -142,15 +145,15 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
         (&["/usr/bin/make"], &["touch", "@"]),
     ];
     for (launcher, argv) in cases {
-        let found = found(launcher, argv);
+        let found = advice_per_file(launcher, argv);
         assert!(is_silent(&found, "batch"), "{launcher:?} {argv:?}: {found:?}");
     }
-    let read = once_each(bash, "/usr/bin/file", |file| words(&["file", "@"], &file), READ);
+    let read = once_each(bash, "/usr/bin/file", |file| with_file(&["file", "@"], &file), READ);
     assert!(is_silent(&read, "batch"), "the shell wants each answer: {read:?}");
 }
 
 #[test]
-fn a_file_worth_a_process_gets_one() {
+fn a_file_with_enough_work_deserves_its_process() {
     let busy = Spans {
         run: 30_000_000,
         ..Spans::USUAL

@@ -197,7 +197,7 @@ fn calls_that_a_shell_may_not_replace_get_no_advice() {
 }
 
 #[test]
-fn a_script_speaks_the_language_of_its_interpreter() {
+fn a_script_gets_snippets_in_the_language_of_its_interpreter() {
     let mut serial = Serial::of("./configure", &["/bin/bash", "./configure"]);
     let interpreter = serial.builder.text(b"/bin/bash");
     serial.builder.recording.execs[0].interpreter = Some(interpreter);
@@ -210,7 +210,7 @@ fn a_script_speaks_the_language_of_its_interpreter() {
 }
 
 #[test]
-fn work_worth_a_process_is_left_alone() {
+fn launches_with_enough_work_get_no_advice() {
     let mut serial = Serial::new();
     let busy = Spans {
         run: 20_000_000,
@@ -222,7 +222,7 @@ fn work_worth_a_process_is_left_alone() {
     assert!(is_silent(&advices(&serial.finish()), "builtin"));
 }
 
-/// Half of the launches are off their CPU for longer than the whole launch takes.
+/// Returns the advice on launches of which every second one also leaves its CPU for 5 ms, which is longer than all its phases together.
 fn half_off_cpu(reason: LeftCpu) -> Advice {
     let mut serial = Serial::new();
     let dirname: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "/usr/lib/x"]));
@@ -249,7 +249,7 @@ fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
 }
 
 #[test]
-fn a_single_call_is_not_a_habit() {
+fn a_single_call_gets_no_advice() {
     let mut serial = Serial::new();
     let slow = Spans {
         exec: 40_000_000,
@@ -272,7 +272,7 @@ fn an_answer_that_does_not_change_is_asked_once() {
 }
 
 #[test]
-fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
+fn removing_a_filter_removes_its_subshell_and_the_echo_that_feeds_it() {
     let found = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");

@@ -11,8 +11,8 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 40;
 const MISS: u64 = 25_000;
 
-/// Each launch tries this many directories before it finds its program.
-fn searching(misses: u64) -> Advices {
+/// Returns the advice on launches that try this many directories before they find their program.
+fn advice_on_searches(misses: u64) -> Advices {
     let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
     let spans = Spans {
         setup: 40_000 + 20 * MISS,
@@ -34,7 +34,7 @@ fn searching(misses: u64) -> Advices {
 
 #[test]
 fn directories_that_lack_the_program_are_named_with_its_path() {
-    let advice = only(&searching(12), "path-search");
+    let advice = only(&advice_on_searches(12), "path-search");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let expected = COUNT * 12 * MISS;
     assert!(
@@ -49,11 +49,11 @@ fn directories_that_lack_the_program_are_named_with_its_path() {
 
 #[test]
 fn a_program_that_is_found_at_once_is_not_searched_for() {
-    assert!(is_silent(&searching(0), "path-search"));
+    assert!(is_silent(&advice_on_searches(0), "path-search"));
 }
 
-/// Launches that exec several programs in a row, half a millisecond each.
-fn chained(execs: &[(&str, Option<&str>, &[&str])]) -> Advices {
+/// Returns the advice on launches that exec several programs in a row, one every 0.6 ms.
+fn advice_on_chains(execs: &[(&str, Option<&str>, &[&str])]) -> Advices {
     const STEP: u64 = 600_000;
     let mut serial = Serial::new();
     let spans = Spans {
@@ -83,7 +83,7 @@ const ENV: Option<&str> = Some("/usr/bin/env");
 #[test]
 fn shims_are_named_with_the_real_programs_path() {
     let advice = only(
-        &chained(&[
+        &advice_on_chains(&[
             ("/home/user/.pyenv/shims/python3", ENV, &["bash", "python3", "x.py"]),
             ("/bin/bash", None, &["bash", "/home/user/.pyenv/shims/python3", "x.py"]),
             (
@@ -112,9 +112,12 @@ fn shims_are_named_with_the_real_programs_path() {
 }
 
 #[test]
-fn an_env_line_costs_one_exec() {
+fn an_interpreter_line_with_env_costs_one_exec() {
     let tool: (&str, Option<&str>, &[&str]) = ("/home/user/bin/tool", ENV, &["env", "perl", "tool"]);
-    let advice = only(&chained(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]), "shims");
+    let advice = only(
+        &advice_on_chains(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]),
+        "shims",
+    );
     assert!(advice.finding.fix[0].ends_with("#!/usr/bin/perl"), "{advice:?}");
 }
 
@@ -127,12 +130,12 @@ fn programs_that_change_how_another_runs_are_not_shims() {
         ("/bin/bash", &["bash", "-c", "cd x && exec tool"]),
     ];
     for (path, argv) in cases {
-        let found = chained(&[(path, None, argv), ("/usr/bin/tool", None, &["tool"])]);
+        let found = advice_on_chains(&[(path, None, argv), ("/usr/bin/tool", None, &["tool"])]);
         assert!(is_silent(&found, "shims"), "{argv:?}: {found:?}");
     }
 }
 
-/// `python3 x.py` through the shims of pyenv, whose scripts fork `helpers` times, as the program itself does afterwards.
+/// Returns the advice on `python3 x.py` through the shims of pyenv. Their scripts fork `helpers` times, and so does the program afterwards.
 fn command_through_pyenv(helpers: u64) -> Advices {
     const STEP: u64 = 20_000_000;
     let mut serial = Serial::of("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
@@ -174,7 +177,7 @@ fn forks_of_a_version_manager_get_no_advice() {
 }
 
 #[test]
-fn a_script_that_a_version_manager_runs_is_its_writers() {
+fn advice_on_a_script_run_by_a_version_manager_is_for_its_author() {
     let mut serial = Serial::of(
         "/home/user/.rbenv/bin/rbenv",
         &["bash", "rbenv", "exec", "bash", "x.sh"],
@@ -204,8 +207,8 @@ fn a_namesake_of_the_command_is_not_a_version_manager() {
 
 const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
 
-/// A startup file in which a version manager prints code for the shell, once each.
-fn startup(commands: &[&[&str]]) -> Advices {
+/// Returns the advice on a startup file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
+fn advice_on_startup_file(commands: &[&[&str]]) -> Advices {
     let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
@@ -234,7 +237,7 @@ fn startup(commands: &[&[&str]]) -> Advices {
 
 #[test]
 fn a_version_manager_that_is_called_for_itself_is_not_a_shim() {
-    let found = startup(&[&["init", "-"], &["rehash"], &["install", "3.12"]]);
+    let found = advice_on_startup_file(&[&["init", "-"], &["rehash"], &["install", "3.12"]]);
     assert!(is_silent(&found, "shims"), "{found:?}");
     let calls: Vec<&Advice> = found.worth.iter().collect();
     let mut titles: Vec<&str> = calls.iter().map(|advice| advice.finding.title.as_str()).collect();
@@ -284,9 +287,9 @@ fn chains_with_similar_titles_are_distinguished() {
     assert_eq!(titles, expected);
 }
 
-/// Scripts that each only launch the next one and wait for it. `scripts` repeat in turn.
-fn nested(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
-    /// The work of a script before the next one, and again after it.
+/// Returns the advice on `depth` nested scripts, taken from `scripts` in turn. Each only launches the next one and waits for it.
+fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
+    /// How long a script works before it launches the next one, and again after the next one has ended.
     const OWN: u64 = 20_000;
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
     const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
@@ -334,31 +337,31 @@ fn nested(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
 #[test]
 fn a_script_that_calls_itself_is_not_a_way_to_itself() {
     for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
-        let found = nested(
+        let found = advice_on_nested_scripts(
             &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
             COUNT,
         );
         assert!(is_silent(&found, "shims"), "{spelled}: {found:?}");
     }
     let of_shell: (&str, &[&str]) = ("/bin/sh", &["sh", "deep.sh"]);
-    let found = nested(&[of_shell], COUNT);
+    let found = advice_on_nested_scripts(&[of_shell], COUNT);
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 
 #[test]
 fn scripts_that_call_each_other_are_not_a_way_to_themselves() {
     let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
-    let found = nested(&scripts, COUNT);
+    let found = advice_on_nested_scripts(&scripts, COUNT);
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 
 #[test]
 fn a_script_that_execs_itself_is_not_a_way_to_itself() {
     let rerun: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
-    let found = chained(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
+    let found = advice_on_chains(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
     assert!(is_silent(&found, "shims"), "{found:?}");
     let wrapper: (&str, Option<&str>, &[&str]) = ("./w.sh", Some("/bin/sh"), &["sh", "./w.sh"]);
-    only(&chained(&[wrapper, rerun]), "shims");
+    only(&advice_on_chains(&[wrapper, rerun]), "shims");
 }
 
 /// A start-up file in which a shell runs a program once.

@@ -8,11 +8,11 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 60;
 
-fn forking(parent: &str, spans: &Spans) -> Advices {
-    forking_and_waiting(parent, spans, READ)
+fn advice_on_forks(parent: &str, spans: &Spans) -> Advices {
+    advice_on_awaited_forks(parent, spans, READ)
 }
 
-fn forking_and_waiting(parent: &str, spans: &Spans, call: u16) -> Advices {
+fn advice_on_awaited_forks(parent: &str, spans: &Spans, call: u16) -> Advices {
     let mut serial = Serial::of(parent, &[parent, "script"]);
     for _ in 0..COUNT {
         serial.launch_waiting(spans, None, call);
@@ -20,8 +20,8 @@ fn forking_and_waiting(parent: &str, spans: &Spans, call: u16) -> Advices {
     advices(&serial.finish())
 }
 
-/// Returns the duration of a fork in the usual phases.
-fn life() -> u64 {
+/// Returns the duration of a fork without exec, with the usual phases.
+fn fork_duration() -> u64 {
     let spans = Spans::USUAL;
     spans.create + spans.queue + spans.run + spans.teardown + spans.reap
 }
@@ -33,9 +33,9 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
         ("/bin/dash", "x=$REPLY"),
         ("/bin/mksh", "x=${ function arg; }"),
     ] {
-        let advice = only(&forking(shell, &Spans::USUAL), "bare-forks");
+        let advice = only(&advice_on_forks(shell, &Spans::USUAL), "bare-forks");
         assert_eq!(advice.finding.launches.len() as u64, COUNT);
-        assert_eq!(advice.saving[0], Nanos(COUNT * life()), "{shell}");
+        assert_eq!(advice.saving[0], Nanos(COUNT * fork_duration()), "{shell}");
         assert!(
             advice.finding.fix.concat().contains(snippet),
             "{shell}: {:?}",
@@ -46,13 +46,16 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
             "{advice:?}"
         );
     }
-    let advice = only(&forking("/bin/bash", &Spans::USUAL), "bare-forks");
+    let advice = only(&advice_on_forks("/bin/bash", &Spans::USUAL), "bare-forks");
     assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
 }
 
 #[test]
-fn forks_that_nobody_reads_are_none_and_not_0() {
-    let advice = only(&forking_and_waiting("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
+fn the_evidence_states_that_the_output_of_no_fork_is_read() {
+    let advice = only(
+        &advice_on_awaited_forks("/bin/bash", &Spans::USUAL, WAIT4),
+        "bare-forks",
+    );
     assert!(
         advice.finding.evidence[1].contains("reads the output of none of them"),
         "{advice:?}"
@@ -62,17 +65,20 @@ fn forks_that_nobody_reads_are_none_and_not_0() {
 #[test]
 fn workers_are_not_bare_forks() {
     for parent in ["/usr/bin/python3", "/usr/bin/perl", "/usr/sbin/apache2"] {
-        assert!(is_silent(&forking(parent, &Spans::USUAL), "bare-forks"), "{parent}");
+        assert!(
+            is_silent(&advice_on_forks(parent, &Spans::USUAL), "bare-forks"),
+            "{parent}"
+        );
     }
 }
 
 #[test]
-fn a_subshell_that_works_is_worth_its_fork() {
+fn a_subshell_with_enough_work_gets_no_advice() {
     let busy = Spans {
         run: 30_000_000,
         ..Spans::USUAL
     };
-    assert!(is_silent(&forking("/bin/bash", &busy), "bare-forks"));
+    assert!(is_silent(&advice_on_forks("/bin/bash", &busy), "bare-forks"));
 }
 
 #[test]
@@ -85,8 +91,8 @@ fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
 }
 
-/// Bare forks at line 3 of a script, and forks at another line that launch a program with real work.
-fn beside_forks_that_launch(line: u32) -> Advice {
+/// Returns the advice on bare forks at line 3 of a script that also forks subshells, at `line`, that launch a program with real work.
+fn advice_on_bare_forks_and_subshells(line: u32) -> Advice {
     let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
     let busy = Spans {
         run: 30_000_000,
@@ -108,10 +114,10 @@ fn beside_forks_that_launch(line: u32) -> Advice {
 }
 
 #[test]
-fn only_found_changes_are_tried() {
-    let finding = beside_forks_that_launch(7).finding;
+fn a_whatif_is_given_only_if_the_line_distinguishes_the_forks() {
+    let finding = advice_on_bare_forks_and_subshells(7).finding;
     assert_eq!(finding.launches.len() as u64, COUNT);
     assert_eq!(finding.whatif, "'--remove=(bash),parent=bash,line=script:3'");
-    let at_one_line = beside_forks_that_launch(3).finding;
+    let at_one_line = advice_on_bare_forks_and_subshells(3).finding;
     assert_eq!(at_one_line.whatif, "", "one line requested both: {at_one_line:?}");
 }

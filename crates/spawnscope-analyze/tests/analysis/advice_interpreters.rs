@@ -7,7 +7,7 @@ use crate::serial::{Serial, advices, is_silent, only};
 
 const COUNT: u64 = 20;
 
-fn starting(argv: &[&str], run: u64, scripts: u64) -> Advices {
+fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> Advices {
     let mut serial = Serial::new();
     let spans = Spans { run, ..Spans::USUAL };
     for number in 0..COUNT {
@@ -22,38 +22,41 @@ fn starting(argv: &[&str], run: u64, scripts: u64) -> Advices {
 }
 
 #[test]
-fn little_work_again_and_again_is_for_one_process() {
+fn many_short_runs_of_an_interpreter_are_merged_into_one_process() {
     let run = 3_000_000;
-    // Up to three tenths of equal runs may be work; perl starts no slower than its exec and load.
-    let (most, of_perl) = (run * 7 / 10, Spans::USUAL.exec + Spans::USUAL.load);
+    // At least seven tenths of equal runs count as start-up, but the start-up of perl takes no longer than its exec and load.
+    let (share_of_run, perl_start_up) = (run * 7 / 10, Spans::USUAL.exec + Spans::USUAL.load);
     let cases: [(&[&str], u64, &str); 4] = [
-        (&["python3.11", "tool.py", "x@"], most, "importtime"),
-        (&["perl", "-e", "print"], of_perl, "while (<>)"),
-        (&["node", "tool.js"], most, "one node"),
-        (&["java", "-jar", "tool.jar"], most, "one JVM"),
+        (&["python3.11", "tool.py", "x@"], share_of_run, "importtime"),
+        (&["perl", "-e", "print"], perl_start_up, "while (<>)"),
+        (&["node", "tool.js"], share_of_run, "one node"),
+        (&["java", "-jar", "tool.jar"], share_of_run, "one JVM"),
     ];
     for (argv, fixed, fix) in cases {
-        let advice = only(&starting(argv, run, COUNT), "interpreter-start");
+        let advice = only(&advice_on_starts(argv, run, COUNT), "interpreter-start");
         assert_eq!(advice.finding.launches.len() as u64, COUNT);
         let each = Spans::USUAL.total() - Spans::USUAL.run + fixed;
-        let off = advice.saving[0].0.abs_diff((COUNT - 1) * each);
-        assert!(off < 100, "{argv:?}: {off}");
+        let error = advice.saving[0].0.abs_diff((COUNT - 1) * each);
+        assert!(error < 100, "{argv:?}: {error}");
         assert!(advice.finding.fix.concat().contains(fix), "{:?}", advice.finding.fix);
     }
-    let advice = only(&starting(&["python3", "tool.py"], 3_000_000, 1), "interpreter-start");
+    let advice = only(
+        &advice_on_starts(&["python3", "tool.py"], 3_000_000, 1),
+        "interpreter-start",
+    );
     assert_eq!(advice.finding.title, "bash starts python3 for tool.py 20 times");
 }
 
 #[test]
-fn different_scripts_and_real_work_have_their_own_process() {
-    let other_scripts = starting(&["python3", "test@.py"], 3_000_000, COUNT);
+fn different_scripts_and_long_runs_are_not_merged() {
+    let other_scripts = advice_on_starts(&["python3", "test@.py"], 3_000_000, COUNT);
     assert!(is_silent(&other_scripts, "interpreter-start"), "{other_scripts:?}");
     assert!(is_silent(
-        &starting(&["python3", "tool.py"], 200_000_000, 1),
+        &advice_on_starts(&["python3", "tool.py"], 200_000_000, 1),
         "interpreter-start"
     ));
     assert!(is_silent(
-        &starting(&["pythonize", "x"], 3_000_000, 1),
+        &advice_on_starts(&["pythonize", "x"], 3_000_000, 1),
         "interpreter-start"
     ));
 }

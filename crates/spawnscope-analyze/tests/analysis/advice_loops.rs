@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 
 const COUNT: u64 = 30;
 
-fn launching(parent: &[&str], argv: &[&str], wait: u16) -> Advices {
+fn advice_on_launches(parent: &[&str], argv: &[&str], wait: u16) -> Advices {
     let mut serial = Serial::of(parent[0], parent);
     for number in 0..COUNT {
         let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
@@ -26,7 +26,7 @@ const LOOP: &[&str] = &["/bin/sh", "-c", "test -s \"$1\" && echo \"$1\"", "sh", 
 #[test]
 fn one_shell_loops_over_the_files_of_find() {
     let find = &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", ";"];
-    let advice = only(&launching(find, LOOP, WAIT4), "shell-per-file");
+    let advice = only(&advice_on_launches(find, LOOP, WAIT4), "shell-per-file");
     assert!(fix_of(&advice).contains("{} +"), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=find");
     let launching_only = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
@@ -35,19 +35,19 @@ fn one_shell_loops_over_the_files_of_find() {
         "{advice:?} of {launching_only}"
     );
     let xargs = &["/usr/bin/xargs", "-n", "1", "sh", "-c", "..."];
-    assert!(!is_silent(&launching(xargs, LOOP, WAIT4), "shell-per-file"));
+    assert!(!is_silent(&advice_on_launches(xargs, LOOP, WAIT4), "shell-per-file"));
     for all_at_once in [
         &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", "+"][..],
         &["/usr/bin/xargs", "sh", "-c", "..."],
         &["/bin/bash", "loop.sh"],
     ] {
-        let found = launching(all_at_once, LOOP, WAIT4);
+        let found = advice_on_launches(all_at_once, LOOP, WAIT4);
         assert!(is_silent(&found, "shell-per-file"), "{all_at_once:?}: {found:?}");
     }
 }
 
-/// Advice on a parent that launches sha1sum through `sh -c`, once for each file.
-fn through_a_shell(parent: &[&str], text: &str) -> Advices {
+/// Returns the advice on a parent that launches sha1sum through `sh -c`, once for each file.
+fn advice_on_launches_by_shell(parent: &[&str], text: &str) -> Advices {
     let mut serial = Serial::of(parent[0], parent);
     let spans = Spans {
         run: 1_000_000,
@@ -69,13 +69,13 @@ fn find_and_xargs_need_no_shell_for_a_plain_command() {
     let find = &["/usr/bin/find", ".", "-exec", "sh", "-c", "sha1sum {}", ";"][..];
     let xargs = &["/usr/bin/xargs", "-I{}", "sh", "-c", "sha1sum {}"][..];
     for (parent, fix) in [(find, "-exec PROGRAM {} +"), (xargs, "xargs PROGRAM")] {
-        let found = through_a_shell(parent, "sha1sum f@");
+        let found = advice_on_launches_by_shell(parent, "sha1sum f@");
         let advice = only(&found, "needless-shell");
         assert!(fix_of(&advice).contains(fix), "{advice:?}");
         assert!(!fix_of(&advice).contains("posix_spawn"), "{advice:?}");
         assert!(is_silent(&found, "shell-per-file"), "{found:?}");
-        // Neither can redirect.
-        let found = through_a_shell(parent, "sha1sum <f@");
+        // find and xargs cannot redirect by themselves.
+        let found = advice_on_launches_by_shell(parent, "sha1sum <f@");
         assert!(is_silent(&found, "needless-shell"), "{found:?}");
         assert!(!is_silent(&found, "shell-per-file"), "{found:?}");
     }
@@ -85,15 +85,15 @@ fn find_and_xargs_need_no_shell_for_a_plain_command() {
 fn make_evaluates_a_shell_function_once() {
     let make = &["/usr/bin/make", "all"];
     let same = &["/bin/sh", "-c", "cat version | tr a b"];
-    let advice = only(&launching(make, same, READ), "make-shell");
+    let advice = only(&advice_on_launches(make, same, READ), "make-shell");
     assert!(
         advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="),
         "{advice:?}"
     );
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
-    let different = launching(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
+    let different = advice_on_launches(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
     assert!(is_silent(&different, "make-shell"), "{different:?}");
-    let recipe = launching(make, same, WAIT4);
+    let recipe = advice_on_launches(make, same, WAIT4);
     assert!(
         is_silent(&recipe, "make-shell"),
         "make does not read what a recipe prints: {recipe:?}"
@@ -101,7 +101,7 @@ fn make_evaluates_a_shell_function_once() {
 }
 
 #[test]
-fn parallel_cannot_do_without_its_shells() {
+fn parallel_gets_no_advice_on_its_shells() {
     let mut serial = Serial::of("/usr/bin/parallel", &["parallel", "cksum"]);
     for number in 0..COUNT {
         let text = format!("cksum f{number}");
@@ -111,15 +111,16 @@ fn parallel_cannot_do_without_its_shells() {
     let advice = only(&found, "gnu-parallel");
     assert!(fix_of(&advice).contains("parallel -m"), "{advice:?}");
     assert!(is_silent(&found, "needless-shell"), "{found:?}");
-    let xargs = launching(&["/usr/bin/xargs"], &["/bin/bash", "-c", "cksum f@"], WAIT4);
+    let xargs = advice_on_launches(&["/usr/bin/xargs"], &["/bin/bash", "-c", "cksum f@"], WAIT4);
     assert!(is_silent(&xargs, "gnu-parallel"), "{xargs:?}");
 }
 
-/// The pause of each sleep, and when the child that is waited for ends within the last one.
+/// The duration of each sleep.
 const PAUSE: u64 = 20_000_000;
+/// How long before the end of the last sleep the worker ends.
 const EARLY: u64 = 15_000_000;
 
-/// `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing shows what is waited for.
+/// Builds a recording of `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing shows what the loop waits for.
 fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     let cycle = Spans {
@@ -133,7 +134,7 @@ fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
     });
     for _ in 0..sleeps {
         let child = serial.launch(&cycle, Some(("/bin/sleep", &["sleep", "0.02"])));
-        sleep_within(&mut serial, child);
+        replace_run_by_sleep(&mut serial, child);
     }
     if let Some(worker) = worker {
         let last = LaunchId(worker.0 + sleeps);
@@ -148,8 +149,8 @@ fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
     serial.finish()
 }
 
-/// Replaces the run of a launch by a sleep.
-fn sleep_within(serial: &mut Serial, child: LaunchId) {
+/// Replaces the run of a child by a sleep.
+fn replace_run_by_sleep(serial: &mut Serial, child: LaunchId) {
     let row = serial.builder.row(child);
     let (exit, zombie) = (row.exit.unwrap().0, row.zombie.unwrap().0);
     let last = serial.slices.iter_mut().rfind(|slice| slice.task.0 == child.0).unwrap();
@@ -171,7 +172,7 @@ fn a_script_that_polls_its_child_sleeps_too_long_once() {
 }
 
 #[test]
-fn an_unknown_event_saves_nothing_certain() {
+fn polling_for_an_unknown_event_has_no_certain_saving() {
     let found = advices(&polling(17, false));
     assert!(is_silent(&found, "sleep-loop"), "{found:?}");
     let mut unsure = found
@@ -206,10 +207,10 @@ fn lines_of_recipes_share_a_shell() {
 #[test]
 fn a_loop_over_an_unknown_program_gets_general_advice() {
     let python = &["/usr/bin/python3", "loop.py"];
-    let advice = only(&launching(python, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    let advice = only(&advice_on_launches(python, &["/opt/ask", "f@"], WAIT4), "launch-loop");
     assert_eq!(advice.finding.whatif, "--in-process=ask,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");
-    let known = launching(&["/bin/bash", "loop.sh"], &["/usr/bin/dirname", "a/f@"], WAIT4);
+    let known = advice_on_launches(&["/bin/bash", "loop.sh"], &["/usr/bin/dirname", "a/f@"], WAIT4);
     assert!(
         is_silent(&known, "launch-loop"),
         "another rule has better advice: {known:?}"
@@ -217,26 +218,29 @@ fn a_loop_over_an_unknown_program_gets_general_advice() {
 }
 
 #[test]
-fn command_lines_for_a_shell_are_a_loop_too() {
+fn a_loop_of_command_lines_run_by_a_shell_is_a_loop() {
     let python = &["/usr/bin/python3", "loop.py"];
     let line = &["/bin/sh", "-c", "read x <f@; echo $x"];
-    let advice = only(&launching(python, line, WAIT4), "launch-loop");
+    let advice = only(&advice_on_launches(python, line, WAIT4), "launch-loop");
     assert_eq!(
         advice.finding.title,
         format!("python3 runs {COUNT} command lines through sh")
     );
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");
-    let shell = launching(&["/bin/bash", "loop.sh"], line, WAIT4);
+    let shell = advice_on_launches(&["/bin/bash", "loop.sh"], line, WAIT4);
     assert!(is_silent(&shell, "launch-loop"), "{shell:?}");
 }
 
 #[test]
 fn a_shell_has_no_builtin_for_changes_of_files() {
-    let rm = only(&launching(BASH, &["/bin/rm", "-f", "conftest"], WAIT4), "launch-loop");
+    let rm = only(
+        &advice_on_launches(BASH, &["/bin/rm", "-f", "conftest"], WAIT4),
+        "launch-loop",
+    );
     assert!(fix_of(&rm).contains("several files"), "{rm:?}");
     assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
-    let date = only(&launching(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    let date = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
     assert!(fix_of(&date).contains("##*/"), "{date:?}");
 }
 
@@ -244,7 +248,7 @@ const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 
 #[test]
 fn loops_are_ranked_by_their_launch_tax() {
-    // Just less than the launch takes without waiting: more would be no candidate.
+    // Slightly less than the other phases take together: with longer runs, the launches would be no candidates.
     const LONG: u64 = 900_000;
     let mut serial = Serial::of(BASH[0], BASH);
     for (program, launches, run) in [
@@ -266,9 +270,10 @@ fn loops_are_ranked_by_their_launch_tax() {
     assert!(titles.contains(&"bash launches a 30 times"), "{titles:?}");
 }
 
-/// Python has a shell run command lines, each with a subshell and a program, which has another shell run a line.
+/// Python runs command lines through a shell. Each line contains a subshell and a program, and the program runs a line through another
+/// shell.
 #[test]
-fn a_command_line_counts_once_with_all_that_is_in_it() {
+fn a_command_line_and_its_launches_count_once() {
     let python = &["/usr/bin/python3", "loop.py"];
     let spans = Spans {
         run: 20 * Spans::USUAL.total(),
@@ -291,7 +296,7 @@ fn a_command_line_counts_once_with_all_that_is_in_it() {
         let inner = Some(("/bin/sh", &["sh", "-c", "read x; :"][..]));
         serial.builder.launch(ask, begun + 4 * each, &Spans::USUAL, inner);
         for launch in [shell, ask] {
-            // They wait: their CPU time is short.
+            // Both mostly wait, so that their CPU time is short.
             let load = serial
                 .builder
                 .recording
@@ -311,8 +316,8 @@ fn a_command_line_counts_once_with_all_that_is_in_it() {
     assert_eq!(options.matches("--in-process").count(), 4, "{options}");
 }
 
-/// A shell that runs `wrapper` again and again, which launches `ld` this many times.
-fn wrapped(wrapper: (&str, &[&str]), each: u64) -> Advices {
+/// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link` `each` times.
+fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> Advices {
     let mut serial = Serial::of(BASH[0], BASH);
     let spans = Spans {
         run: 3 * each * Spans::USUAL.total(),
@@ -333,7 +338,7 @@ fn wrapped(wrapper: (&str, &[&str]), each: u64) -> Advices {
 }
 
 #[test]
-fn a_compiled_program_that_launches_one_other_is_no_loop() {
+fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
     let all = |found: &Advices| {
         let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
         let all = found.worth.iter().chain(not_worth);
@@ -341,14 +346,14 @@ fn a_compiled_program_that_launches_one_other_is_no_loop() {
             .count()
     };
     let collect2: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
-    assert_eq!(all(&wrapped(collect2, 1)), 0);
-    assert_eq!(all(&wrapped(collect2, 2)), 1);
+    assert_eq!(all(&advice_on_wrappers(collect2, 1)), 0);
+    assert_eq!(all(&advice_on_wrappers(collect2, 2)), 1);
     let script: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "one.py"]);
-    assert_eq!(all(&wrapped(script, 1)), 1, "a script could do it itself");
+    assert_eq!(all(&advice_on_wrappers(script, 1)), 1, "a script could do it itself");
 }
 
 #[test]
-fn long_independent_launches_run_side_by_side() {
+fn long_independent_launches_are_advised_to_run_in_parallel() {
     let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
         let mut serial = Serial::of(parent, &[parent]);
         let start = serial.now();

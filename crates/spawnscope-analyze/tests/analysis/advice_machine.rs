@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 const TOOL: Option<(&str, &[&str])> = Some(("/opt/tool", &["tool", "--help"]));
 
-/// Launches of a tool with modified execs and rows.
+/// Builds a recording of launches of a tool. `change` modifies the exec of each.
 fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..COUNT {
@@ -24,7 +24,7 @@ fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceR
     serial.finish()
 }
 
-fn loading(found: u32, failed: u32, cache: Option<bool>) -> Advices {
+fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> Advices {
     let spans = Spans {
         load: 3_000_000,
         ..Spans::USUAL
@@ -37,8 +37,8 @@ fn loading(found: u32, failed: u32, cache: Option<bool>) -> Advices {
 
 #[test]
 fn a_loader_with_many_failed_lookups_gets_advice() {
-    // The failed lookups take as long as three libraries, so with three libraries half is saved.
-    let advice = only(&loading(3, 301, Some(true)), "loader-search");
+    // The failed lookups take as long as loading three libraries. With three libraries, half of the time is thus saved.
+    let advice = only(&advice_on_loads(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
     assert!(
         advice.saving[0].0.abs_diff(expected) < expected / 1000,
@@ -51,16 +51,16 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
         "{fix}"
     );
     assert_eq!(advice.finding.evidence.len(), 1, "the cache exists: {advice:?}");
-    let advice = only(&loading(3, 301, Some(false)), "loader-search");
+    let advice = only(&advice_on_loads(3, 301, Some(false)), "loader-search");
     assert!(advice.finding.fix[0].contains("ldconfig"), "{advice:?}");
 }
 
 #[test]
 fn many_libraries_are_reported_and_the_usual_ones_are_not() {
-    let advice = only(&loading(40, 1, Some(true)), "loader");
+    let advice = only(&advice_on_loads(40, 1, Some(true)), "loader");
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
     assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
-    let results = loading(3, 1, Some(true));
+    let results = advice_on_loads(3, 1, Some(true));
     assert!(
         is_silent(&results, "loader") && is_silent(&results, "loader-search"),
         "{results:?}"
@@ -84,7 +84,7 @@ fn a_launch_that_was_slowed_down_counts_with_those_that_load_as_many_libraries()
 }
 
 #[test]
-fn many_libraries_of_a_program_that_works_for_long_are_not_worth_a_word() {
+fn many_libraries_of_a_long_running_program_get_no_advice() {
     let spans = Spans {
         load: 3_000_000,
         run: 100_000_000,
@@ -124,8 +124,8 @@ fn an_end_that_only_waited_for_a_cpu_is_not_long() {
     assert!(is_silent(&advices(&recorded), "teardown"));
 }
 
-/// Children of 40 ms that are created at once, this many in parallel, on two CPUs with slices of 4 ms.
-fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
+/// Builds a recording of `count` children that are created at once, and that work 40 ms each, on two CPUs with time slices of 4 ms.
+fn parallel_children(count: u64) -> (Recording, Vec<SliceRow>) {
     const TURN: u64 = 4_000_000;
     const TURNS: u64 = 10;
     let rounds = count.div_ceil(2).max(1);
@@ -160,8 +160,8 @@ fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
 
 #[test]
 fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
-    let advice = only(&advices(&crowd(8)), "run-queue");
-    // Eight children on two CPUs take four times as long as one, on four CPUs twice as long.
+    let advice = only(&advices(&parallel_children(8)), "run-queue");
+    // Eight children take four times as long as one on two CPUs, and twice as long on four CPUs.
     let expected = 80_000_000;
     assert!(
         advice.saving[0].0.abs_diff(expected) < expected / 10,
@@ -188,7 +188,7 @@ fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
 
 #[test]
 fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
-    let mut recorded = crowd(8);
+    let mut recorded = parallel_children(8);
     let info = &mut recorded.0.info;
     (info.cpus, info.allowed_cpus) = (3, Some(1.5));
     let advice = only(&advices(&recorded), "run-queue");
@@ -202,9 +202,9 @@ fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
 }
 
 #[test]
-fn as_many_processes_as_cpus_want_no_more() {
-    assert!(is_silent(&advices(&crowd(2)), "run-queue"));
-    // Slow wake-ups, one launch after the other: no CPU is oversubscribed.
+fn as_many_processes_as_cpus_get_no_advice_on_cpus() {
+    assert!(is_silent(&advices(&parallel_children(2)), "run-queue"));
+    // Wake-ups are slow, but launches run one after the other: no CPU is oversubscribed.
     let spans = Spans {
         queue: 2_000_000,
         ..Spans::USUAL

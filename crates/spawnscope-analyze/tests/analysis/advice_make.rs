@@ -12,8 +12,8 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
 
-/// A make that starts a program with these arguments for each directory: its path, and then its command line.
-fn starting(top: &[&str], program: &[&str], wait: u16) -> Advices {
+/// Returns the advice on a make that starts a program for each directory. `program` is its path, followed by its command line.
+fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> Advices {
     let mut serial = Serial::of(top[0], top);
     for directory in 0..COUNT {
         let words: Vec<String> = program
@@ -30,7 +30,7 @@ const TOP: &[&str] = &["/usr/bin/make", "all"];
 
 #[test]
 fn one_make_builds_all_directories() {
-    let advice = only(&starting(TOP, MAKE, WAIT4), "make-recursive");
+    let advice = only(&advice_on_makes(TOP, MAKE, WAIT4), "make-recursive");
     assert_eq!(
         advice.finding.title,
         "make starts make 30 times, each for a part of the build"
@@ -51,8 +51,8 @@ fn one_make_builds_all_directories() {
     assert!(advice.saving[0] >= Nanos(launching), "{advice:?} of {launching}");
 }
 
-/// A make below another one for each directory, and below each of them a program that runs for this long.
-fn compiling(run: u64) -> Advices {
+/// Returns the advice on a make that starts another make for each directory, which starts a compiler that works for `run`.
+fn advice_on_compilers(run: u64) -> Advices {
     const BEFORE: u64 = 1_000_000;
     let compiler = Spans { run, ..Spans::USUAL };
     let spans = Spans {
@@ -64,7 +64,7 @@ fn compiling(run: u64) -> Advices {
         let argument = format!("part{directory}");
         let make = serial.launch(&spans, Some(("/usr/bin/make", &["make", "-C", &argument])));
         let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
-        nest(
+        add_launches(
             &mut serial,
             make,
             &[(at, compiler, &["/usr/bin/cc", "cc", "-c", "x.c"])],
@@ -74,35 +74,38 @@ fn compiling(run: u64) -> Advices {
 }
 
 #[test]
-fn directories_with_work_are_built_side_by_side() {
-    let advice = only(&compiling(20_000_000), "serial");
+fn directories_with_work_are_built_in_parallel() {
+    let advice = only(&advice_on_compilers(20_000_000), "serial");
     assert!(fix_of(&advice).contains("$(DIRS): ; +$(MAKE) -C $@"), "{advice:?}");
-    // Where launching takes longer than the work, one make is better.
-    let small = compiling(500_000);
+    // If launching takes longer than the work, one make for all directories is better than parallel ones.
+    let small = advice_on_compilers(500_000);
     assert!(is_silent(&small, "serial"), "{small:?}");
     assert!(!is_silent(&small, "make-recursive"), "{small:?}");
 }
 
 #[test]
-fn generated_makefiles_have_a_better_generator() {
+fn advice_on_generated_makefiles_names_a_better_generator() {
     let cmake: &[&str] = &["/usr/bin/gmake", "gmake", "-f", "CMakeFiles/x@.dir/build.make", "x@"];
-    let advice = only(&starting(&["/usr/bin/gmake", "all"], cmake, WAIT4), "make-recursive");
+    let advice = only(
+        &advice_on_makes(&["/usr/bin/gmake", "all"], cmake, WAIT4),
+        "make-recursive",
+    );
     assert!(fix_of(&advice).contains("cmake -G Ninja"), "{advice:?}");
     assert!(!fix_of(&advice).contains("module.mk"), "{advice:?}");
     let automake: &[&str] = &["/usr/bin/make", "make", "all-am"];
-    let advice = only(&starting(TOP, automake, WAIT4), "make-recursive");
+    let advice = only(&advice_on_makes(TOP, automake, WAIT4), "make-recursive");
     assert!(fix_of(&advice).contains("subdir-objects"), "{advice:?}");
 }
 
 #[test]
 fn other_programs_and_makes_of_scripts_are_not_recursive() {
-    let compilers = starting(TOP, &["/usr/bin/cc", "cc", "-c", "f@.c"], WAIT4);
+    let compilers = advice_on_makes(TOP, &["/usr/bin/cc", "cc", "-c", "f@.c"], WAIT4);
     assert!(is_silent(&compilers, "make-recursive"), "{compilers:?}");
-    let makeinfo = starting(TOP, &["/usr/bin/makeinfo", "makeinfo", "f@.texi"], WAIT4);
+    let makeinfo = advice_on_makes(TOP, &["/usr/bin/makeinfo", "makeinfo", "f@.texi"], WAIT4);
     assert!(is_silent(&makeinfo, "make-recursive"), "{makeinfo:?}");
-    let script = starting(&["/bin/bash", "all.sh"], MAKE, WAIT4);
+    let script = advice_on_makes(&["/bin/bash", "all.sh"], MAKE, WAIT4);
     assert!(is_silent(&script, "make-recursive"), "no make above: {script:?}");
-    let question = starting(TOP, MAKE, READ);
+    let question = advice_on_makes(TOP, MAKE, READ);
     assert!(
         is_silent(&question, "make-recursive"),
         "$(shell make ...): {question:?}"
@@ -110,7 +113,7 @@ fn other_programs_and_makes_of_scripts_are_not_recursive() {
 }
 
 #[test]
-fn a_shell_that_loops_over_directories_is_between_the_makes() {
+fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
     const BEFORE: u64 = 1_000_000;
     let each = Spans::USUAL.total() + BEFORE;
     let spans = Spans {
@@ -126,15 +129,15 @@ fn a_shell_that_loops_over_directories_is_between_the_makes() {
         makes.push((at, Spans::USUAL, &["/usr/bin/make", "make", "-C", "part"][..]));
         at += each;
     }
-    nest(&mut serial, shell, &makes);
+    add_launches(&mut serial, shell, &makes);
     let advice = only(&advices(&serial.finish()), "make-recursive");
     assert_eq!(advice.finding.whatif, "--in-process=make,parent=sh");
     assert!(fix_of(&advice).contains("no loop in a recipe"), "{advice:?}");
 }
 
-/// Adds launches by a process that was launched, and that waits for each of them.
-fn nest(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
-    // Its only slice becomes one between two of them.
+/// Adds launches by `parent`, which waits for each of them.
+fn add_launches(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
+    // Replaces the only slice of the parent by one slice before each launch, and one after the last launch.
     let last = serial
         .slices
         .iter()

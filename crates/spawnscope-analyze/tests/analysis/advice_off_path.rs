@@ -9,8 +9,8 @@ use crate::slices::{created, ended};
 
 const COUNT: u64 = 10;
 
-/// make is busy all the time, and launches sed on other CPUs, two at a time, without ever waiting.
-fn off_the_path() -> Advices {
+/// Returns the advice on a make that is always busy, and launches sed on other CPUs, two at a time, without ever waiting.
+fn advice_on_busy_make() -> Advices {
     let mut serial = Serial::of("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans {
         run: 20_000_000,
@@ -33,8 +33,8 @@ fn off_the_path() -> Advices {
 }
 
 #[test]
-fn launches_beside_the_critical_path_are_not_worth_fixing() {
-    let found = off_the_path();
+fn launches_off_the_critical_path_are_not_worth_fixing() {
+    let found = advice_on_busy_make();
     assert!(found.worth.is_empty(), "{found:?}");
     let is_off_path = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
     let (doubt, advice) = found.not_worth.iter().find(is_off_path).unwrap();

@@ -29,16 +29,16 @@ pub(crate) fn calibrated(program: &str) -> Serial {
     serial
 }
 
-/// Launches whose `create` and parent memory depend on their number.
+/// Builds a recording of `count` launches. `costs` returns the duration of `create` and the parent's memory in bytes for each number.
 fn from_parent(
     program: &str,
     count: u64,
     launched: Option<(&str, &[&str])>,
-    of: impl Fn(u64) -> (u64, u64),
+    costs: impl Fn(u64) -> (u64, u64),
 ) -> (Recording, Vec<SliceRow>) {
     let mut serial = calibrated(program);
     for number in 0..count {
-        let (create, bytes) = of(number);
+        let (create, bytes) = costs(number);
         let spans = Spans {
             create,
             exec: 2_000_000,
@@ -57,7 +57,7 @@ fn a_large_python_gets_advice_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // The copying in excess of a vfork, and the exec in excess of that of the command, which frees the copy.
+    // The creation beyond that of a vfork, and the exec, which frees the copy, beyond the exec of the command.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(
@@ -114,7 +114,7 @@ fn small_parents_and_vfork_are_left_alone() {
     silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| {
         (SMALL * 3 / 2, 300_000_000)
     }));
-    // Another cause makes these forks slow.
+    // With so little memory, something else must make these forks slow.
     silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000)));
     let mut recorded = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
     for row in &mut recorded.0.launches {
@@ -131,7 +131,7 @@ fn a_growing_parent_is_compared_with_its_first_launches() {
     });
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
-    // The first six of sixty are the initial cost. Freeing takes half as long as copying, at the end of each launch.
+    // The initial cost is that of the first six of sixty launches. Each launch ends with freeing, which takes half as long as copying.
     let at_first = SMALL + 125_000;
     let saved: u64 = (0..60).map(|number| create(number).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;
@@ -167,7 +167,7 @@ fn closing(closes: u32, span: u64) -> (Recording, Vec<SliceRow>) {
 #[test]
 fn a_loop_of_closes_is_one_call() {
     let advice = only(&advices(&closing(1_000, 1_000_000)), "close-loop");
-    // One of a thousand closes remains.
+    // One call remains of a thousand.
     assert!(advice.saving[0].0.abs_diff(20 * 999_000) < 1_000, "{:?}", advice.saving);
     assert!(
         advice
@@ -192,10 +192,10 @@ fn a_few_closes_are_not_a_loop() {
     );
 }
 
-/// A launch whose end the parent finds at its next poll. The value is the polling interval.
-fn polled(serial: &mut Serial, every: u64) -> LaunchId {
+/// Adds a launch whose end the parent finds when it next wakes up from a sleep of `every`.
+fn launch_polled(serial: &mut Serial, every: u64) -> LaunchId {
     let launch = serial.launch(&Spans::USUAL, Some(("/bin/job", &["job"])));
-    // Replaces the wait by sleeps until one ends after the child.
+    // Replaces the wait by sleeps, the last of which ends after the child.
     let wait = serial.slices.pop().unwrap();
     let (off, on) = (wait.off.0, wait.off.0 - wait.on_span.unwrap().0);
     let zombie = serial.builder.row(launch).zombie.unwrap().0;
@@ -218,7 +218,7 @@ fn polled(serial: &mut Serial, every: u64) -> LaunchId {
 #[test]
 fn a_polling_parent_gets_advice_to_wait() {
     let mut serial = calibrated("/usr/bin/python3");
-    let launches: Vec<LaunchId> = (0..60).map(|_| polled(&mut serial, 700_000)).collect();
+    let launches: Vec<LaunchId> = (0..60).map(|_| launch_polled(&mut serial, 700_000)).collect();
     let late = |launch: &LaunchId| {
         let row = &serial.builder.recording.launches[launch.0 as usize - 1];
         row.reaped.unwrap().since(row.zombie.unwrap()).0

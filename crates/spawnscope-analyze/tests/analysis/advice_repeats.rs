@@ -9,8 +9,8 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
 
-/// A program that repeats command lines; `@` becomes a number.
-fn repeating(parent: &[&str], lines: &[&[&str]], wait: u16) -> Advices {
+/// Returns the advice on a program that repeats command lines. Each `@` becomes the number of the round.
+fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> Advices {
     let mut serial = Serial::of(parent[0], parent);
     for number in 0..COUNT {
         for line in lines {
@@ -28,7 +28,7 @@ const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
 
 #[test]
 fn the_same_question_is_asked_once() {
-    let found = repeating(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
+    let found = advice_on_repeats(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
     let advice = only(&found, "repeats");
     assert_eq!(
         advice.finding.title,
@@ -38,7 +38,7 @@ fn the_same_question_is_asked_once() {
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--remove=git,parent=bash");
-    let found = repeating(PYTHON, &[&["git", "--version"], &["uname", "-r"]], WAIT4);
+    let found = advice_on_repeats(PYTHON, &[&["git", "--version"], &["uname", "-r"]], WAIT4);
     let both: Vec<_> = found
         .worth
         .iter()
@@ -55,7 +55,7 @@ fn the_same_question_is_asked_once() {
 #[test]
 fn several_questions_to_one_program_are_one_finding() {
     let lines: [&[&str]; 2] = [&["git", "config", "user.name"], &["git", "rev-parse", "HEAD"]];
-    let advice = only(&repeating(BASH, &lines, READ), "repeats");
+    let advice = only(&advice_on_repeats(BASH, &lines, READ), "repeats");
     assert!(
         advice
             .finding
@@ -66,13 +66,13 @@ fn several_questions_to_one_program_are_one_finding() {
 }
 
 #[test]
-fn command_lines_that_begin_alike_are_told_apart() {
+fn command_lines_with_the_same_beginning_are_distinguished() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false";
     let lines: [&[&str]; 2] = [
         &["git", "-c", options, "config", "user.name"],
         &["git", "-c", options, "rev-parse", "--git-dir"],
     ];
-    let advice = only(&repeating(PYTHON, &lines, READ), "repeats");
+    let advice = only(&advice_on_repeats(PYTHON, &lines, READ), "repeats");
     let evidence = advice.finding.evidence.join("\n");
     assert!(
         evidence.contains("…") && evidence.contains(" config user.name"),
@@ -93,13 +93,13 @@ fn changing_or_other_commands_are_not_repeated_questions() {
         (&["bash", "-c", "x"], READ),
     ];
     for (line, wait) in cases {
-        let found = repeating(PYTHON, &[line], wait);
+        let found = advice_on_repeats(PYTHON, &[line], wait);
         assert!(is_silent(&found, "repeats"), "{line:?}: {found:?}");
     }
-    let different = repeating(BASH, &[&["git", "rev-parse", "v@"]], READ);
+    let different = advice_on_repeats(BASH, &[&["git", "rev-parse", "v@"]], READ);
     assert!(is_silent(&different, "repeats"), "{different:?}");
-    // A shell has better than a kept answer.
-    let found = repeating(BASH, &[&["hostname"]], READ);
+    // In a shell, a variable such as HOSTNAME is better than a stored answer.
+    let found = advice_on_repeats(BASH, &[&["hostname"]], READ);
     assert!(
         is_silent(&found, "repeats") && !is_silent(&found, "builtin"),
         "{found:?}"
@@ -107,8 +107,11 @@ fn changing_or_other_commands_are_not_repeated_questions() {
 }
 
 #[test]
-fn an_unknown_program_is_only_perhaps_the_same() {
-    let advice = only(&repeating(PYTHON, &[&["our-settings", "--get", "x"]], READ), "repeats");
+fn advice_on_repeats_of_an_unknown_program_states_its_limits() {
+    let advice = only(
+        &advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ),
+        "repeats",
+    );
     assert!(
         advice.finding.limits.contains("does not know this program"),
         "{advice:?}"
@@ -129,7 +132,7 @@ fn items_are_asked_about_at_once() {
         (&["systemctl", "is-active", "unit@"], "systemctl is-active A B C"),
     ];
     for (line, fix) in cases {
-        let advice = only(&repeating(BASH, &[line], READ), "per-item");
+        let advice = only(&advice_on_repeats(BASH, &[line], READ), "per-item");
         assert!(fix_of(&advice).contains(fix), "{line:?}: {advice:?}");
         assert!(
             advice.saving[0] > Nanos((COUNT - 1) * Spans::USUAL.total() * 3 / 4),
@@ -139,14 +142,14 @@ fn items_are_asked_about_at_once() {
 }
 
 #[test]
-fn what_is_tried_are_the_launches_of_the_advice() {
-    let alone = only(&repeating(BASH, &[&["git", "show", "c@"]], READ), "per-item");
+fn the_whatif_selects_exactly_the_launches_of_the_advice() {
+    let alone = only(&advice_on_repeats(BASH, &[&["git", "show", "c@"]], READ), "per-item");
     assert_eq!(alone.finding.whatif, "--batch=git,parent=bash=1000");
     let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "m@"]];
-    let among = only(&repeating(BASH, &among, READ), "per-item");
+    let among = only(&advice_on_repeats(BASH, &among, READ), "per-item");
     assert_eq!(among.finding.whatif, "'--batch=git,parent=bash,argv=*show*=1000'");
     let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "show@"]];
-    let not_apart = only(&repeating(BASH, &not_apart, READ), "per-item");
+    let not_apart = only(&advice_on_repeats(BASH, &not_apart, READ), "per-item");
     assert_eq!(not_apart.finding.whatif, "");
 }
 
@@ -159,31 +162,40 @@ fn arguments_that_are_no_list_of_items_get_no_advice() {
         &["docker", "run", "image@"],
     ];
     for line in cases {
-        let found = repeating(BASH, &[line], READ);
+        let found = advice_on_repeats(BASH, &[line], READ);
         assert!(is_silent(&found, "per-item"), "{line:?}: {found:?}");
     }
 }
 
 #[test]
 fn pairs_of_files_are_moved_by_one_process() {
-    let advice = only(&repeating(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4), "many-files");
+    let advice = only(
+        &advice_on_repeats(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4),
+        "many-files",
+    );
     assert!(advice.finding.title.ends_with(", once per pair of files"), "{advice:?}");
     assert!(fix_of(&advice).contains("rename($from, $to)"), "{advice:?}");
     assert!(advice.finding.whatif.starts_with("--batch=mv"), "{advice:?}");
-    let advice = only(&repeating(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4), "many-files");
+    let advice = only(
+        &advice_on_repeats(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4),
+        "many-files",
+    );
     assert!(
         fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"),
         "{advice:?}"
     );
-    let advice = only(&repeating(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-files");
+    let advice = only(
+        &advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4),
+        "many-files",
+    );
     assert!(fix_of(&advice).contains("xargs -0 rm --"), "{advice:?}");
 }
 
 #[test]
-fn the_same_files_again_and_one_destination_are_not_pairs() {
-    let again = repeating(BASH, &[&["rm", "-f", "conftest.o"]], WAIT4);
+fn repeated_files_and_a_common_destination_are_not_pairs() {
+    let again = advice_on_repeats(BASH, &[&["rm", "-f", "conftest.o"]], WAIT4);
     assert!(is_silent(&again, "many-files"), "{again:?}");
-    let batched = repeating(BASH, &[&["mv", "f@", "dir"]], WAIT4);
+    let batched = advice_on_repeats(BASH, &[&["mv", "f@", "dir"]], WAIT4);
     assert!(
         is_silent(&batched, "many-files") && !is_silent(&batched, "batch"),
         "{batched:?}"
@@ -193,13 +205,13 @@ fn the_same_files_again_and_one_destination_are_not_pairs() {
 #[test]
 fn grep_takes_many_patterns_or_files() {
     let advice = only(
-        &repeating(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4),
+        &advice_on_repeats(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4),
         "grep-loop",
     );
     assert!(advice.finding.title.ends_with("once per pattern"), "{advice:?}");
     assert!(fix_of(&advice).contains("declare -A"), "{advice:?}");
     let dash = only(
-        &repeating(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4),
+        &advice_on_repeats(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4),
         "grep-loop",
     );
     assert!(
@@ -207,7 +219,7 @@ fn grep_takes_many_patterns_or_files() {
         "{dash:?}"
     );
     let files = only(
-        &repeating(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4),
+        &advice_on_repeats(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4),
         "grep-loop",
     );
     assert!(fix_of(&files).contains("grep -l PATTERN FILES"), "{files:?}");
@@ -221,7 +233,7 @@ fn a_grep_of_its_input_and_a_repeated_grep_are_left_alone() {
         (&["/usr/bin/make"], &["grep", "-q", "word@", "list"]),
     ];
     for (parent, line) in cases {
-        let found = repeating(parent, &[line], WAIT4);
+        let found = advice_on_repeats(parent, &[line], WAIT4);
         assert!(is_silent(&found, "grep-loop"), "{line:?}: {found:?}");
     }
 }

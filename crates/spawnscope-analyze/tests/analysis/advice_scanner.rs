@@ -11,10 +11,10 @@ const EXECVE: u16 = 59;
 const FIRST: u64 = 4_000_000;
 const LATER: u64 = 2_000_000;
 const COUNT: u64 = 10;
-/// From the end of a wait until the process is on a CPU, which is free.
+/// The delay from the end of a wait to the return of the process to its CPU, which is idle.
 const AWAKE: u64 = 50_000;
 
-/// Launches of one file whose exec waits for `daemon`: long the first time, shorter later.
+/// Builds a recording of launches of one file. The exec of each waits for `daemon`: `FIRST` for the first launch, `LATER` for the others.
 fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     serial.builder.recording.objects.push(ObjectRow {
@@ -35,7 +35,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
         let row = serial.builder.row(launch);
         let (first_run, zombie) = (row.first_run.unwrap().0, row.zombie.unwrap().0);
         let off = first_run + spans.setup + 100_000;
-        // Splits the stretch from the first run to the end by the wait.
+        // The wait divides the slice from the first run to the end into two.
         let end = serial
             .slices
             .iter()
@@ -55,7 +55,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
             )
         });
     }
-    // Files that are not scanned show nothing about the scanner.
+    // Launches of files that are not scanned do not count.
     for other in ["/usr/bin/cp", "/usr/bin/mv", "/usr/bin/ls"] {
         serial.launch(&Spans::USUAL, Some((other, &["other"])));
         serial.launch(&Spans::USUAL, Some((other, &["other"])));
@@ -68,7 +68,7 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
     let recorded = scanned(b"fapolicyd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let advice = only(&advices(&recorded), "scanner");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    // A thread that does not sleep has no wake-up delay either.
+    // A thread that does not have to wait saves the wake-up delay as well.
     assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER + COUNT * AWAKE));
     assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
     let evidence = &advice.finding.evidence;
@@ -93,7 +93,7 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
 fn a_wait_that_other_answers_interrupt_is_one_wait() {
     let (recording, mut slices) = scanned(b"clamd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let whole = advices(&(recording.clone(), slices.clone()));
-    // The answer to another thread wakes each waiter after a third of its wait, and it waits on.
+    // The scanner's answer to another thread wakes each waiter after a third of its wait, and the waiter continues to wait.
     let parts: Vec<SliceRow> = slices
         .iter()
         .filter(|slice| slice.syscall == Some(EXECVE))
@@ -118,7 +118,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
         });
     }
     let in_parts = advices(&(recording, slices));
-    let begin = |advices: &spawnscope_analyze::advice::Advices| {
+    let count_and_files = |advices: &spawnscope_analyze::advice::Advices| {
         let evidence = only(advices, "scanner").finding.evidence;
         let files = evidence
             .iter()
@@ -126,9 +126,9 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
             .unwrap();
         (evidence[0].split(',').next().unwrap().to_owned(), files.clone())
     };
-    let (count, files) = begin(&in_parts);
+    let (count, files) = count_and_files(&in_parts);
     assert_eq!(count, "10 waits by 10 processes");
-    assert_eq!(begin(&whole).0, count);
+    assert_eq!(count_and_files(&whole).0, count);
     assert!(files.contains("/opt/tool (22.0 ms in 10 waits)"), "{files}");
     assert!(!files.contains("/usr/bin/cp"), "{files}");
 }

@@ -10,7 +10,7 @@ use crate::recordings::{EMACS_WALL as WALL, attribution, by, emacs, object, with
 use crate::slices::{any_slice, created, ended, slice};
 
 proptest! {
-    /// The parts of all waits sum to the waits for any slices.
+    /// For any slices, the parts of a wait sum to the wait.
     #[test]
     fn the_parts_sum_to_the_waits(slices in proptest::collection::vec(any_slice(WALL), 0..200)) {
         let mut builder = emacs();
@@ -23,15 +23,15 @@ proptest! {
             let to_the_end = || Nanos(WALL).since(slice.off);
             if blocked { slice.off_span.unwrap_or_else(to_the_end).0 } else { 0 }
         };
-        // One by one, to know which waits are counted.
+        // Each slice is attributed alone, since some waits are not counted at all.
         for slice in slices {
-            let own = waited(&slice);
+            let expected = waited(&slice);
             let sum: u64 = attribution(&builder.recording, &[slice]).iter().map(|waits| waits.parts.total().0).sum();
-            prop_assert!(sum == 0 || sum == own);
+            prop_assert!(sum == 0 || sum == expected);
         }
     }
 
-    /// All slices at once: the total is that of the counted waits, a part of all waits.
+    /// Whatever the slices of a child say, the parts of its parent's wait sum to that wait.
     #[test]
     fn a_child_with_odd_slices_does_not_lengthen_its_parents_wait(
         slices in proptest::collection::vec(any_slice(WALL), 0..200), start in 0..WALL, span in 0..WALL, woken in 0..WALL,
@@ -77,10 +77,10 @@ fn a_wait_for_a_child_divides_by_its_phases() {
     let waits = only(
         &builder.recording,
         &[
-            // From before the first run of the child to its end, plus 30 us for a CPU.
+            // The wait lasts from before the child's first run to its end. The parent then waits another 30 us for a CPU.
             slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, by(git)),
             created(git.0, 1_120_000, 20_000),
-            // Preempted for 50 us during its run.
+            // The child is preempted for 50 us during its run.
             SliceRow {
                 reason: LeftCpu::Preempted,
                 wake_span: None,
@@ -90,7 +90,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
         ],
     );
     let parts = Parts {
-        // From the middle of `queue`, which is launch tax, as everywhere.
+        // The wait begins in the middle of `queue`, which counts as launch tax here as everywhere.
         tax: Nanos(10_000 + 40_000 + 300_000 + 400_000 + 60_000),
         run: Nanos(150_000),
         run_waiting: Nanos(0),
@@ -135,7 +135,7 @@ fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
 }
 
 #[test]
-fn a_neighbour_and_a_parent_are_waited_for_themselves() {
+fn waits_for_siblings_and_parents_are_attributed_to_them() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let seq = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/seq", &["seq"])));
     let sort = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/sort", &["sort"])));
@@ -158,7 +158,7 @@ fn a_program_waits_under_the_name_that_it_had_then() {
 }
 
 #[test]
-fn a_vforks_parent_waits_for_its_childs_set_up_and_exec() {
+fn the_parent_of_a_vfork_waits_for_its_childs_setup_and_exec() {
     let (builder, git) = with_git();
     let suspended = SliceRow {
         reason: LeftCpu::Uninterruptible,
@@ -186,7 +186,8 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
             Some(WakerRow::Interrupt),
         )
     };
-    // The first sleep ends before the child, and belongs to no launch. The child ends during the second, and is dead throughout the third.
+    // The first sleep ends before the child does, and is attributed to no launch. The child ends during the second sleep, and is a zombie
+    // throughout the third.
     let waits = only(
         &builder.recording,
         &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
@@ -201,7 +202,7 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
     let (mut builder, git) = with_git();
     let permission = object(&mut builder, ObjectKind::Permission, None);
     let name = builder.text(b"clamd");
-    // A reply to another thread wakes it first.
+    // The scanner's reply to another thread wakes it first, so that there are two slices for one wait.
     let scanned = |off: u64| SliceRow {
         object: permission,
         reason: LeftCpu::Uninterruptible,
@@ -243,7 +244,7 @@ fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
     assert_eq!(attribution(&builder.recording, &[disk, timer, itself]), []);
 }
 
-/// Many waits for one launch with many slices: cached sums give the same result as without.
+/// Sums are cached for launches with many slices. They must give the same result.
 #[test]
 fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
     for preemptions in [20u64, 100] {
@@ -268,7 +269,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
                 )
             })
             .collect();
-        // The wait starts within the first time without a CPU, and ends within the last one.
+        // The wait starts during the first preemption and ends during the last one.
         let last = begins + (preemptions - 1) * 40_000 + 10_000;
         let start = begins + 10_400;
         slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, by(git)));

@@ -1,4 +1,4 @@
-//! Labels of launches from what the programs of a build were given.
+//! Labels of launches, from the arguments and variables of the programs of a build.
 
 use spawnscope_analyze::build_labels::{BuildLabel, BuildLabels};
 use spawnscope_analyze::{Forest, GroupBy, report};
@@ -7,7 +7,7 @@ use spawnscope_data::rows::EdgeRow;
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// A build by a tree of programs: each is its parent and its command line, whose first word is the path.
+/// Builds a recording of a build. Each program is given by its parent and its command line, which begins with its path.
 fn build(lines: &[(LaunchId, &str)]) -> Builder {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j2"], 90_000_000);
     for (start, (parent, line)) in (1_000_000u64..).step_by(1_000_000).zip(lines) {
@@ -62,7 +62,7 @@ fn a_target_of_make_comes_before_what_a_compiler_makes() {
 }
 
 #[test]
-fn a_crate_is_named_with_what_of_it_is_built() {
+fn a_crate_is_named_with_the_target_that_is_built() {
     let hash = "0123456789abcdef";
     let lines = [
         "/x/rustc --crate-name serde --edition=2021 src/lib.rs --crate-type lib --out-dir /t/deps".to_owned(),
@@ -155,8 +155,8 @@ fn a_target_of_cmake_is_read_from_objects_and_makefiles() {
     assert_eq!(labels(&builder, BuildLabel::Cmake), expected);
 }
 
-/// Notes the outputs of the edge that a launch was made for.
-fn edge(builder: &mut Builder, launch: u64, outputs: &[&str]) {
+/// Adds the outputs of the ninja edge that a launch is for.
+fn add_edge(builder: &mut Builder, launch: u64, outputs: &[&str]) {
     for output in outputs {
         let output = builder.text(output.as_bytes());
         let launch = LaunchId(launch);
@@ -174,10 +174,10 @@ fn a_target_is_the_output_of_the_edge_of_ninja() {
         (ROOT, "/bin/sh -c touch"),
         (ROOT, "/usr/bin/cc -o ./a.o -c a.c"),
     ]);
-    edge(&mut builder, 2, &["gen/a.c", "gen/a.h"]);
-    // This shell became the compiler.
-    edge(&mut builder, 7, &["sub/a.o"]);
-    edge(&mut builder, 99, &["of no launch"]);
+    add_edge(&mut builder, 2, &["gen/a.c", "gen/a.h"]);
+    // This launch is a shell that became the compiler by exec.
+    add_edge(&mut builder, 7, &["sub/a.o"]);
+    add_edge(&mut builder, 99, &["of no launch"]);
     let (gen_a, x) = ("gen/a.c", "tools/x");
     let expected = ["-", gen_a, gen_a, x, x, "-", "sub/a.o"];
     assert_eq!(labels(&builder, BuildLabel::Target), expected);
@@ -192,7 +192,7 @@ fn below_an_edge_a_compiler_of_its_output_has_the_edges_label() {
         (LaunchId(2), "/usr/bin/ar rcs /home/user/lib/libz.so z.o"),
         (LaunchId(2), "/usr/bin/cc -o z.so"),
     ]);
-    edge(&mut builder, 2, &["lib/libz.so", "lib/libz.so.1.2"]);
+    add_edge(&mut builder, 2, &["lib/libz.so", "lib/libz.so.1.2"]);
     let z = "lib/libz.so";
     assert_eq!(labels(&builder, BuildLabel::Target), ["-", z, z, z, z, "z.so"]);
 }
@@ -206,8 +206,8 @@ fn a_ninja_below_an_edge_has_edges_of_its_own() {
         (LaunchId(4), "/usr/bin/cp a b"),
         (LaunchId(2), "/usr/bin/touch stamp"),
     ]);
-    edge(&mut builder, 2, &["stamp"]);
-    edge(&mut builder, 4, &["b"]);
+    add_edge(&mut builder, 2, &["stamp"]);
+    add_edge(&mut builder, 4, &["b"]);
     assert_eq!(
         labels(&builder, BuildLabel::Target),
         ["-", "stamp", "stamp", "b", "b", "stamp"]
@@ -224,8 +224,8 @@ fn a_target_of_cmake_is_also_read_from_an_edge() {
         (LaunchId(2), "/usr/bin/cc -o CMakeFiles/z.dir/a.o a.c"),
         (ROOT, "/bin/sh -c link"),
     ]);
-    edge(&mut builder, 2, &["CMakeFiles/app.dir/x.c", "x.c"]);
-    edge(&mut builder, 5, &["app"]);
+    add_edge(&mut builder, 2, &["CMakeFiles/app.dir/x.c", "x.c"]);
+    add_edge(&mut builder, 5, &["app"]);
     assert_eq!(labels(&builder, BuildLabel::Cmake), ["-", "app", "app", "z", "-"]);
 }
 

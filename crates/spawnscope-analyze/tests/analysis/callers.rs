@@ -67,7 +67,7 @@ fn a_makefile_is_labelled_by_its_line_and_target() {
 }
 
 #[test]
-fn a_line_of_a_makefile_is_one_place_for_all_its_targets() {
+fn launches_of_all_targets_of_a_makefile_line_are_grouped() {
     let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
     for (start, (line, target)) in (1u64..).zip([(7, "a.o"), (7, "b.o"), (9, "hello")]) {
         let launch = builder.launch(ROOT, start * 10_000_000, &Spans::USUAL, DIRNAME);
@@ -84,7 +84,7 @@ fn a_line_of_a_makefile_is_one_place_for_all_its_targets() {
 }
 
 #[test]
-fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
+fn many_scripts_that_differ_only_in_arguments_are_grouped() {
     let places = |count: u64| {
         let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
         for number in 0..count {
@@ -113,7 +113,7 @@ fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
 }
 
 #[test]
-fn pythons_own_library_is_passed_over() {
+fn frames_in_pythons_standard_library_are_skipped() {
     let python = |builder: &mut Builder, files: &[(&str, u32, &str)]| -> Vec<FrameRow> {
         let frame = |(file, line, function): &(&str, u32, &str)| builder.line(Language::Python, file, *line, function);
         files.iter().map(frame).collect()
@@ -140,7 +140,7 @@ fn pythons_own_library_is_passed_over() {
 }
 
 #[test]
-fn machine_code_is_labelled_by_the_function_outside_of_the_c_library() {
+fn machine_code_is_labelled_by_the_first_function_outside_the_c_library() {
     let git = |builder: &mut Builder| {
         vec![
             builder.code("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000),
@@ -171,7 +171,7 @@ fn machine_code_is_labelled_by_the_function_outside_of_the_c_library() {
 }
 
 #[test]
-fn the_libraries_of_go_and_rust_are_passed_over() {
+fn frames_in_the_libraries_of_go_and_rust_are_skipped() {
     let chain = |frames: &'static [(&str, &str, u32)]| {
         move |builder: &mut Builder| {
             let frame =
@@ -310,7 +310,7 @@ fn launches_are_selected_by_line() {
     assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
 }
 
-/// A Python process with much memory. The innermost frame names the call that forks.
+/// Returns the evidence of the advice on launches by a large Python process, whose innermost frame is the Python function that forks.
 fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
     let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
     for _ in 0..20 {

@@ -1,4 +1,5 @@
-//! Waits for children that do not look like waits: a parent that is runnable until its child has left the CPU, and a reap that did not block.
+//! Waits for children that the slices do not show as such: a parent that is runnable but gets no CPU until its child has left it, and a
+//! reap that did not block.
 
 use spawnscope_analyze::critical_path::CriticalPath;
 use spawnscope_analyze::waits::attribution::attributed_waits;
@@ -20,8 +21,8 @@ const WALL: u64 = 10 * MILLI;
 const SH: LaunchId = LaunchId(2);
 const TRUE: LaunchId = LaunchId(3);
 
-/// `bash` launches `sh -c /bin/true`, and `sh` launches `true` with vfork. `sh` is woken when `true` has called exec, and runs again when
-/// `true` is gone; then it works for `work` before it reaps `true` without blocking.
+/// Builds a recording in which `bash` launches `sh -c /bin/true`, and `sh` launches `true` with vfork. `sh` is woken when `true` has called
+/// exec, but gets a CPU only after the end of `true`. It then works for `work`, and reaps `true` without blocking.
 fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let spans = Spans {
@@ -31,7 +32,7 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let of_sh: &[&str] = &["sh", "-c", "/bin/true"];
     builder.launch(ROOT, MILLI, &spans, Some(("/bin/sh", of_sh)));
     builder.row(SH).parent_task = Some(TaskId(ROOT.0));
-    let (sh_created, sh_zombie) = life(&mut builder, SH);
+    let (sh_created, sh_zombie) = lifetime(&mut builder, SH);
     builder.launch(
         SH,
         3 * MILLI,
@@ -43,7 +44,7 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     );
     let row = builder.row(TRUE);
     (row.parent_task, row.mechanism) = (Some(TaskId(SH.0)), Some(Mechanism::Vfork));
-    let (true_created, true_zombie) = life(&mut builder, TRUE);
+    let (true_created, true_zombie) = lifetime(&mut builder, TRUE);
     let back = true_zombie + 10_000;
     builder.row(TRUE).reaped = Some(Nanos(back + work));
     let execed = true_created + Spans::USUAL.queue + Spans::USUAL.setup + Spans::USUAL.exec;
@@ -77,7 +78,7 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     (builder.recording, slices)
 }
 
-fn life(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
+fn lifetime(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
     let row = builder.row(launch);
     (row.created.unwrap().0, row.zombie.unwrap().0)
 }
@@ -93,7 +94,7 @@ fn a_parent_that_is_runnable_until_its_child_is_gone_waits_for_the_child() {
     let path = path(&recorded);
     let [sh, child] = [SH, TRUE].map(|launch| &path.launches[launch.0 as usize - 1]);
     assert_eq!(sh.run_queue(), Nanos(0), "{path:?}");
-    // All of its life, from the call that creates it to the shell's return to a CPU.
+    // The child is charged from the call that creates it to the shell's return to a CPU.
     let (created, zombie) = (&recorded.0.launches[2].create, &recorded.0.launches[2].zombie);
     let whole = zombie.unwrap().since(created.unwrap()).0 + 10_000;
     assert_eq!(child.total(), Nanos(whole), "{path:?}");
@@ -101,7 +102,7 @@ fn a_parent_that_is_runnable_until_its_child_is_gone_waits_for_the_child() {
 }
 
 #[test]
-fn its_wait_is_the_childs_work_and_not_one_for_a_cpu() {
+fn the_wait_of_a_runnable_parent_is_the_childs_work_and_not_a_wait_for_a_cpu() {
     let (recording, slices) = vforking_shell(20_000);
     let forest = Forest::build(&recording);
     let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
@@ -115,7 +116,7 @@ fn without_the_shell_the_program_still_runs_and_is_set_up_by_the_shells_parent()
     let recorded = vforking_shell(20_000);
     let prediction = predict(&recorded, &Constants::default(), &[(Change::NoShell, &[SH])]);
     let predicted = prediction.predicted.0;
-    // The command's own time, the creation of the shell with its setup, and the program from its exec to its end.
+    // What remains is the command's own time, the creation and setup of the shell, and the program from its exec to its end.
     let usual = Spans::USUAL;
     let own = WALL - (recorded.0.launches[1].zombie.unwrap().0 - MILLI);
     let shell = usual.create + usual.queue + usual.setup;
@@ -128,20 +129,20 @@ fn without_the_shell_the_program_still_runs_and_is_set_up_by_the_shells_parent()
 }
 
 #[test]
-fn a_parent_with_more_work_than_the_wait_was_long_waited_for_a_cpu() {
+fn a_parent_whose_work_exceeds_its_wait_waited_for_a_cpu() {
     let busy = vforking_shell(3 * MILLI);
     let sh = &path(&busy).launches[SH.0 as usize - 1];
     assert!(sh.run_queue() > Nanos(MILLI), "{sh:?}");
 }
 
-/// The child writes to a pipe 60 us before its end. The parent is woken on the child's CPU, and runs again when the child is gone.
+/// The child writes to a pipe 60 us before its end. That wakes the parent on the child's CPU, where it runs after the child's end.
 #[test]
-fn a_long_wait_for_what_a_child_writes_stays_one_on_the_pipe() {
+fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let run = 6 * MILLI;
     let child = builder.launch(ROOT, MILLI, &Spans { run, ..Spans::USUAL }, None);
     builder.row(child).parent_task = Some(TaskId(ROOT.0));
-    let (created_at, zombie) = life(&mut builder, child);
+    let (created_at, zombie) = lifetime(&mut builder, child);
     let (written, back) = (zombie - 60_000, zombie + 10_000);
     builder.row(child).reaped = Some(Nanos(back + 20_000));
     let pipe = object(&mut builder, ObjectKind::Pipe, None);
@@ -169,7 +170,8 @@ fn a_long_wait_for_what_a_child_writes_stays_one_on_the_pipe() {
     assert_eq!(kinds, [Some(ObjectKind::Pipe)], "{waits:?}");
 }
 
-/// A command that launches a long child and a longer one, waits for the longer one and then reaps the other without blocking.
+/// Builds a recording of a command that launches two children that work for `long` and `longer`. It waits for the second, and then reaps
+/// the first without blocking.
 fn two_children(long: u64, longer: u64) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     builder.recording.info.cpus = 4;
@@ -177,11 +179,11 @@ fn two_children(long: u64, longer: u64) -> (Recording, Vec<SliceRow>) {
     for (start, run) in [(MILLI, long), (2 * MILLI, longer)] {
         let child = builder.launch(ROOT, start, &Spans { run, ..Spans::USUAL }, None);
         builder.row(child).parent_task = Some(TaskId(ROOT.0));
-        let (created_at, zombie) = life(&mut builder, child);
+        let (created_at, zombie) = lifetime(&mut builder, child);
         slices.push(created(child.0, created_at, Spans::USUAL.queue));
         slices.push(ended(child.0, created_at + Spans::USUAL.queue, zombie));
     }
-    let (_, end) = life(&mut builder, LaunchId(3));
+    let (_, end) = lifetime(&mut builder, LaunchId(3));
     builder.row(LaunchId(2)).reaped = Some(Nanos(end + 200_000));
     let (asleep, back) = (2 * MILLI + 200_000, end + 10_000);
     let waker = Some(WakerRow::Task(TaskId(3)));

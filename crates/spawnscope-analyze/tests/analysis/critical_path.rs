@@ -1,4 +1,4 @@
-//! The critical path: attribution, external waits, and that the charges sum to the wall for any slices.
+//! The critical path: what its parts are charged to, external waits, and that the charges sum to the wall for any slices.
 
 use proptest::prelude::*;
 use spawnscope_analyze::critical_path::{Charge, Stretch, stretches};
@@ -12,20 +12,20 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
-/// From the release of the command to its exec, as in the builder.
+/// The time from the release of the command to its exec, as in the builder.
 const RELEASE: u64 = 20_000;
 const WAIT4: u16 = 61;
 const NANOSLEEP: u16 = 35;
 const READ: u16 = 0;
 
-fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
+fn path_of(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
 }
 
-/// The command launches a child at 1 ms and waits for it. Returns the number of the child's thread.
+/// Builds a command that launches a child at 1 ms. Returns the child's number as well, which is also that of its thread.
 fn one_child() -> (Builder, LaunchId) {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -37,23 +37,23 @@ fn one_child() -> (Builder, LaunchId) {
 fn a_parent_that_waits_charges_the_child_and_its_reaping() {
     let (builder, child) = one_child();
     let spans = Spans::USUAL;
-    let made = 1_000_000 + spans.create;
-    let runs = made + spans.queue;
+    let created_at = 1_000_000 + spans.create;
+    let first_run = created_at + spans.queue;
     let zombie = 1_000_000 + spans.total() - spans.reap;
-    let path = follow(
+    let path = path_of(
         &builder.recording,
         vec![
             slice(
                 1,
                 0,
-                made + 5_000,
-                [zombie - made - 5_000, spans.reap],
+                created_at + 5_000,
+                [zombie - created_at - 5_000, spans.reap],
                 WAIT4,
                 Some(WakerRow::Task(TaskId(child.0))),
             ),
             ended(1, zombie + spans.reap, WALL),
-            created(child.0, made, spans.queue),
-            ended(child.0, runs, zombie + 1_000),
+            created(child.0, created_at, spans.queue),
+            ended(child.0, first_run, zombie + 1_000),
         ],
     );
     let charges = &path.launches[1];
@@ -84,15 +84,15 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
 }
 
 #[test]
-fn a_child_beside_a_busy_parent_is_not_on_the_path() {
+fn a_child_of_a_busy_parent_is_not_on_the_path() {
     let (builder, child) = one_child();
-    let made = 1_000_000 + Spans::USUAL.create;
-    let path = follow(
+    let created_at = 1_000_000 + Spans::USUAL.create;
+    let path = path_of(
         &builder.recording,
         vec![
             ended(1, 0, WALL),
-            created(child.0, made, 20_000),
-            ended(child.0, made + 20_000, 3_000_000),
+            created(child.0, created_at, 20_000),
+            ended(child.0, created_at + 20_000, 3_000_000),
         ],
     );
     let charges = &path.launches[1];
@@ -105,9 +105,9 @@ fn a_child_beside_a_busy_parent_is_not_on_the_path() {
 }
 
 #[test]
-fn a_sleep_is_outside_even_when_a_recorded_thread_was_interrupted_to_end_it() {
+fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_outside() {
     let (builder, child) = one_child();
-    let path = follow(
+    let path = path_of(
         &builder.recording,
         vec![
             slice(
@@ -136,7 +136,7 @@ fn a_process_that_is_not_recorded_is_named() {
         slice(1, 0, 2_000_000, [3_000_000, 50_000], READ, waker),
         ended(1, 5_050_000, WALL),
     ];
-    let path = follow(&builder.recording, slices);
+    let path = path_of(&builder.recording, slices);
     assert_eq!(
         path.external_wait.get(&ExternalWait::Process(Some(name))),
         Some(&Nanos(3_000_000))
@@ -185,7 +185,7 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
     builder.recording.launches[2].zombie = Some(Nanos(ends));
     builder.recording.launches[2].reaped = Some(Nanos(ends + 10_000));
     let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
-    let path = follow(
+    let path = path_of(
         &builder.recording,
         vec![
             slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
@@ -213,7 +213,7 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
 #[test]
 fn without_any_slice_the_wall_is_still_charged_once() {
     let (builder, _) = one_child();
-    let path = follow(&builder.recording, Vec::new());
+    let path = path_of(&builder.recording, Vec::new());
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
@@ -229,7 +229,7 @@ proptest! {
         for launch in &mut builder.recording.launches[1..] {
             launch.parent_task = launch.parent.map(|parent| TaskId(parent.0));
         }
-        let path = follow(&builder.recording, slices.clone());
+        let path = path_of(&builder.recording, slices.clone());
         prop_assert_eq!(path.sum(), Nanos(WALL));
 
         let forest = Forest::build(&builder.recording);
@@ -241,10 +241,10 @@ proptest! {
         prop_assert_eq!(borders(&stretches[stretches.len() - 1])[1], Nanos(WALL));
         prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
         for (launch, charges) in (0..).zip(&path.launches) {
-            let is_its = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(of, _) | Charge::RunQueue(of) if of == launch);
-            let sum: u64 = stretches.iter().filter(is_its).map(|stretch| stretch.end.since(stretch.start).0).sum();
+            let is_charged = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch);
+            let sum: u64 = stretches.iter().filter(is_charged).map(|stretch| stretch.end.since(stretch.start).0).sum();
             prop_assert_eq!(sum, charges.total().0);
-            // No more launch tax is charged than there is.
+            // The launch tax on the path is at most that of the launch.
             let launch = &forest.launches[launch as usize];
             let tax = launch.tax().unwrap_or_default();
             prop_assert!(charges.tax() <= tax, "{charges:?} of {:?}", launch.phases);

@@ -14,10 +14,10 @@ use crate::builder::Spans;
 use crate::recordings::causes;
 use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, only, timelines};
 
-/// What each wrapped git sleeps.
+/// How long each `git` sleeps.
 const SLEEP: u64 = 80_000_000;
 
-/// A script that launches a git whose wrapper sleeps, and much more often a cheap program.
+/// Builds a recording of a script that launches a `git` that sleeps, and ten times as often a program that ends quickly.
 fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..41 {
@@ -45,7 +45,7 @@ fn dependence(label: &str, saving_ms: u64, is_wrapper: bool) -> Dependence {
 }
 
 #[test]
-fn the_wall_hangs_on_a_program_that_only_sleeps() {
+fn the_wall_depends_on_a_program_that_only_sleeps() {
     let recorded = sleeping_git();
     let causes = causes(&recorded.0, &recorded.1);
     let first = &causes.dependence[0];
@@ -57,7 +57,7 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
         "{first:?} of {slept} slept"
     );
     assert_eq!(culprit(&causes.dependence, causes.advices.unrecorded), Some(first));
-    // Ten times as many launches of `true` cost more to start, and come second.
+    // The launches of `true`, ten times as many, have more launch tax but come second.
     let forest = Forest::build(&recorded.0);
     let found = Causes::find(&recorded.0, &forest, &timelines(&forest, &recorded.1));
     let report = report_on(&recorded.0, &forest, found.as_ref(), GroupBy::Command);
@@ -102,7 +102,7 @@ fn the_command_with_the_most_work_is_known() {
     assert_eq!(work.time, Nanos(7 * busy.run));
 }
 
-/// A script with two kinds of needless launches, `often` from one file and fewer from another.
+/// Builds a recording of a script with needless launches: 40 of `dirname` from the file `often`, and 20 of `basename` from `less_often`.
 fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for number in 0..60 {
@@ -120,7 +120,7 @@ fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
     serial.finish()
 }
 
-/// Needless launches of a make, whose makefile was generated from this template.
+/// Builds a recording of needless launches by a makefile. `template` is the file that the makefile was generated from, if any.
 fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..60 {
@@ -136,7 +136,7 @@ fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn a_makefile_that_says_so_is_generated_code() {
+fn a_makefile_marked_as_generated_is_generated_code() {
     let owners = |template: Option<&str>| -> Vec<Option<Owner>> {
         let found = advices(&from_makefile(template));
         let foreign = found.worth.iter().map(|advice| advice.foreign.as_ref());
@@ -194,15 +194,15 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
     assert_eq!((*first, *second), (None, Some(Owner::ThirdParty)));
     assert!(own.contains("basename"), "{own}");
     assert!(packaged.ends_with("in third-party code (lib.sh)"), "{packaged}");
-    // In the user's own files, the larger saving is first.
+    // If both are the user's own files, the larger saving comes first.
     let [(None, larger), (None, _)] = &owners("lib.sh", "build.sh")[..] else {
         panic!("not two findings of the user");
     };
     assert!(larger.contains("dirname 40 times"), "{larger}");
 }
 
-/// Random launches of a shell, one after the other, that run, sleep or lose their CPU.
-fn random() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
+/// Generates recordings of a shell with random launches, one after the other. Some sleep or lose their CPU.
+fn random_launches() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
     let phase = 1_000u64..3_000_000;
     let launch = (proptest::array::uniform8(phase), 0u8..3);
     proptest::collection::vec(launch, 1..12).prop_map(|launches| {
@@ -231,7 +231,7 @@ fn random() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
 
 proptest! {
     #[test]
-    fn no_part_is_larger_than_its_whole(recorded in random()) {
+    fn no_part_is_larger_than_the_total(recorded in random_launches()) {
         let (recording, slices) = &recorded;
         let forest = Forest::build(recording);
         let timelines = timelines(&forest, slices);
@@ -243,7 +243,7 @@ proptest! {
         for each in &causes.dependence {
             prop_assert!(each.saving[0] <= causes.advices.unrecorded, "{each:?} of {:?}", report.wall);
         }
-        // What depends on the launches is at least what they charge to the critical path.
+        // At least as much time depends on the launches as is charged to them on the critical path.
         let work = &report.groups.iter().find(|group| group.label == b"work").unwrap();
         let depending = work.depends.unwrap_or_default().0;
         let critical = work.sums.critical.unwrap().0;

@@ -1,4 +1,4 @@
-//! Comparisons of recordings: what is matched, what is noise, and that the order of launches does not matter.
+//! Comparisons of recordings: which launches are matched, which differences are noise, and that the order of launches does not matter.
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
@@ -8,13 +8,13 @@ use spawnscope_data::rows::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// A launch of the generated recordings: a program, the number in its argument, the line, and its failed execs.
-type Made = (usize, u32, u32, u8);
+/// A launch of a generated recording: the index of its program, the number in its argument, its line, and the number of failed execs.
+type GeneratedLaunch = (usize, u32, u32, u8);
 
 const PROGRAMS: [&str; 3] = ["dirname", "mv", "sed"];
 
-/// Builds a script that makes these launches, one after another.
-fn script(wall_ns: u64, launches: &[Made]) -> Recording {
+/// Builds a recording of a script that makes these launches, one after another.
+fn script(wall_ns: u64, launches: &[GeneratedLaunch]) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "job.sh"], wall_ns);
     for (start, (program, number, line, failed)) in (1_000_000..).step_by(2_000_000).zip(launches) {
         let name = PROGRAMS[*program];
@@ -38,7 +38,7 @@ fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
     compare(&runs(before), &runs(after))
 }
 
-/// Returns kind, program and medians of each group that differs.
+/// Returns the kind, the program, and the median counts before and after of each group that differs.
 fn changed(diff: &Diff) -> Vec<(Kind, String, u64, u64)> {
     let row = |row: &Row| {
         let command = String::from_utf8(row.command.clone()).unwrap();
@@ -47,7 +47,7 @@ fn changed(diff: &Diff) -> Vec<(Kind, String, u64, u64)> {
     diff.rows.iter().filter(|row| row.kind != Kind::Same).map(row).collect()
 }
 
-fn of(program: usize, lines: &[u32]) -> Vec<Made> {
+fn launches_at_lines(program: usize, lines: &[u32]) -> Vec<GeneratedLaunch> {
     (0..)
         .zip(lines)
         .map(|(number, line)| (program, number, *line, 0))
@@ -55,9 +55,9 @@ fn of(program: usize, lines: &[u32]) -> Vec<Made> {
 }
 
 #[test]
-fn launches_that_went_and_came_are_counted() {
-    let before = [of(0, &[5; 10]), of(1, &[6; 10])].concat();
-    let after = [of(1, &[6; 2]), of(2, &[9; 3])].concat();
+fn removed_and_added_launches_are_counted() {
+    let before = [launches_at_lines(0, &[5; 10]), launches_at_lines(1, &[6; 10])].concat();
+    let after = [launches_at_lines(1, &[6; 2]), launches_at_lines(2, &[9; 3])].concat();
     let found = diff(&[&script(100_000_000, &before)], &[&script(50_000_000, &after)]);
     assert_eq!(
         changed(&found),
@@ -75,8 +75,8 @@ fn launches_that_went_and_came_are_counted() {
 
 #[test]
 fn a_line_that_moved_is_the_same_launch() {
-    let before = [of(0, &[5; 4]), of(1, &[6; 4])].concat();
-    let after = [of(0, &[15; 4]), of(1, &[16; 4])].concat();
+    let before = [launches_at_lines(0, &[5; 4]), launches_at_lines(1, &[6; 4])].concat();
+    let after = [launches_at_lines(0, &[15; 4]), launches_at_lines(1, &[16; 4])].concat();
     let found = diff(&[&script(100_000_000, &before)], &[&script(100_000_000, &after)]);
     assert_eq!(changed(&found), []);
     let moved = found.rows.iter().find(|row| row.command == b"mv").unwrap();
@@ -117,7 +117,7 @@ fn failed_execs_alone_are_a_change() {
 
 #[test]
 fn the_wall_of_several_runs_has_an_interval() {
-    let recordings = |walls: [u64; 4]| walls.map(|wall| script(1_000_000 * wall, &of(0, &[5; 3])));
+    let recordings = |walls: [u64; 4]| walls.map(|wall| script(1_000_000 * wall, &launches_at_lines(0, &[5; 3])));
     let (slow, fast) = (recordings([100, 104, 98, 102]), recordings([60, 63, 58, 61]));
     let each = |recordings: &[Recording; 4]| recordings.iter().map(run).collect::<Vec<_>>();
     let found = compare(&each(&slow), &each(&fast));
@@ -130,15 +130,15 @@ fn the_wall_of_several_runs_has_an_interval() {
 
 #[test]
 fn an_incomplete_recording_has_no_wall() {
-    let mut cut_off = script(100_000_000, &of(0, &[5; 3]));
+    let mut cut_off = script(100_000_000, &launches_at_lines(0, &[5; 3]));
     cut_off.info.wall = None;
-    let found = diff(&[&script(100_000_000, &of(0, &[5; 3]))], &[&cut_off]);
+    let found = diff(&[&script(100_000_000, &launches_at_lines(0, &[5; 3]))], &[&cut_off]);
     assert_eq!((found.wall.after, found.wall.value()), (None, None));
     assert_eq!(found.conditions.len(), 1);
     assert_eq!(changed(&found), []);
 }
 
-fn launches() -> impl Strategy<Value = Vec<Made>> {
+fn launches() -> impl Strategy<Value = Vec<GeneratedLaunch>> {
     proptest::collection::vec((0..3usize, 0..100u32, 1..6u32, 0..3u8), 0..20)
 }
 
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn the_order_of_launches_does_not_matter(made in launches(), seed in any::<u64>()) {
         let mut shuffled = made.clone();
-        // Sorted by a hash of the position: any order, decided by the seed.
+        // Sorts by pseudo-random numbers from the seed.
         let mut at = seed;
         shuffled.sort_by_cached_key(|_| {
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

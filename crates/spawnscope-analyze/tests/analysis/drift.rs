@@ -1,4 +1,4 @@
-//! Runs that slow down, runs that only seem to, and the memory of a growing parent.
+//! Runs whose launches slow down, runs whose launches only seem to, and the memory of a growing parent.
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
@@ -12,7 +12,8 @@ use crate::recordings::{storm, storm_of};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
-    // Heavy-tailed noise around a constant; few children are the hardest case. The seed is fixed, since this tests a rate.
+    // The noise around a constant has a heavy tail, and with few children it most resembles drift. The seed is fixed because false alarms
+    // are rare but possible.
     #[test]
     fn noise_alone_is_not_drift(exponents in proptest::collection::vec(0.0f64..2.0, 20..60)) {
         let recording = storm(exponents.len() as u64, |number| {
@@ -27,13 +28,13 @@ fn drifts_of(recording: &Recording) -> Vec<Drift> {
     drifts(&Forest::build(recording))
 }
 
-/// Deterministic noise between 0 and 1.
+/// Returns deterministic noise between 0 and 1.
 fn noise(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1u64 << 24) as f64
 }
 
 #[test]
-fn launches_that_grow_with_the_parents_memory_are_named_a_leak() {
+fn launches_that_slow_as_the_parents_memory_grows_are_reported_as_a_leak() {
     let recording = storm(200, |number| {
         let create = 120_000 + number * 63_000 + (noise(number) * 100_000.0) as u64;
         (Spans { create, ..Spans::USUAL }, 10_000_000 + number * 1_000_000)
@@ -62,7 +63,7 @@ fn launches_that_become_slower_without_memory_have_no_cause() {
     assert!(rise.share > 0.9, "{rise:?}");
 }
 
-/// Page table cost of a parent of `megabytes`: 16 us per megabyte to copy them, 20 us to free the copy.
+/// Returns the times to copy and to free the page tables of a parent of `megabytes`, in nanoseconds: 16 us and 20 us per megabyte.
 fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
     let noise_ns = (noise(number) * 30_000.0) as u64;
     (
@@ -104,7 +105,7 @@ fn a_copy_torn_down_by_the_childs_exec_is_part_of_what_memory_costs() {
 }
 
 #[test]
-fn a_scanner_that_slows_exec_beside_a_growing_parent_is_not_its_memory() {
+fn a_scanner_that_slows_exec_while_the_parent_grows_is_not_blamed_on_memory() {
     let recording = storm(300, |number| {
         let spans = Spans {
             create: 60_000 + number * 100,
@@ -169,7 +170,7 @@ fn a_steady_run_with_heavy_noise_has_no_drift_with_any_memory() {
 }
 
 #[test]
-fn memory_that_grows_beside_a_slower_loader_is_not_blamed() {
+fn memory_that_grows_while_the_loader_slows_is_not_blamed() {
     let recording = storm(100, |number| {
         (
             Spans {
@@ -256,7 +257,7 @@ fn a_change_of_mechanism_is_not_drift() {
 }
 
 #[test]
-fn parents_of_one_program_one_after_another_are_judged_each_alone() {
+fn successive_parents_of_one_program_are_judged_separately() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000_000);
     for generation in 0..10u64 {
         let start_ns = generation * 1_000_000_000;
@@ -285,7 +286,7 @@ fn parents_of_one_program_one_after_another_are_judged_each_alone() {
 }
 
 #[test]
-fn fewer_than_twenty_children_say_nothing() {
+fn drift_is_not_judged_from_fewer_than_twenty_children() {
     let leaking = |number: u64| {
         (
             Spans {

@@ -10,7 +10,7 @@ use crate::slices::{created, ended};
 
 const COUNT: u64 = 10;
 const MILLI: u64 = 1_000_000;
-/// From the exec of the shim to that of the real program.
+/// The time from the exec of the shim to that of the real program.
 const CHAIN: u64 = 6 * MILLI;
 const REAL: &str = "/home/user/.pyenv/versions/3.12/bin/python3";
 
@@ -18,9 +18,9 @@ const REAL: &str = "/home/user/.pyenv/versions/3.12/bin/python3";
 struct Recipe<'r> {
     shell: &'r str,
     argv: &'r [&'r str],
-    /// The first launch of the shell, and its duration.
+    /// The program that the shell launches first, and how long it runs, in nanoseconds.
     launches: Option<(&'r str, u64)>,
-    /// The programs before the real one, a millisecond each.
+    /// The programs and their interpreters that the shell execs before the real program, one every millisecond.
     chain: &'r [(&'r str, Option<&'r str>)],
 }
 
@@ -33,8 +33,8 @@ const BUILD: Recipe<'_> = Recipe {
     chain: SHIM,
 };
 
-/// make runs the recipe repeatedly.
-fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+/// Builds a recording of a make that runs the recipe repeatedly.
+fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::of("/usr/bin/make", &["make"]);
     let spans = Spans {
         run: 20 * MILLI,
@@ -59,7 +59,7 @@ fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
             at += MILLI;
         }
         if !recipe.chain.is_empty() {
-            // A helper script of the version manager.
+            // The shim launches a helper script of the version manager.
             let hooks = "/home/user/.pyenv/libexec/pyenv-hooks";
             let helper = run_in_parallel(&mut serial, shell, at, 2 * MILLI, hooks, ENV);
             let argv = ["bash", hooks, "exec"];
@@ -85,7 +85,7 @@ fn exec(serial: &mut Serial, launch: LaunchId, program: (&str, Option<&str>), ar
     serial.builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
 }
 
-/// A launch by a shell that continues meanwhile.
+/// Adds a launch that the shell does not wait for.
 fn run_in_parallel(
     serial: &mut Serial,
     shell: LaunchId,
@@ -108,14 +108,14 @@ fn run_in_parallel(
 }
 
 fn saved_by_direct(recipe: &Recipe<'_>) -> u64 {
-    let (recorded, shells) = made(recipe);
+    let (recorded, shells) = repeated_recipe(recipe);
     let prediction = predict(&recorded, &Default::default(), &[(Change::Direct, &shells)]);
     prediction.wall.since(prediction.predicted).0
 }
 
 #[test]
 fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
-    let (recorded, shells) = made(&BUILD);
+    let (recorded, shells) = repeated_recipe(&BUILD);
     let found = advices(&recorded);
     let advice = only(&found, "shims");
     assert_eq!(advice.finding.launches.len(), shells.len());
@@ -140,12 +140,12 @@ fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
 }
 
 #[test]
-fn only_the_way_to_the_program_is_cut() {
+fn last_commands_cuts_only_the_execs_that_lead_to_the_program() {
     assert_eq!(saved_by_direct(&BUILD), COUNT * CHAIN);
 }
 
 #[test]
-fn a_shell_or_script_that_launched_work_is_not_a_way_to_a_program() {
+fn a_shell_or_script_that_launched_work_does_not_merely_lead_to_a_program() {
     let alone = Recipe { chain: &[], ..BUILD };
     assert_eq!(saved_by_direct(&alone), 0, "what -c was given");
     let script = Recipe {
@@ -172,7 +172,7 @@ fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
     };
     assert_eq!(saved_by_direct(&changes), COUNT * CHAIN);
     assert_eq!(saved_by_direct(&Recipe { chain: &[], ..changes }), 0);
-    // A directory is an option of every call that launches.
+    // Every call that launches a program can set its directory, so that the shell is not needed for `cd`.
     let directory = Recipe {
         argv: &["bash", "-c", "cd x && python3 -c pass"],
         chain: &[],
@@ -183,7 +183,7 @@ fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
 
 #[test]
 fn shells_that_worked_before_cannot_become_one_interpreter() {
-    let (recorded, shells) = made(&BUILD);
+    let (recorded, shells) = repeated_recipe(&BUILD);
     assert!(is_silent(&advices(&recorded), "interpreter-start"));
     let prediction = predict(&recorded, &Default::default(), &[(Change::Batch(5), &shells)]);
     assert!(prediction.changed[0].is_empty());
@@ -192,7 +192,7 @@ fn shells_that_worked_before_cannot_become_one_interpreter() {
 
 #[test]
 fn launches_of_a_version_manager_by_itself_get_no_advice() {
-    let found = advices(&made(&BUILD).0);
+    let found = advices(&repeated_recipe(&BUILD).0);
     let all = found
         .worth
         .iter()

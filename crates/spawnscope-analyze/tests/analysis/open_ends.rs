@@ -1,5 +1,5 @@
-//! Activity that is not over when the recording ends: open waits keep their cause, time on a CPU is work, and time without evidence is
-//! unknown, neither work, nor launching, nor a sleep.
+//! Activity that is not over when the recording ends. Open waits keep their cause, time on a CPU is work, and time without evidence is
+//! unknown rather than work, launching or a sleep.
 
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::phases::Phase;
@@ -14,7 +14,7 @@ use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open, shell_wit
 use crate::serial::predict;
 use crate::slices::{ended, slice};
 
-/// The exec of the command, its return, and the end of its loader, as in the builder.
+/// When the loader of the command ends, in nanoseconds, as in the builder.
 const LOADED: u64 = 720_000;
 const READ: u16 = 0;
 const POLL: u16 = 7;
@@ -22,10 +22,10 @@ const WAIT4: u16 = 61;
 const WAITID: u16 = 247;
 const VFORK: u16 = 58;
 const CLOCK_NANOSLEEP: u16 = 230;
-/// First argument of wait4 for any child.
+/// The first argument of a wait4 for any child.
 const ANY: u64 = u32::MAX as u64;
 
-/// On a CPU from `on` to the end of the recording.
+/// Returns the slice of a thread that is on a CPU from `on` to the end of the recording.
 fn running(task: u64, on: u64) -> SliceRow {
     SliceRow {
         reason: LeftCpu::Preempted,
@@ -40,7 +40,7 @@ fn path(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
     path
 }
 
-fn of(path: &CriticalPath, what: ExternalWait) -> u64 {
+fn external_wait_ns(path: &CriticalPath, what: ExternalWait) -> u64 {
     path.external_wait.get(&what).copied().unwrap_or_default().0
 }
 
@@ -50,7 +50,10 @@ fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeps(2)].concat();
     let path = path(&builder.recording, &slices);
-    assert!(of(&path, ExternalWait::Timer) > WALL - 3_000_000, "{path:?}");
+    assert!(
+        external_wait_ns(&path, ExternalWait::Timer) > WALL - 3_000_000,
+        "{path:?}"
+    );
     let work: u64 = path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum();
     assert!(work < 2_000_000, "{path:?}");
 }
@@ -66,8 +69,9 @@ fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
     assert!(removed.saving()[0].0 > WALL - 3_000_000, "{removed:?}");
 }
 
-/// Returns the child that a wait of the shell is for: it sleeps and is on the path, while the others work.
-fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
+/// Returns the child that a wait of the shell is attributed to, if any. Lets one child after another sleep while the others work. If the
+/// sleep is on the critical path, the wait is for that child.
+fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
     let mut builder = shell_with(children);
     if waits.syscall == Some(READ) {
         builder.recording.objects.push(ObjectRow {
@@ -90,12 +94,12 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
             [made, running(child, on)]
         };
         let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
-        of(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
+        external_wait_ns(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
     });
     if found.is_none() {
         let slices: Vec<SliceRow> = (2..2 + children).flat_map(sleeps).chain([waits]).collect();
         let path = path(&builder.recording, &slices);
-        assert!(of(&path, ExternalWait::Unknown) > WALL / 2, "{path:?}");
+        assert!(external_wait_ns(&path, ExternalWait::Unknown) > WALL / 2, "{path:?}");
     }
     found
 }
@@ -103,24 +107,32 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
 #[test]
 fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
     let pid_of = |launch: u64| 4000 + launch;
-    assert_eq!(awaited(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
-    assert_eq!(awaited(open(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 0), 3), Some(4), "likewise");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 3), None, "one of them, but which?");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
+    assert_eq!(awaited_child(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
     assert_eq!(
-        awaited(open(1, 0, 0, WAIT4, 77), 1),
+        awaited_child(open(1, 0, 0, WAIT4, ANY), 3),
+        Some(4),
+        "the last one created"
+    );
+    assert_eq!(awaited_child(open(1, 0, 0, WAITID, 0), 3), Some(4), "likewise");
+    assert_eq!(
+        awaited_child(open(1, 0, 0, WAITID, 1), 3),
+        None,
+        "one of them, but which?"
+    );
+    assert_eq!(awaited_child(open(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
+    assert_eq!(
+        awaited_child(open(1, 0, 0, WAIT4, 77), 1),
         Some(2),
         "of another pid namespace"
     );
-    assert_eq!(awaited(open(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
-    assert_eq!(awaited(open(1, 0, 0, READ, 3), 2), None, "who writes?");
-    assert_eq!(awaited(open(1, 0, 0, POLL, 3), 1), None, "for any event");
+    assert_eq!(awaited_child(open(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
+    assert_eq!(awaited_child(open(1, 0, 0, READ, 3), 2), None, "who writes?");
+    assert_eq!(awaited_child(open(1, 0, 0, POLL, 3), 1), None, "for any event");
     let suspended = SliceRow {
         reason: LeftCpu::Uninterruptible,
         ..open(1, 0, 0, VFORK, 0)
     };
-    assert_eq!(awaited(suspended, 2), Some(3), "the child it just created");
+    assert_eq!(awaited_child(suspended, 2), Some(3), "the child it just created");
 }
 
 #[test]
@@ -148,17 +160,17 @@ fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     };
     let path = path(&builder.recording, &[woken]);
     assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
-    assert_eq!(of(&path, ExternalWait::Timer), WALL / 4);
+    assert_eq!(external_wait_ns(&path, ExternalWait::Timer), WALL / 4);
 }
 
-/// As on a kernel without an iterator over threads, or before version 6 of the format.
+/// Slices at the end are missing on a kernel without an iterator over threads, and in recordings before version 6 of the format.
 #[test]
 fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
     let builder = shell_with(0);
     let path = path(&builder.recording, &[]);
     let charged = [Phase::Queue, Phase::Exec, Phase::Load, Phase::Run].map(|phase| path.launches[0].get(phase).0);
     assert_eq!(charged, [0, 300_000, 400_000, 0]);
-    assert_eq!(of(&path, ExternalWait::Unknown), WALL - LOADED);
+    assert_eq!(external_wait_ns(&path, ExternalWait::Unknown), WALL - LOADED);
 }
 
 #[test]
@@ -166,7 +178,7 @@ fn time_after_the_last_slice_of_a_running_thread_is_unknown() {
     let builder = shell_with(0);
     let back = slice(1, 0, 10_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
     let path = path(&builder.recording, &[back]);
-    assert_eq!(of(&path, ExternalWait::Unknown), WALL - 11_000_000);
+    assert_eq!(external_wait_ns(&path, ExternalWait::Unknown), WALL - 11_000_000);
     assert_eq!(path.launches[0].get(Phase::Run), Nanos(10_000_000 - LOADED));
 }
 
@@ -202,7 +214,7 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
 }
 
 #[test]
-fn a_thread_that_has_ended_is_not_where_its_process_is() {
+fn an_ended_thread_does_not_show_what_its_process_waits_for() {
     let mut builder = shell_with(0);
     builder.row(ROOT).parent_task = None;
     let forest = Forest::build(&builder.recording);
@@ -223,7 +235,7 @@ fn a_thread_that_has_ended_is_not_where_its_process_is() {
     slices.into_iter().for_each(|slice| collection.push(slice));
     let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
     assert!(
-        of(&causes.path, ExternalWait::Timer) > WALL - 3_000_000,
+        external_wait_ns(&causes.path, ExternalWait::Timer) > WALL - 3_000_000,
         "{:?}",
         causes.path
     );

@@ -1,5 +1,5 @@
-//! Recordings without wakers: those that perf and ptrace would have made of a recording whose causes are known. The causes are reconstructed,
-//! and the interval of each prediction contains the prediction of the whole recording.
+//! Recordings without wakers. From a recording whose causes are known, the tests derive those that perf and ptrace would have made. The
+//! causes are reconstructed, and the interval of each prediction must contain the prediction from the full recording.
 
 use spawnscope_analyze::critical_path::critical_path;
 use spawnscope_analyze::reconstruct::reconstruct;
@@ -19,7 +19,7 @@ use crate::slices::{created, ended, slice};
 
 type Recorded = (Recording, Vec<SliceRow>);
 
-/// The CPU time of the shell in `run`: its counters are those of a process that works whenever it does not wait.
+/// Sets the CPU counters of the shell, as for a process that works whenever it does not wait.
 fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
     let worked: u64 = slices
         .iter()
@@ -36,7 +36,7 @@ fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
     (recording, slices)
 }
 
-fn lacks(recording: &mut Recording, collector: &str, what: &str) {
+fn mark_missing(recording: &mut Recording, collector: &str, what: &str) {
     recording.info.collector = collector.to_owned();
     recording.info.missing.push(Missing {
         what: what.to_owned(),
@@ -47,7 +47,7 @@ fn lacks(recording: &mut Recording, collector: &str, what: &str) {
 /// Returns what perf would have recorded.
 fn as_perf((recording, slices): &Recorded) -> Recorded {
     let mut recording = recording.clone();
-    lacks(&mut recording, "perf", Missing::WAKERS);
+    mark_missing(&mut recording, "perf", Missing::WAKERS);
     for row in &mut recording.launches {
         (row.create, row.reaped, row.mechanism) = (None, None, None);
         if row.origin != Origin::Command {
@@ -71,10 +71,10 @@ fn as_perf((recording, slices): &Recorded) -> Recorded {
     (recording, slices.iter().map(blind).collect())
 }
 
-/// Returns what ptrace would have recorded, with the waits of the shell that it would have seen to end with a child, or without any.
+/// Returns what ptrace would have recorded. Only `with_waits` does it contain waits: those of the shell for its children.
 fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
     let mut recording = recording.clone();
-    lacks(&mut recording, "ptrace", Missing::SCHEDULER);
+    mark_missing(&mut recording, "ptrace", Missing::SCHEDULER);
     for row in &mut recording.launches {
         (row.create, row.reaped) = (None, row.reaped.filter(|_| with_waits));
     }
@@ -108,14 +108,14 @@ fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -
     }])
 }
 
-/// A shell that launches this many programs, one after the other.
+/// Builds a recording of a shell that launches this many programs, one after the other.
 fn serial(count: usize) -> (Recorded, Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     (with_cpu_of_shell(serial.finish()), launches)
 }
 
-/// A shell that sleeps before its launches. No child lives in the meantime.
+/// Builds a recording of a shell that sleeps before its last launch, while it has no child.
 fn with_a_sleep() -> (Recorded, Vec<LaunchId>) {
     let mut serial = Serial::new();
     let mut launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
@@ -127,7 +127,7 @@ fn with_a_sleep() -> (Recorded, Vec<LaunchId>) {
     (with_cpu_of_shell(serial.finish()), launches)
 }
 
-fn contains(partial: &Prediction, whole: &Prediction) {
+fn assert_contains(partial: &Prediction, whole: &Prediction) {
     let [expected, ..] = whole.saving();
     let [_, least, most] = partial.saving();
     assert!(least <= expected && expected <= most, "{expected:?} in {partial:?}");
@@ -141,7 +141,7 @@ fn contains(partial: &Prediction, whole: &Prediction) {
 #[test]
 fn a_loop_is_predicted_as_with_wakers() {
     let (whole, launches) = serial(20);
-    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
     for (partial, is_certain) in [
         (as_perf(&whole), true),
         (as_ptrace(&whole, true), true),
@@ -150,10 +150,10 @@ fn a_loop_is_predicted_as_with_wakers() {
         let name = partial.0.info.collector.clone();
         let prediction = predict_partial(&partial, Change::Remove, &launches);
         assert!(prediction.replay_error.abs() < 0.01, "{name}: {prediction:?}");
-        contains(&prediction, &true_one);
+        assert_contains(&prediction, &with_wakers);
         let [expected, least, _] = prediction.saving();
-        let of_truth = expected.0 as f64 / true_one.saving()[0].0 as f64;
-        assert!((0.85..1.1).contains(&of_truth), "{name}: {of_truth}");
+        let ratio = expected.0 as f64 / with_wakers.saving()[0].0 as f64;
+        assert!((0.85..1.1).contains(&ratio), "{name}: {ratio}");
         assert_eq!(least.0 > expected.0 / 2, is_certain, "{name}: {prediction:?}");
     }
 }
@@ -184,22 +184,23 @@ fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
     }
 }
 
-/// Nothing is known about a sleep of the shell: it stays, and no removed launch lived at its end, so it cannot have been for one.
+/// The recording does not show why the shell slept. At the end of the sleep, none of the removed launches lived, so that the sleep was for
+/// none of them, and remains.
 #[test]
 fn a_wait_at_whose_end_no_child_lived_is_for_no_child() {
     let (whole, launches) = with_a_sleep();
-    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
     for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
         let prediction = predict_partial(&partial, Change::Remove, &launches);
-        contains(&prediction, &true_one);
+        assert_contains(&prediction, &with_wakers);
         let [_, least, most] = prediction.saving();
         assert!(least.0 > 2_000_000 && most.0 < 9_000_000, "{prediction:?}");
     }
 }
 
-/// The shell sleeps while its child runs: whether it waits for the child is unknown until the last instant.
+/// The shell sleeps while its child runs. The recording does not show whether it waits for the child.
 #[test]
-fn a_sleep_beside_a_child_widens_the_interval() {
+fn a_sleep_during_a_childs_life_widens_the_interval() {
     let mut serial = Serial::new();
     let long = Spans {
         run: 6_000_000,
@@ -207,10 +208,10 @@ fn a_sleep_beside_a_child_widens_the_interval() {
     };
     let child = serial.launch_sleeping(&long, ("/bin/work", &["work"]), 20_000_000);
     let whole = with_cpu_of_shell(serial.finish());
-    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &[child])]);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[child])]);
     for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
         let prediction = predict_partial(&partial, Change::Remove, &[child]);
-        contains(&prediction, &true_one);
+        assert_contains(&prediction, &with_wakers);
         assert!(prediction.unknown.unwrap() != [Nanos(0); 2], "{prediction:?}");
     }
 }
@@ -230,11 +231,11 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     for child in [writer, reader] {
         builder.row(child).parent_task = Some(TaskId(ROOT.0));
     }
-    let of = |row: &spawnscope_data::rows::LaunchRow| {
+    let instants = |row: &spawnscope_data::rows::LaunchRow| {
         (row.created.unwrap().0, row.first_run.unwrap().0, row.zombie.unwrap().0)
     };
-    let (w_created, w_run, w_zombie) = of(builder.row(writer));
-    let (r_created, r_run, _) = of(builder.row(reader));
+    let (w_created, w_run, w_zombie) = instants(builder.row(writer));
+    let (r_created, r_run, _) = instants(builder.row(reader));
     // The reader works for 0.8 ms after its input has ended.
     let (read_from, r_zombie) = (r_run + 1_000_000, w_zombie + 860_000);
     let row = builder.row(reader);
@@ -255,14 +256,14 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     serial.now_is(r_zombie + 10_000);
     let whole = with_cpu_of_shell(serial.finish());
     for removed in [writer, reader] {
-        let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &[removed])]);
+        let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[removed])]);
         for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
-            contains(&predict_partial(&partial, Change::Remove, &[removed]), &true_one);
+            assert_contains(&predict_partial(&partial, Change::Remove, &[removed]), &with_wakers);
         }
     }
 }
 
-/// After a vfork, the parent cannot do anything until the exec: that wait is certain without any record of it.
+/// After a vfork, the parent cannot run until the child's exec. That wait is certain although nothing records it.
 #[test]
 fn the_wait_of_a_vfork_is_for_the_exec() {
     let (mut whole, launches) = serial(5);
@@ -282,7 +283,7 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
     }
 }
 
-/// The tracer notes the exec when its stop is handled. The parent may wait for the end of its child before that.
+/// The tracer notes an exec only when it handles the stop. By then, the parent may already wait for the end of its child.
 #[test]
 fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
     const EARLY: u64 = 30_000;
@@ -302,15 +303,15 @@ fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
         slice.off_span = Some(Nanos(end - slice.off.0));
         slice.on_span = Some(Nanos(1_000));
     }
-    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
     let prediction = predict_partial(&partial, Change::Remove, &launches);
-    contains(&prediction, &true_one);
-    let of_truth = prediction.saving()[0].0 as f64 / true_one.saving()[0].0 as f64;
-    assert!((0.85..1.1).contains(&of_truth), "{of_truth}");
+    assert_contains(&prediction, &with_wakers);
+    let ratio = prediction.saving()[0].0 as f64 / with_wakers.saving()[0].0 as f64;
+    assert!((0.85..1.1).contains(&ratio), "{ratio}");
 }
 
 #[test]
-fn advice_and_what_hangs_are_found_without_wakers() {
+fn advice_and_dependences_are_found_without_wakers() {
     let (whole, _) = serial(60);
     assert!(whole.0.info.wall.unwrap().0 > 20 * SHELL);
     for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
@@ -324,7 +325,8 @@ fn advice_and_what_hangs_are_found_without_wakers() {
     }
 }
 
-/// The shell waited for one child, and then reaped another that had ended in the meantime. Without the first, it waits for the second.
+/// The shell waited for one child, and then reaped another that had ended during the wait. Without the first, it would have waited for the
+/// second.
 #[test]
 fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     let mut serial = Serial::new();
@@ -349,14 +351,14 @@ fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     serial.now_is(back + 40_000);
     let recorded = with_cpu_of_shell(serial.finish());
     let mut partial = as_ptrace(&recorded, true);
-    // After the second child's end, the shell has waited for something else, too.
+    // After the second child's end, the shell also waited for something else.
     let exit_cpu = &mut partial.0.launches[0].exit_cpu;
     *exit_cpu = exit_cpu.map(|cpu| Nanos(cpu.0 - 600_000));
     let prediction = predict_partial(&partial, Change::Remove, &[first]);
     assert!(prediction.predicted.0 > 40_000_000, "{prediction:?}");
 }
 
-/// The shell slept until the last of two children had ended. Without that one, it still needs the other.
+/// The shell slept until the last of two children had ended. Without that child, it would still have waited for the other.
 #[test]
 fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
     let mut serial = Serial::new();
@@ -374,7 +376,7 @@ fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
         .slices
         .push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
     for child in [first, last] {
-        let row = builder_life(&serial, child);
+        let row = child_instants(&serial, child);
         serial.slices.extend([
             created(child.0, row[0], row[1] - row[0]),
             ended(child.0, row[1], row[2]),
@@ -389,14 +391,14 @@ fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
     );
     assert!(
         without_last.low.0 < 10_000_000,
-        "perhaps it is not needed: {without_last:?}"
+        "perhaps the shell did not wait for the other: {without_last:?}"
     );
     let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
     assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
 }
 
-/// When a child was created, ran first, and could be reaped.
-fn builder_life(serial: &Serial, child: LaunchId) -> [u64; 3] {
+/// Returns when a child was created, first ran, and became a zombie, in nanoseconds.
+fn child_instants(serial: &Serial, child: LaunchId) -> [u64; 3] {
     let row = serial
         .builder
         .recording

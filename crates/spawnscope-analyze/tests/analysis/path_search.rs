@@ -127,7 +127,7 @@ fn single(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
 }
 
 #[test]
-fn a_file_tried_in_one_place_is_not_a_search() {
+fn a_file_tried_in_one_directory_is_not_a_search() {
     for (path, errno) in [
         ("/no/such/absolute", libc::ENOENT),
         ("./denied", libc::EACCES),

@@ -1,4 +1,5 @@
-//! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends them, and the listener gives them a name.
+//! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends the waits, and the name of the peer is that of
+//! the listening process.
 
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
@@ -15,7 +16,7 @@ const POLL: u16 = 7;
 const RECVFROM: u16 = 45;
 const DEVICE: u32 = 8;
 
-/// A client that waits twice, in this system call, each time for another socket of the same address.
+/// Builds a recording of a client that waits twice in the system call `call`, for two sockets with the same address.
 fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/client", &["client"], WALL);
     let (path, name) = (Some(builder.text(b"127.0.0.1:4226")), builder.text(b"sccache"));
@@ -47,17 +48,19 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     (builder.recording, slices)
 }
 
-/// The address that was waited for, the process behind it, and how often.
+/// The address that was waited for, the process that listens there, and the number of waits.
 type AttributedWait = (Option<Vec<u8>>, WaitTarget, u64);
 
-/// Returns what most of the critical path waited for, the process by its name, and the waits.
-fn waited((recording, slices): &(Recording, Vec<SliceRow>)) -> (ExternalWait, Vec<AttributedWait>) {
+/// Returns the external wait with the longest time on the critical path, and the attributed waits.
+fn longest_wait_and_attribution(
+    (recording, slices): &(Recording, Vec<SliceRow>),
+) -> (ExternalWait, Vec<AttributedWait>) {
     let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     let timelines = collection.finish();
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
-    let (most, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
+    let (longest, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
     assert_eq!(span, Nanos(2 * WAITED));
     let waits = attributed_waits(recording, &forest, &timelines);
     let seen = waits.into_iter().map(|wait| {
@@ -67,13 +70,13 @@ fn waited((recording, slices): &(Recording, Vec<SliceRow>)) -> (ExternalWait, Ve
             wait.count,
         )
     });
-    (most, seen.collect())
+    (longest, seen.collect())
 }
 
 #[test]
 fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
-    let (most, waits) = waited(&client(RECVFROM, true));
-    assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
+    let (longest, waits) = longest_wait_and_attribution(&client(RECVFROM, true));
+    assert!(matches!(longest, ExternalWait::Process(Some(_))), "{longest:?}");
     let expected = (
         Some(b"127.0.0.1:4226".to_vec()),
         WaitTarget::Process(Some(b"sccache".to_vec())),
@@ -83,22 +86,31 @@ fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
 }
 
 #[test]
-fn without_a_known_listener_it_is_for_the_network() {
-    assert_eq!(waited(&client(RECVFROM, false)), (ExternalWait::Network, Vec::new()));
+fn a_wait_without_a_known_listener_is_for_the_network() {
+    assert_eq!(
+        longest_wait_and_attribution(&client(RECVFROM, false)),
+        (ExternalWait::Network, Vec::new())
+    );
 }
 
 #[test]
-fn a_poll_of_the_socket_is_for_the_process_too() {
-    let (most, waits) = waited(&client(POLL, true));
-    assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
+fn a_poll_of_the_socket_is_a_wait_for_the_process() {
+    let (longest, waits) = longest_wait_and_attribution(&client(POLL, true));
+    assert!(matches!(longest, ExternalWait::Process(Some(_))), "{longest:?}");
     assert_eq!(waits.len(), 1);
-    assert_eq!(waited(&client(POLL, false)), (ExternalWait::Network, Vec::new()));
+    assert_eq!(
+        longest_wait_and_attribution(&client(POLL, false)),
+        (ExternalWait::Network, Vec::new())
+    );
 }
 
-/// The collector gives no socket to such a wait.
+/// The collector records no socket for a poll that timed out.
 #[test]
 fn a_poll_that_timed_out_is_not_for_the_process() {
     let (recording, mut slices) = client(POLL, true);
     slices.iter_mut().for_each(|slice| slice.object = None);
-    assert_eq!(waited(&(recording, slices)), (ExternalWait::Timer, Vec::new()));
+    assert_eq!(
+        longest_wait_and_attribution(&(recording, slices)),
+        (ExternalWait::Timer, Vec::new())
+    );
 }

@@ -13,7 +13,7 @@ fn phases_of(recording: &Recording, index: usize) -> PhaseTimes {
     Forest::build(recording).launches[index].phases.clone()
 }
 
-fn known(times: &PhaseTimes) -> Vec<Option<u64>> {
+fn nanoseconds(times: &PhaseTimes) -> Vec<Option<u64>> {
     times.iter().map(|(_, time)| time.map(|time| time.0)).collect()
 }
 
@@ -22,7 +22,7 @@ fn each_phase_lies_between_its_own_boundaries() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     let spans = [120_000, 20_000, 40_000, 300_000, 400_000, 200_000, 60_000, 10_000].map(Some);
-    assert_eq!(known(&phases_of(&builder.recording, 1)), spans);
+    assert_eq!(nanoseconds(&phases_of(&builder.recording, 1)), spans);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_cpu_of_a_launch_divides_at_its_execs() {
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(
-        known(&cpu),
+        nanoseconds(&cpu),
         [
             None,
             None,
@@ -50,10 +50,10 @@ fn a_fork_without_exec_has_no_setup_and_works_from_its_first_run() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
     let spans = [120_000, 20_000, 0, 0, 0, 200_000, 60_000, 10_000].map(Some);
-    assert_eq!(known(&phases_of(&builder.recording, 1)), spans);
+    assert_eq!(nanoseconds(&phases_of(&builder.recording, 1)), spans);
 }
 
-/// As in `(make; touch done)`, where bash executes touch itself.
+/// In `(make; touch done)`, bash forks a subshell that launches make and then execs touch.
 #[test]
 fn what_a_fork_launches_before_its_exec_is_its_work() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
@@ -80,7 +80,7 @@ fn what_a_fork_launches_before_its_exec_is_its_work() {
         Some(Nanos(50_000_000 + 200_000)),
         "with that of the setup"
     );
-    // One that it does not wait for is launched, and that is all.
+    // If the fork does not wait for make, only the launching of make counts as its work.
     builder.row(make).reaped = Some(Nanos(900_000_000));
     let created = builder.row(make).created.unwrap().0;
     let times = phases_of(&builder.recording, 1);
@@ -107,7 +107,7 @@ fn a_static_program_has_a_load_of_zero() {
 }
 
 #[test]
-fn an_unseen_loader_leaves_load_and_run_unknown_and_nothing_else() {
+fn an_unseen_loader_leaves_only_load_and_run_unknown() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     builder.recording.execs.last_mut().unwrap().load_end = None;
@@ -127,7 +127,7 @@ fn an_unseen_loader_leaves_load_and_run_unknown_and_nothing_else() {
 }
 
 #[test]
-fn execs_of_a_chain_are_summed_and_what_lies_between_is_run() {
+fn execs_of_a_chain_are_summed_and_the_time_between_them_is_run() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let env = builder.launch(
         ROOT,
@@ -143,14 +143,15 @@ fn execs_of_a_chain_are_summed_and_what_lies_between_is_run() {
     assert_eq!(times.get(Phase::Setup), Some(Nanos(40_000)));
     assert_eq!(times.get(Phase::Exec), Some(Nanos(300_000 + 500_000)));
     assert_eq!(times.get(Phase::Load), Some(Nanos(400_000 + 200_000)));
-    // Between the loads and execs: 880,000 to 1,000,000; then 1,700,000 to the exit at 10,880,000.
+    // Run is the time from the end of the first load (880,000) to the second exec (1,000,000), and from the end of the second load
+    // (1,700,000) to the exit (10,880,000).
     assert_eq!(times.get(Phase::Run), Some(Nanos(120_000 + 9_180_000)));
 }
 
 #[test]
-fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
+fn the_command_has_no_create_queue_setup_or_reap_phase() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    // Held after its creation, it ran long before its release.
+    // The command is held after its creation, so that it first ran long before its release.
     let row = builder.row(ROOT);
     (row.create, row.first_run, row.reaped) = (Some(Nanos(0)), Some(Nanos(0)), Some(Nanos(1_000_500_000)));
     row.created = Some(Nanos(5_000));
@@ -203,8 +204,8 @@ fn wait_statuses_are_taken_apart() {
 }
 
 prop_compose! {
-    /// A launch with all boundaries known, and in half of the cases out of order.
-    fn any_order()(
+    /// Builds a recording of a launch with all boundaries known. In half of the cases they are in random order.
+    fn any_boundaries()(
         mut at in proptest::collection::vec(0u64..50, 9),
         in_order in any::<bool>(),
         is_static in any::<bool>(),
@@ -231,7 +232,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn phases_tile_a_launch_whatever_the_order_of_its_boundaries(recording in any_order()) {
+    fn phases_tile_a_launch_whatever_the_order_of_its_boundaries(recording in any_boundaries()) {
         let forest = Forest::build(&recording);
         let launch = &forest.launches[1];
         prop_assert_eq!(launch.phases.sum(Phase::ALL), launch.total(forest.end));
@@ -239,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn an_unknown_boundary_makes_nothing_known_longer(recording in any_order(), hidden in 0usize..6) {
+    fn an_unknown_boundary_does_not_lengthen_the_launch(recording in any_boundaries(), hidden in 0usize..6) {
         let full = phases_of(&recording, 1);
         let mut partial = recording.clone();
         let row = &mut partial.launches[1];
@@ -254,7 +255,7 @@ proptest! {
         at.extend(execs.flat_map(|exec| [exec.enter, exec.returned, exec.load_end]));
         at.extend([row.exit, row.zombie, row.reaped]);
         let is_ordered = at.iter().flatten().is_sorted();
-        // Out of order, an unknown first or last boundary moves the clamps; in order, it can only remove time.
+        // If the boundaries are in order, hiding one can only remove time. Otherwise it can also move the limits that clamp the others.
         prop_assert!(!is_ordered || sum <= full.sum(Phase::ALL).unwrap_or_default());
     }
 }

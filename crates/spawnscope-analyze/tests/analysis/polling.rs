@@ -1,4 +1,4 @@
-//! Processes with a thread that polls: what other threads wait for is not its rounds.
+//! Processes with a polling thread: waits of the other threads are not attributed to its polling rounds.
 
 use spawnscope_analyze::critical_path::critical_path;
 use spawnscope_analyze::replay::{Parameters, Replay};
@@ -13,16 +13,16 @@ use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 use crate::builder::{ROOT, Spans};
 use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{DIRNAME, LAUNCH, none};
+use crate::whatif::{DIRNAME, LAUNCH, no_constants};
 
 const FUTEX: u16 = 202;
 const POLLING: u64 = 50;
 const WORKING: u64 = 60;
 const LAUNCHES: usize = 12;
-/// How long the shell waits for a lock before each launch but the first.
+/// How long the shell waits for a lock before each launch except the first, in nanoseconds.
 const LOCK: u64 = 500_000;
 
-/// When the thread that polls wakes up, relative to the beginning of the shell's wait.
+/// Whether the polling thread wakes up before or after the beginning of the shell's wait.
 #[derive(Clone, Copy)]
 enum Round {
     Before,
@@ -31,11 +31,11 @@ enum Round {
 
 type Recorded = (Recording, Vec<SliceRow>, Vec<LaunchId>);
 
-/// A shell that launches one program after another, and waits before each for a lock that a polling thread releases.
-fn recorded(round: Round) -> Recorded {
+/// Builds a recording of a shell that launches one program after another. Before each it waits for a lock that a polling thread releases.
+fn polled_recording(round: Round) -> Recorded {
     let mut serial = Serial::new();
     let mut launches = vec![serial.launch(&Spans::USUAL, DIRNAME)];
-    // The polling thread was on its CPU until then.
+    // When the polling thread last got and left its CPU.
     let mut polled = [0, 10_000];
     serial.slices.push(created(POLLING, 0, 0));
     while launches.len() < LAUNCHES {
@@ -84,7 +84,7 @@ fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u6
         forest: &forest,
         timelines: &timelines,
         replay: &replay,
-        constants: &none(),
+        constants: &no_constants(),
     };
     let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
     assert_eq!(path.sum(), parameters.wall);
@@ -95,9 +95,9 @@ fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u6
 }
 
 #[test]
-fn the_critical_path_and_removal_agree_beside_a_polling_thread() {
+fn the_critical_path_and_removal_agree_when_another_thread_polls() {
     for round in [Round::Before, Round::After] {
-        let (prediction, critical) = without_launches(&recorded(round));
+        let (prediction, critical) = without_launches(&polled_recording(round));
         let [saved, ..] = prediction.saving();
         let all = LAUNCHES as u64 * LAUNCH;
         assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
@@ -111,11 +111,11 @@ fn the_critical_path_and_removal_agree_beside_a_polling_thread() {
 }
 
 #[test]
-fn rounds_that_are_met_by_chance_make_a_prediction_uncertain() {
+fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
     let margin = |recorded: &Recorded| without_launches(recorded).0.saving_margin.0;
-    let (recording, mut slices, launches) = recorded(Round::Before);
+    let (recording, mut slices, launches) = polled_recording(Round::Before);
     let with = margin(&(recording.clone(), slices.clone(), launches.clone()));
-    // The same waits, ended by a thread that is not recorded.
+    // Lets a thread that is not recorded end the same waits.
     for slice in slices.iter_mut().filter(|slice| slice.syscall == Some(FUTEX)) {
         slice.waker = None;
     }
@@ -126,7 +126,7 @@ fn rounds_that_are_met_by_chance_make_a_prediction_uncertain() {
 
 #[test]
 fn a_round_may_pass_on_what_another_thread_did() {
-    let (recording, mut slices, _) = recorded(Round::After);
+    let (recording, mut slices, _) = polled_recording(Round::After);
     let waits: Vec<SliceRow> = slices
         .iter()
         .filter(|slice| slice.syscall == Some(FUTEX))
@@ -149,7 +149,7 @@ fn a_round_may_pass_on_what_another_thread_did() {
 
 #[test]
 fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
-    // The shell launches in its first thread; another thread waits for it, in calls of 100 us that time out. It then ends the process.
+    // The first thread of the shell launches. Another thread waits for it in calls that time out after 100 us, and then ends the process.
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..LAUNCHES).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     let set = serial.now();
@@ -177,7 +177,7 @@ fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
 }
 
 #[test]
-fn a_timer_of_another_thread_is_no_wait_for_a_launch() {
+fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
     let sleeps = |serial: Serial, naps: &[SliceRow]| {
         let (recording, mut slices) = serial.finish();
         slices.extend_from_slice(naps);
@@ -193,7 +193,7 @@ fn a_timer_of_another_thread_is_no_wait_for_a_launch() {
     (0..LAUNCHES).for_each(|_| {
         serial.launch(&long, DIRNAME);
     });
-    // The supervisor of a thread pool, which sleeps 1 ms at a time.
+    // The polling thread is the supervisor of a thread pool, which sleeps 1 ms at a time.
     let mut naps = vec![created(POLLING, 0, 0)];
     for on in (0..serial.now() - 2_000_000).step_by(1_000_000) {
         naps.push(slice(POLLING, on, on + 10_000, [990_000, 0], CLOCK_NANOSLEEP, None));
@@ -209,10 +209,10 @@ fn a_timer_of_another_thread_is_no_wait_for_a_launch() {
 }
 
 const EPOLL_WAIT: u16 = 232;
-/// How long an event loop sleeps and works between two timers.
+/// How long the event loop sleeps until its timer expires, and how long it then works, in nanoseconds.
 const TIMER: [u64; 2] = [1_000_000, 20_000];
 
-/// A program with an event loop that runs a timer, and launches one program after another.
+/// Builds a recording of a program that launches one program after another, and whose event loop also runs a timer.
 fn event_loop() -> Recorded {
     let mut serial = Serial::new();
     let spans = Spans {
@@ -230,7 +230,7 @@ fn event_loop() -> Recorded {
         let mut on = wait.off.0 - wait.on_span.unwrap().0;
         let mut off = wait.off.0;
         let zombie = serial.builder.row(launch).zombie.unwrap().0;
-        // It finds the child at an end when it looks after a timer, so no wait ends with the child.
+        // The program only looks for ended children when its timer expires, so that no wait ends with a child.
         while off + TIMER[0] < zombie {
             serial.slices.push(slice(1, on, off, [TIMER[0], 0], EPOLL_WAIT, None));
             on = off + TIMER[0];

@@ -15,7 +15,7 @@ use crate::slices::{created, ended, slice};
 pub(crate) const EMACS_WALL: u64 = 10_000_000;
 /// The wall of `shell_with`.
 pub(crate) const SHELL_WALL: u64 = 2_000_000_000;
-/// The launches of `calling`.
+/// The number of launches in `calling`.
 pub(crate) const COUNT: usize = 40;
 pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 pub(crate) const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));
@@ -40,8 +40,8 @@ pub(crate) fn emacs() -> Builder {
     Builder::command("/usr/bin/emacs", &["emacs"], EMACS_WALL)
 }
 
-/// emacs launches git at 1 ms; git's instants: created 1.12, first run 1.14, exec 1.18, 1.48, loaded 1.88, exit 2.08, zombie
-/// 2.14, reaped 2.15 ms.
+/// Builds a recording in which emacs launches git at 1 ms. git's instants in milliseconds are: created 1.12, first run 1.14, exec from 1.18
+/// to 1.48, loaded 1.88, exit 2.08, zombie 2.14, reaped 2.15.
 pub(crate) fn with_git() -> (Builder, LaunchId) {
     let mut builder = emacs();
     let git = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
@@ -55,7 +55,7 @@ pub(crate) fn relocate(builder: &mut Builder) -> Vec<FrameRow> {
     ]
 }
 
-/// A loop at line 14 with `$(dirname)` in a subshell, line 20 with `mv`, and one launch with an unknown call site.
+/// Builds a recording of a script that repeats `$(dirname)` at line 14 and `mv` at line 20. One more launch has an unknown call site.
 pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
     for number in 0..5 {
@@ -82,7 +82,7 @@ pub(crate) fn find<'g>(groups: &'g [Group], label: &str) -> &'g Group {
     found.unwrap_or_else(|| panic!("no {label} in {groups:#?}"))
 }
 
-/// A shell that runs programs from two lines in turn.
+/// Builds a recording of a shell that runs `dirname` 30 times from line 14, and then 10 times from line 20.
 pub(crate) fn serial_unpacking() -> Serial {
     let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
     for number in 0..40 {
@@ -94,17 +94,22 @@ pub(crate) fn serial_unpacking() -> Serial {
     serial
 }
 
-/// Launches of `true` by the command, one after another. `of` returns the phases and the parent memory of each.
-pub(crate) fn storm(launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
-    storm_of(Some(("/bin/true", &["true"])), launches, of)
+/// Builds a recording of a command that launches `true` repeatedly. `costs` returns the phases and the parent's memory in bytes for each
+/// number.
+pub(crate) fn storm(launches: u64, costs: impl Fn(u64) -> (Spans, u64)) -> Recording {
+    storm_of(Some(("/bin/true", &["true"])), launches, costs)
 }
 
-/// Launches of any program, or forks that only exit.
-pub(crate) fn storm_of(program: Option<(&str, &[&str])>, launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
+/// Like `storm`, for any program, or for forks that never exec.
+pub(crate) fn storm_of(
+    program: Option<(&str, &[&str])>,
+    launches: u64,
+    costs: impl Fn(u64) -> (Spans, u64),
+) -> Recording {
     let mut builder = Builder::command("/usr/bin/python3", &["python3", "loop.py"], 100_000_000_000);
     let mut start_ns = 1_000_000;
     for number in 0..launches {
-        let (spans, rss_bytes) = of(number);
+        let (spans, rss_bytes) = costs(number);
         let id = builder.launch(ROOT, start_ns, &spans, program);
         builder.row(id).parent_rss_bytes = Some(rss_bytes);
         start_ns += spans.total();
@@ -112,7 +117,7 @@ pub(crate) fn storm_of(program: Option<(&str, &[&str])>, launches: u64, of: impl
     builder.recording
 }
 
-/// An open wait from `off`.
+/// Returns a slice that ends with a wait from `off` that is still open at the end of the recording.
 pub(crate) fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
     SliceRow {
         off_span: None,
@@ -122,7 +127,7 @@ pub(crate) fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) ->
     }
 }
 
-/// A shell and this many children, all alive at the end. Each child is created a millisecond after the previous one.
+/// Builds a recording of a shell and this many children, all alive at the end. Each child is created 1 ms after the previous one.
 pub(crate) fn shell_with(children: u64) -> Builder {
     let mut builder = Builder::command("/bin/sh", &["sh"], SHELL_WALL);
     builder.leave_running(ROOT);
@@ -136,7 +141,7 @@ pub(crate) fn shell_with(children: u64) -> Builder {
     builder
 }
 
-/// A child from `shell_with` that sleeps to the end.
+/// Returns the slices of a child from `shell_with` that sleeps until the recording ends.
 pub(crate) fn sleeps(child: u64) -> [SliceRow; 2] {
     let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
     let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
@@ -156,7 +161,7 @@ pub(crate) fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<Att
     attributed_waits(recording, &forest, &timelines(&forest, slices))
 }
 
-/// A launch without a successful exec whose execs of these files failed.
+/// Builds a recording of a launch without a successful exec, whose execs of these files failed.
 pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
@@ -166,7 +171,7 @@ pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
     builder.recording
 }
 
-/// `x=$(echo "$y" | sed ...)` repeatedly: a subshell, a fork of it for echo, and sed.
+/// Builds a recording of a shell that runs `x=$(echo "$y" | sed ...)` `count` times: each is a subshell, its fork for echo, and sed.
 pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
     let mut serial = Serial::of(shell, &[shell, "script.sh"]);
@@ -186,14 +191,14 @@ pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording
         let sed = serial
             .builder
             .launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
-        let end = |serial: &mut Serial, id: LaunchId| {
+        let lifetime = |serial: &mut Serial, id: LaunchId| {
             let row = serial.builder.row(id);
             (row.created.unwrap().0, row.zombie.unwrap().0)
         };
-        let (born, gone) = end(&mut serial, subshell);
-        let (_, sed_gone) = end(&mut serial, sed);
+        let (born, gone) = lifetime(&mut serial, subshell);
+        let (_, sed_gone) = lifetime(&mut serial, sed);
         for (child, parent) in [(subshell, ROOT), (echo, subshell), (sed, subshell)] {
-            let (created_at, zombie) = end(&mut serial, child);
+            let (created_at, zombie) = lifetime(&mut serial, child);
             serial.builder.row(child).parent_task = Some(TaskId(parent.0));
             serial.slices.push(created(child.0, created_at, 20_000));
             if child == subshell {
@@ -223,7 +228,7 @@ pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording
     serial.finish()
 }
 
-/// A shell that repeats one call, and waits for it in a system call.
+/// Returns the advice on a shell that launches one program `COUNT` times, and waits for each in the system call `wait`.
 pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
     let mut serial = Serial::of(shell, &[shell, script]);
     for _ in 0..COUNT {

@@ -1,4 +1,4 @@
-//! The replay: unchanged it reproduces the wall, fewer CPUs take longer, and no damaged recording makes it hang or panic.
+//! The replay: without changes it reproduces the wall, with fewer CPUs it takes longer, and no damaged recording makes it hang or panic.
 
 use proptest::prelude::*;
 use spawnscope_analyze::external_wait::{ExternalWait, ExternalWaitTimes};
@@ -29,8 +29,8 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     Replay::new(&forest, &collection.finish(), &parameters).expect("a command")
 }
 
-/// A command that creates children one after the other, lets them run in parallel on a CPU each, and waits for each in turn. Also returns
-/// the wall.
+/// Builds a command that creates children one after the other, which run in parallel on a CPU each, and waits for each in turn. Returns the
+/// slices and the wall as well.
 fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
     const MAKE: u64 = 200_000;
     const LATENCY: u64 = 20_000;
@@ -66,7 +66,7 @@ fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
 }
 
 #[test]
-fn a_slept_second_stays_a_second() {
+fn a_sleep_of_one_second_is_replayed_as_one_second() {
     let builder = Builder::command("/bin/sleep", &["sleep"], 1_003_000_000);
     let slices = [
         slice(1, 0, 2_000_000, [1_000_000_000, 0], 35, None),
@@ -91,7 +91,7 @@ fn work_that_was_parallel_takes_the_sum_on_one_cpu() {
 
 #[test]
 fn a_command_that_was_allowed_one_cpu_is_replayed_on_one() {
-    // Two children of 40 ms take turns on one of two CPUs.
+    // Two children work 40 ms each, one after the other on one of two CPUs.
     const EACH: u64 = 40_000_000;
     let (mut builder, _, _) = parallel(&[EACH, EACH]);
     let wall = 2 * EACH + 500_000;
@@ -115,16 +115,16 @@ fn a_command_that_was_allowed_one_cpu_is_replayed_on_one() {
 }
 
 #[test]
-fn a_wait_that_was_long_enough_ago_costs_nothing() {
-    // The parent waits last for the child that ended first.
+fn a_wait_for_a_child_that_has_already_ended_costs_nothing() {
+    // The third child has long ended when the parent waits for it.
     let (builder, slices, wall) = parallel(&[1_000_000, 30_000_000, 2_000_000]);
     let replay = replay(&builder.recording, &slices, wall, 8);
     assert!(replay.error().abs() < 0.001, "{}", replay.error());
 }
 
 #[test]
-fn a_cpu_that_others_took_is_lost_once_however_many_wait_for_it() {
-    // Two CPUs, one of which another process uses: two threads share the other one.
+fn a_cpu_taken_by_other_processes_is_lost_once_for_all_waiters() {
+    // Another process uses one of the two CPUs, so that two threads share the other one.
     let builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
     let preempted = |task: u64, on: u64, off: u64, back: u64| SliceRow {
         off_span: Some(Nanos(back - off)),
@@ -148,11 +148,11 @@ fn a_cpu_that_others_took_is_lost_once_however_many_wait_for_it() {
 
 proptest! {
     #[test]
-    fn unchanged_it_gives_back_the_wall(work in proptest::collection::vec(1_000..50_000_000u64, 1..12)) {
+    fn an_unchanged_replay_reproduces_the_wall(work in proptest::collection::vec(1_000..50_000_000u64, 1..12)) {
         let (builder, slices, wall) = parallel(&work);
         let cpus = work.len() as u32 + 1;
         let replay = replay(&builder.recording, &slices, wall, cpus);
-        // Short walls are off by what starting a thread takes.
+        // If the wall is short, the time to start a thread is a notable error.
         let off = replay.error().abs() * wall as f64;
         prop_assert!(off < 0.01 * wall as f64 + 30e3, "{off} ns of {wall}");
     }
@@ -162,13 +162,14 @@ proptest! {
         let (builder, slices, wall) = parallel(&work);
         let replay = replay(&builder.recording, &slices, wall, work.len() as u32 + 1);
         let walls: Vec<u64> = [1, 2, 4, 16].map(|cpus| replay.with_cpus(cpus).0).to_vec();
-        // With another number of CPUs, time slices of 3 ms end at other instants. The thread that ends last may then wait for two more of others.
+        // With another number of CPUs, time slices of 3 ms end at other instants. The thread that ends last may then wait for two more time
+        // slices of other threads.
         let margin = 6_000_000;
         prop_assert!(walls.windows(2).all(|pair| pair[1] <= pair[0] + margin), "{walls:?}");
     }
 
     #[test]
-    fn no_recording_makes_it_hang(slices in proptest::collection::vec(any_slice(10_000_000), 0..60), cpus in 1..4u32) {
+    fn every_replay_ends(slices in proptest::collection::vec(any_slice(10_000_000), 0..60), cpus in 1..4u32) {
         let (builder, _, _) = parallel(&[1_000_000, 2_000_000, 3_000_000]);
         let replay = replay(&builder.recording, &slices, 10_000_000, cpus);
         prop_assert_eq!(replay.with_cpus(cpus), replay.unchanged, "the same every time");
@@ -176,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_does() {
+fn the_replayed_path_names_external_waits_as_the_measured_path_does() {
     let mut serial = Serial::new();
     for reason in [LeftCpu::Uninterruptible, LeftCpu::Stopped, LeftCpu::Interruptible] {
         serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, reason);

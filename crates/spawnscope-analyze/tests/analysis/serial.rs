@@ -16,17 +16,18 @@ use crate::slices::{created, ended, slice};
 pub(crate) const READ: u16 = 0;
 pub(crate) const WAIT4: u16 = 61;
 pub(crate) const CLOCK_NANOSLEEP: u16 = 230;
-/// Work of the shell before each launch.
+/// How long the shell works between a launch and the next one, in nanoseconds.
 pub(crate) const BETWEEN: u64 = 300_000;
-/// Work before the first launch, and after the last one.
+/// How long the shell works before the first launch, and again after the last one, in nanoseconds.
 pub(crate) const SHELL: u64 = 2_000_000;
 
 /// A recording under construction.
 pub(crate) struct Serial {
     pub(crate) builder: Builder,
     pub(crate) slices: Vec<SliceRow>,
-    /// When the shell got its CPU, and the current time.
+    /// When the shell last got its CPU.
     on: u64,
+    /// When the next launch begins.
     now: u64,
 }
 
@@ -35,7 +36,7 @@ impl Serial {
         Serial::of("/bin/bash", &["bash", "script.sh"])
     }
 
-    /// Returns a recording in which another program launches.
+    /// Returns a recording in which the command is another program than bash.
     pub(crate) fn of(path: &str, argv: &[&str]) -> Serial {
         Serial {
             builder: Builder::command(path, argv, 1_000_000_000),
@@ -67,7 +68,7 @@ impl Serial {
         child
     }
 
-    /// Adds a launch whose end the shell finds only after sleeping for this long.
+    /// Adds a launch whose end the shell notices only after it has slept for `sleep`.
     pub(crate) fn launch_sleeping(&mut self, spans: &Spans, program: (&str, &[&str]), sleep: u64) -> LaunchId {
         let child = self.begin(spans, Some(program));
         let (created_at, _) = self.life(child);
@@ -79,7 +80,7 @@ impl Serial {
         child
     }
 
-    /// Like this, with the child off its CPU for this long just before its end.
+    /// Adds a launch whose child is off its CPU for `lost` just before its end. The shell waits in read.
     pub(crate) fn launch_without_cpu(
         &mut self,
         spans: &Spans,
@@ -119,17 +120,17 @@ impl Serial {
         (row.created.unwrap().0, row.zombie.unwrap().0)
     }
 
-    /// Puts the shell back on its CPU, after slices that were added by hand.
+    /// Puts the shell on its CPU at `now`. To be called after slices of the shell were added by hand.
     pub(crate) fn now_is(&mut self, now: u64) {
         self.end(now);
     }
 
-    /// Returns the current time.
+    /// Returns when the next launch begins.
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
-    /// Keeps the shell on its CPU until then.
+    /// Keeps the shell on its CPU until `at`.
     pub(crate) fn works_until(&mut self, at: u64) {
         self.now = at;
     }
@@ -139,7 +140,7 @@ impl Serial {
         self.now = reaped + BETWEEN;
     }
 
-    /// Returns the recording, its slices and its wall.
+    /// Ends the command, and returns the recording and its slices.
     pub(crate) fn finish(mut self) -> (Recording, Vec<SliceRow>) {
         let wall = self.now + SHELL;
         self.slices.push(ended(1, self.on, wall));
@@ -151,7 +152,7 @@ impl Serial {
     }
 }
 
-/// Returns the threads of a recording.
+/// Returns the timelines of the threads of a recording.
 pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
     let mut collection = SliceCollection::new(forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
@@ -165,7 +166,7 @@ pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advic
     Causes::find(recording, &forest, &timelines).unwrap().advices
 }
 
-/// Returns the only advice of a rule.
+/// Returns the only advice of a rule, and panics if there is none or more than one.
 pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
     let mut found = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
     let advice = found.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
@@ -175,7 +176,7 @@ pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
     advice.clone()
 }
 
-/// Whether a rule has no findings.
+/// Returns whether a rule has no findings that are worth fixing.
 pub(crate) fn is_silent(advices: &Advices, rule: &str) -> bool {
     !advices.worth.iter().any(|advice| advice.finding.rule == rule)
 }

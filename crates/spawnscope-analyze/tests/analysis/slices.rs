@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// A stretch on a CPU until `off`, then blocked for `blocked` and without a CPU for `queued` more.
+/// Returns the slice of a thread that is on a CPU from `on` to `off`, is then blocked for `blocked`, and waits for a CPU for `queued`.
 pub(crate) fn slice(
     task: u64,
     on: u64,
@@ -50,7 +50,7 @@ pub(crate) fn ended(task: u64, on: u64, off: u64) -> SliceRow {
     }
 }
 
-/// A slice that may contradict others, as in a damaged recording.
+/// Generates slices that may contradict each other, as in a damaged recording.
 pub(crate) fn any_slice(wall: u64) -> impl Strategy<Value = SliceRow> {
     let spans = (0..wall, 0..2_000_000u64, 0..2_000_000u64, 0..500_000u64);
     let waker = prop_oneof![

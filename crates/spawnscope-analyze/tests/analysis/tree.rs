@@ -92,7 +92,7 @@ fn a_program_that_execs_itself_between_forks_is_named_at_each() {
 }
 
 #[test]
-fn processes_that_existed_keep_their_name_and_give_it_to_their_forks() {
+fn processes_older_than_the_recording_keep_their_name_and_pass_it_to_forks() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let shell = LaunchId(2);
     let name = Some(builder.text(b"zsh"));
@@ -107,7 +107,7 @@ fn processes_that_existed_keep_their_name_and_give_it_to_their_forks() {
 }
 
 #[test]
-fn launches_whose_parent_was_lost_stand_apart() {
+fn launches_whose_parent_was_lost_are_shown_separately() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let lost = builder.launch(LaunchId(99), 0, &Spans::USUAL, Some(("/bin/a", &["a"])));
     let child = builder.launch(lost, 500_000, &Spans::USUAL, Some(("/bin/b", &["b"])));
@@ -121,7 +121,7 @@ fn launches_whose_parent_was_lost_stand_apart() {
 }
 
 #[test]
-fn a_circle_of_parents_is_opened_and_every_process_shown_once() {
+fn a_cycle_of_parents_is_broken_and_every_process_is_shown_once() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     for id in 2..=4 {
         builder.recording.launches.push(blank(
@@ -141,7 +141,7 @@ fn a_circle_of_parents_is_opened_and_every_process_shown_once() {
     assert_eq!(seen, [0, 1, 2, 3, 4]);
 }
 
-/// A shell with runs of similar children, some with a child of their own.
+/// Builds a recording of a shell with series of alike children, some of which have a child of their own.
 fn family() -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let mut at = 1_000_000;
@@ -225,7 +225,7 @@ fn a_tree_shows_only_what_led_to_a_selection() {
 }
 
 #[test]
-fn a_tree_can_end_at_a_level() {
+fn a_tree_can_be_limited_in_depth() {
     let builder = family();
     let forest = Forest::build(&builder.recording);
     let levels = |depth| {

@@ -1,4 +1,5 @@
-//! Uncertain wakers: if the recorder could not distinguish an interrupt from the thread that it hit, the wait is attributed to no launch.
+//! Uncertain wakers. If the recorder could not tell whether a thread or an interrupt on its CPU ended a wait, the wait is attributed to no
+//! launch.
 
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::attributed_waits;
@@ -17,7 +18,8 @@ const WAITED: u64 = 3_000_000;
 const POLL: u16 = 7;
 const RECVFROM: u16 = 45;
 
-/// A command launches a child that does its own work, and waits. `certain`: whether the recorder knows that the waker ended the wait.
+/// Builds a recording of a command that launches a child and then waits in the system call `call`. `certain` is whether the recorder knows
+/// that `waker` ended the wait.
 fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
     let mut builder = Builder::command("/bin/server", &["server"], WALL);
     let spans = Spans {
@@ -67,7 +69,7 @@ fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalW
 }
 
 #[test]
-fn a_waker_in_doubt_is_not_followed() {
+fn an_uncertain_waker_is_not_followed() {
     let waited = Nanos(WAITED);
     assert_eq!(external_wait(POLL, by_child(), true), None);
     assert_eq!(
@@ -81,7 +83,7 @@ fn a_waker_in_doubt_is_not_followed() {
 }
 
 #[test]
-fn a_process_in_doubt_is_not_named() {
+fn an_uncertain_process_is_not_named() {
     let waker = WakerRow::Other(Pid(7), None);
     let waited = Nanos(WAITED);
     assert_eq!(
@@ -92,7 +94,7 @@ fn a_process_in_doubt_is_not_named() {
 }
 
 #[test]
-fn without_the_launch_that_an_interrupt_may_have_hit_the_wait_is_as_long() {
+fn removing_a_launch_that_an_interrupt_may_have_hit_does_not_shorten_the_wait() {
     let saved = |certain| {
         let (recorded, child) = waiting(POLL, by_child(), certain);
         let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[child])]);

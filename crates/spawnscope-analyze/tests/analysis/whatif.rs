@@ -1,4 +1,4 @@
-//! Predictions on recordings with answers that can be computed by hand: removed time disappears from the wall, and nothing else does.
+//! Predictions that can be computed by hand: the removed time disappears from the wall, and nothing else does.
 
 use proptest::prelude::*;
 use spawnscope_analyze::select::Selector;
@@ -13,14 +13,14 @@ use crate::builder::Spans;
 use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
 
 pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
-/// Wall time of a launch without the work of the shell before it.
+/// The wall time of a launch without the work of the shell before it, in nanoseconds.
 pub(crate) const LAUNCH: u64 = 1_150_000;
 
-pub(crate) fn none() -> Constants {
+pub(crate) fn no_constants() -> Constants {
     Constants::default()
 }
 
-/// This many launches of dirname in a row.
+/// Builds a recording of a shell that launches dirname `count` times.
 pub(crate) fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
@@ -28,15 +28,15 @@ pub(crate) fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchI
 }
 
 pub(crate) fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
-    let prediction = predict(recorded, &none(), changes);
+    let prediction = predict(recorded, &no_constants(), changes);
     assert!(prediction.low <= prediction.predicted && prediction.predicted <= prediction.high);
     prediction.wall.since(prediction.predicted).0
 }
 
 #[test]
-fn without_changes_nothing_changes() {
+fn a_prediction_without_changes_is_the_wall() {
     let (recorded, _) = dirnames(10);
-    let prediction = predict(&recorded, &none(), &[]);
+    let prediction = predict(&recorded, &no_constants(), &[]);
     assert_eq!(prediction.predicted, prediction.wall);
     assert_eq!(
         prediction.replay_error, 0.0,
@@ -55,13 +55,13 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
         high_ns: None,
     });
     let (recording, mut slices) = serial.finish();
-    // The last stretch of the shell with 500 calls, and that of a child with 100.
+    // The last slice of the shell has 500 system calls, and that of a child has 100.
     let of_shell = slices.iter().rposition(|slice| slice.task.0 == 1).expect("a slice");
     let of_child = slices.iter().rposition(|slice| slice.task.0 == 4).expect("a slice");
     (slices[of_shell].calls, slices[of_child].calls) = (Some(500), Some(100));
     let recorded = (recording, slices);
 
-    let unchanged = predict(&recorded, &none(), &[]);
+    let unchanged = predict(&recorded, &no_constants(), &[]);
     let is_about = |nanos: Nanos, expected: u64| nanos.0.abs_diff(expected) < 10;
     assert!(
         is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200),
@@ -71,15 +71,15 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
         (unchanged.predicted, unchanged.saving()[0]),
         (unchanged.unrecorded, Nanos(0))
     );
-    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[2..])]);
+    let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[2..])]);
     let its_calls = 100 * 200;
     assert!(is_about(removed.saving()[0], LAUNCH - its_calls), "{removed:?}");
 }
 
 #[test]
-fn without_any_launch_the_shells_own_work_remains() {
+fn removing_all_launches_leaves_the_shells_work() {
     let (recorded, launches) = dirnames(10);
-    let prediction = predict(&recorded, &none(), &[(Change::Remove, &launches)]);
+    let prediction = predict(&recorded, &no_constants(), &[(Change::Remove, &launches)]);
     assert_eq!(prediction.predicted, Nanos(2 * SHELL + 10 * BETWEEN));
     assert_eq!(prediction.changed, [(1..=10).collect::<Vec<u32>>()]);
 }
@@ -87,7 +87,7 @@ fn without_any_launch_the_shells_own_work_remains() {
 #[test]
 fn the_command_itself_cannot_be_removed() {
     let (recorded, _) = dirnames(1);
-    let prediction = predict(&recorded, &none(), &[(Change::Remove, &[LaunchId(1)])]);
+    let prediction = predict(&recorded, &no_constants(), &[(Change::Remove, &[LaunchId(1)])]);
     assert_eq!(prediction.predicted, prediction.wall);
     assert!(prediction.changed[0].is_empty());
 }
@@ -101,13 +101,13 @@ fn a_builtin_needs_no_fork_unless_its_output_is_read() {
     let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
     let recorded = serial.finish();
     let spans = Spans::USUAL;
-    // The shell's fork does the work: that is half of the run.
+    // A fork of the shell still does the work, which counts as half of the run.
     let gone = spans.exec + spans.load + spans.run / 2;
     assert_eq!(saved(&recorded, &[(Change::Builtin, &[launch])]), gone);
 }
 
 #[test]
-fn reading_the_next_ones_output_is_not_reading_this_ones() {
+fn reading_the_next_launchs_output_is_not_reading_this_ones_output() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
@@ -135,7 +135,7 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
-        ..none()
+        ..no_constants()
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
@@ -163,7 +163,7 @@ fn a_fork_that_launches_others_before_its_exec_cannot_be_a_vfork() {
     let constants = Constants {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
-        ..none()
+        ..no_constants()
     };
     let prediction = predict(&serial.finish(), &constants, &[(Change::Vfork, &[fork])]);
     assert!(prediction.changed[0].is_empty(), "{prediction:?}");
@@ -192,7 +192,7 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
     let asking = |nanos: f64| {
         let constants = Constants {
             identify: Some(nanos),
-            ..none()
+            ..no_constants()
         };
         let prediction = predict(&recorded, &constants, &[(Change::Static, &launches)]);
         prediction.saving()[0].0
@@ -206,7 +206,7 @@ fn a_failed_lookup_costs_what_was_measured() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     let exec = serial.builder.recording.execs.last_mut().unwrap();
-    // 40 besides the one that the loader always makes.
+    // The loader always makes one failed lookup. 40 more are counted.
     (exec.load_opens, exec.load_failed_opens) = (Some(1), Some(41));
     let recorded = serial.finish();
     let saved = |constants: &Constants| {
@@ -215,27 +215,27 @@ fn a_failed_lookup_costs_what_was_measured() {
     };
     let measured = Constants {
         failed_look: Some(4_000.0),
-        ..none()
+        ..no_constants()
     };
     assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
     let asking = Constants {
         identify: Some(200_000.0),
-        ..none()
+        ..no_constants()
     };
-    let (all, rest) = (saved(&none()), saved(&asking));
+    let (all, rest) = (saved(&no_constants()), saved(&asking));
     assert!(
         (rest / all - 0.5).abs() < 0.01,
         "half of the load is not a search: {rest} of {all}"
     );
     let slow = Constants {
         failed_look: Some(1e9),
-        ..none()
+        ..no_constants()
     };
     assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));
 }
 
 #[test]
-fn who_is_gone_is_not_reaped_at_once() {
+fn a_removed_launch_cannot_be_reaped_at_once() {
     let mut serial = Serial::new();
     let sleep = 10 * LAUNCH;
     let launches: Vec<LaunchId> = (0..3)
@@ -248,17 +248,20 @@ fn who_is_gone_is_not_reaped_at_once() {
 }
 
 #[test]
-fn who_is_reaped_on_time_is_not_reaped_earlier() {
+fn a_launch_that_is_reaped_on_time_is_not_reaped_earlier() {
     let (recorded, launches) = dirnames(3);
-    let prediction = predict(&recorded, &none(), &[(Change::ReapNow, &launches)]);
+    let prediction = predict(&recorded, &no_constants(), &[(Change::ReapNow, &launches)]);
     assert_eq!(prediction.changed, [Vec::<u32>::new()]);
 }
 
 #[test]
-fn who_does_not_wait_keeps_its_caches() {
+fn a_parent_that_does_not_wait_keeps_its_caches() {
     let (recorded, launches) = dirnames(1);
     let saved = |refill: Refill| {
-        let constants = Constants { refill, ..none() };
+        let constants = Constants {
+            refill,
+            ..no_constants()
+        };
         let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
         prediction.wall.since(prediction.predicted).0
     };
@@ -267,8 +270,8 @@ fn who_does_not_wait_keeps_its_caches() {
     assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
 }
 
-/// A launch that execs twice: an additional exec before its own.
-fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
+/// Builds a recording of a launch that execs `first` before dirname. Returns the launch, and the time that the additional exec costs.
+fn execs_before_dirname(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
     let mut serial = Serial::new();
     let launch = serial.launch(
         &Spans {
@@ -284,15 +287,15 @@ fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64
     let execs = &mut serial.builder.recording.execs;
     let last = execs.len() - 1;
     execs.swap(last, last - 1);
-    // From the entry of the first exec to that of the second: exec, loader, and the work in between. The second exec then takes as long as
-    // the first one did, 200 us.
+    // Without the additional exec, the time from its entry to that of the second exec is saved. The second exec then takes 200 us, as the
+    // first one did.
     let shorter = Spans::USUAL.exec - 200_000;
     (serial.finish(), launch, 700_000 + shorter)
 }
 
 #[test]
 fn a_chain_of_execs_can_be_cut_short() {
-    let (recorded, launch, chain) = through(("/usr/bin/env", &["env", "dirname", "a/b"]));
+    let (recorded, launch, chain) = execs_before_dirname(("/usr/bin/env", &["env", "dirname", "a/b"]));
     assert_eq!(saved(&recorded, &[(Change::Direct, &[launch])]), chain);
     assert_eq!(
         saved(&recorded, &[(Change::NoShell, &[launch])]),
@@ -302,20 +305,20 @@ fn a_chain_of_execs_can_be_cut_short() {
 }
 
 #[test]
-fn a_shell_that_only_becomes_a_program_is_needless() {
-    let (recorded, launch, chain) = through(("/bin/sh", &["sh", "-c", "dirname a/b"]));
+fn a_shell_that_only_execs_a_program_can_be_removed() {
+    let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", "dirname a/b"]));
     assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);
     for text in [
         "dirname a/b 2>/dev/null",
         "cd x && dirname a/b",
         "A=b dirname HEAD~3 '*'",
     ] {
-        let (recorded, launch, chain) = through(("/bin/sh", &["sh", "-c", text]));
+        let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", text]));
         let saved = saved(&recorded, &[(Change::NoShell, &[launch])]);
         assert_eq!(saved, chain, "the caller can do that: {text}");
     }
     for text in ["dirname $HOME", "dirname a/*", "dirname a; true", "dirname a | cat"] {
-        let (recorded, launch, _) = through(("/bin/sh", &["sh", "-c", text]));
+        let (recorded, launch, _) = execs_before_dirname(("/bin/sh", &["sh", "-c", text]));
         let saved = saved(&recorded, &[(Change::NoShell, &[launch])]);
         assert_eq!(saved, 0, "only a shell can do that: {text}");
     }
@@ -377,7 +380,7 @@ fn faults_after_a_fork_go_with_it_but_for_those_that_made_the_parent_grow() {
     assert_eq!(saved(&recorded, &[(Change::Remove, &[launch])]), LAUNCH + 25_000);
     let constants = Constants {
         vfork_create: Some(120_000.0),
-        ..none()
+        ..no_constants()
     };
     let vforked = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
     assert_eq!(vforked.wall.since(vforked.predicted), Nanos(25_000));
@@ -399,21 +402,21 @@ fn descriptors_can_be_closed_in_one_call() {
 }
 
 #[test]
-fn a_launch_that_is_gone_is_changed_by_nothing_else() {
+fn other_changes_do_not_affect_a_removed_launch() {
     let (recorded, launches) = dirnames(6);
-    let held = |changes: &[(Change, &[LaunchId])]| -> Vec<usize> {
-        let changed = predict(&recorded, &none(), changes).changed;
+    let counts = |changes: &[(Change, &[LaunchId])]| -> Vec<usize> {
+        let changed = predict(&recorded, &no_constants(), changes).changed;
         changed.iter().map(Vec::len).collect()
     };
     let (all, some) = (&launches[..], &launches[..2]);
-    assert_eq!(held(&[(Change::Static, all), (Change::Remove, some)]), [4, 2]);
-    assert_eq!(held(&[(Change::Remove, some), (Change::Static, all)]), [2, 4]);
-    assert_eq!(held(&[(Change::Remove, all), (Change::Remove, some)]), [6, 0]);
-    assert_eq!(held(&[(Change::Builtin, all), (Change::Absolute, some)])[0], 6);
+    assert_eq!(counts(&[(Change::Static, all), (Change::Remove, some)]), [4, 2]);
+    assert_eq!(counts(&[(Change::Remove, some), (Change::Static, all)]), [2, 4]);
+    assert_eq!(counts(&[(Change::Remove, all), (Change::Remove, some)]), [6, 0]);
+    assert_eq!(counts(&[(Change::Builtin, all), (Change::Absolute, some)])[0], 6);
 }
 
 #[test]
-fn selections_hold_all_of_their_terms() {
+fn a_selection_requires_all_of_its_terms() {
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);
     serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &["git", "status", "/a/b"])));
@@ -459,22 +462,22 @@ proptest! {
     fn the_order_of_rows_does_not_matter(seed in any::<u64>()) {
         let (recorded, launches) = dirnames(6);
         let changes: &[(Change, &[LaunchId])] = &[(Change::Static, &launches[..3]), (Change::Remove, &launches[4..])];
-        let expected = predict(&recorded, &none(), changes);
+        let expected = predict(&recorded, &no_constants(), changes);
         let (mut recording, mut slices) = recorded;
         let shuffle = |place: usize| (place as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
         shuffle_by(&mut slices, shuffle);
         shuffle_by(&mut recording.launches, shuffle);
         let execs: &mut Vec<ExecRow> = &mut recording.execs;
         shuffle_by(execs, shuffle);
-        prop_assert_eq!(predict(&(recording, slices), &none(), changes), expected);
+        prop_assert_eq!(predict(&(recording, slices), &no_constants(), changes), expected);
     }
 
     #[test]
-    fn a_factor_never_makes_it_longer(phase in 0..8usize, count in 1..8usize) {
+    fn no_factor_lengthens_the_wall(phase in 0..8usize, count in 1..8usize) {
         let (recorded, launches) = dirnames(count);
         let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
         let change = changes[phase % changes.len()];
-        let prediction = predict(&recorded, &none(), &[(change, &launches)]);
+        let prediction = predict(&recorded, &no_constants(), &[(change, &launches)]);
         prop_assert!(prediction.predicted <= prediction.wall, "{change:?} {:?}", Phase::ALL[phase]);
     }
 }

@@ -7,7 +7,7 @@ use spawnscope_data::rows::WakerRow;
 use crate::builder::Spans;
 use crate::serial::{Serial, WAIT4, predict};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{DIRNAME, LAUNCH, none, saved};
+use crate::whatif::{DIRNAME, LAUNCH, no_constants, saved};
 
 #[test]
 fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
@@ -20,7 +20,7 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
             serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
         })
         .collect();
-    // Four of five are merged, and one stays alone.
+    // Four of the five launches are merged, and one stays alone.
     let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
     assert_eq!(saved, 3 * LAUNCH);
 }
@@ -32,7 +32,7 @@ fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
     let launches: Vec<LaunchId> = (0..6)
         .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
         .collect();
-    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(2), &launches)]);
+    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(2), &launches)]);
     let [expected, least, _] = prediction.saving();
     assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
 }
@@ -72,7 +72,7 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
     for launch in &launches {
         serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + start_up));
     }
-    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(8), &launches)]);
+    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(8), &launches)]);
     let [expected, least, most] = prediction.saving();
     let later = (spans.exec + spans.load) * 70 / 1000 + start_up * 35 / 1000;
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up + later));
@@ -90,7 +90,7 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
         for launch in &launches {
             serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + work_begins));
         }
-        predict(&serial.finish(), &none(), &[(Change::InProcess, &launches)]).saving()[0]
+        predict(&serial.finish(), &no_constants(), &[(Change::InProcess, &launches)]).saving()[0]
     };
     let nm = saved(("/usr/bin/nm", &["nm", "a.o"]));
     let ld = saved(("/usr/bin/ld", &["ld", "a.o", "/usr/lib/crt1.o"]));
@@ -100,13 +100,13 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
 
 #[test]
 fn work_that_stays_does_not_make_a_batch_uncertain() {
-    // Most of each run is work. The saving of one batch of eight is known from its eight launches.
+    // Most of each run is work. Since all launches are in one batch, its saving is well known.
     let mut serial = Serial::new();
     let run = 10_000_000;
     let launches: Vec<LaunchId> = (0..8)
         .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
         .collect();
-    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(8), &launches)]);
+    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(8), &launches)]);
     let [expected, least, _] = prediction.saving();
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + 350_000));
     assert!(off < 100, "{off}");
@@ -116,11 +116,11 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
 }
 
 /// Adds a shell that launches one `dirname` and waits for it. Returns the `dirname`.
-fn in_a_shell(serial: &mut Serial) -> LaunchId {
-    /// Work of the shell before and after its launch.
-    const OWN: u64 = 200_000;
+fn launch_in_shell(serial: &mut Serial) -> LaunchId {
+    /// How long the shell works before its launch, and again after it, in nanoseconds.
+    const SHELL_WORK: u64 = 200_000;
     let spans = Spans {
-        run: Spans::USUAL.total() + 2 * OWN,
+        run: Spans::USUAL.total() + 2 * SHELL_WORK,
         ..Spans::USUAL
     };
     let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", "cd lib; dirname path"])));
@@ -129,7 +129,7 @@ fn in_a_shell(serial: &mut Serial) -> LaunchId {
     let runs = row.first_run.unwrap().0;
     let child = serial
         .builder
-        .launch(shell, exit - spans.run + OWN, &Spans::USUAL, DIRNAME);
+        .launch(shell, exit - spans.run + SHELL_WORK, &Spans::USUAL, DIRNAME);
     let row = serial.builder.row(child);
     row.parent_task = Some(TaskId(shell.0));
     let (made, ends, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
@@ -150,9 +150,10 @@ fn in_a_shell(serial: &mut Serial) -> LaunchId {
 #[test]
 fn launches_that_are_alone_with_their_parents_are_merged_across_them() {
     let mut serial = Serial::new();
-    let launches: Vec<LaunchId> = (0..4).map(|_| in_a_shell(&mut serial)).collect();
+    let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial)).collect();
     let recorded = serial.finish();
-    // The shells stay, but all except the first have nothing to wait for. Their runs are alike, so three tenths of each are work.
+    // The shells remain, but all except the first have nothing to wait for. Three tenths of each run of `dirname` count as work, since the
+    // runs are alike.
     let each = LAUNCH - Spans::USUAL.run * 3 / 10;
     assert_eq!(saved(&recorded, &[(Change::Batch(4), &launches)]), 3 * each);
     assert_eq!(saved(&recorded, &[(Change::Batch(2), &launches)]), 2 * each);

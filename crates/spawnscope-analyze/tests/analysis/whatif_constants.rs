@@ -1,4 +1,4 @@
-//! What-ifs with constants of the machine: how the processor is identified, what recording costs, and the faults after a fork.
+//! Predictions with constants of the machine: the time to identify the CPU, the overhead of recording, and the faults after a fork.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::whatif::changes::Change;
@@ -7,10 +7,10 @@ use spawnscope_data::event::{Calibration, Constant, LaunchId};
 
 use crate::builder::{ROOT, Spans};
 use crate::serial::{Serial, predict};
-use crate::whatif::{DIRNAME, LAUNCH, dirnames, none, saved};
+use crate::whatif::{DIRNAME, LAUNCH, dirnames, no_constants, saved};
 
 #[test]
-fn the_less_is_known_of_identifying_the_cpu_the_wider_the_interval() {
+fn less_knowledge_of_cpu_identification_widens_the_interval() {
     let (recorded, launches) = dirnames(20);
     let row = |what, ns: f64| Calibration {
         what,
@@ -71,11 +71,11 @@ fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
         constant(Constant::RecordedExec, 15_000.0),
     ];
     let recorded = serial.finish();
-    let unchanged = predict(&recorded, &none(), &[]);
+    let unchanged = predict(&recorded, &no_constants(), &[]);
     let overhead = unchanged.wall.since(unchanged.unrecorded).0;
-    // The command was created by the recorder, but its exec and its end were recorded.
+    // The recorder itself created the command, so that only the command's exec and end cost recording time.
     assert!(overhead.abs_diff(3 * 25_000 + 15_000 + 5_000) < 100, "{overhead}");
-    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[..1])]);
+    let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[..1])]);
     let [saving, ..] = removed.saving();
     assert!(saving.0.abs_diff(LAUNCH - 25_000) < 100, "{saving:?}");
 }

@@ -1,5 +1,5 @@
-//! Predictions where the work of launches moves: into the parent, into one process, beside other launches, to another program. Also which
-//! launches a selector means in a `#!` script.
+//! Predictions in which the work of launches moves: into the parent, into one process, into parallel jobs, or into another program. Also
+//! which launches a selector selects in a `#!` script.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::select::Selector;
@@ -24,7 +24,7 @@ fn work_done_in_process_keeps_no_launch() {
     let predicted = predict(&recorded, &Default::default(), &[(Change::InProcess, &launches)]);
     let gone = 20 * (Spans::USUAL.total() - Spans::USUAL.run);
     let saving = predicted.wall.since(predicted.predicted).0;
-    // A program in machine code usually starts up in half of its exec and load.
+    // The start-up of a program in machine code is estimated at half of its exec and load.
     let start_up = (Spans::USUAL.exec + Spans::USUAL.load) / 2;
     assert_eq!(saving, gone + 20 * start_up, "{predicted:?}");
     assert!(
@@ -76,7 +76,7 @@ fn a_serial_loop_runs_several_jobs_at_a_time() {
     assert!(saving(8).abs_diff(half) < half / 20, "{} of {half}", saving(8));
 }
 
-/// A shell that launches a program `count` times in a row.
+/// Builds a recording of a shell that launches `dirname` `count` times in a row.
 fn loop_of(count: u64, spans: &Spans) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(spans, DIRNAME)).collect();

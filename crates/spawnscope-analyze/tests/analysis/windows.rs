@@ -12,12 +12,12 @@ use crate::serial::{CLOCK_NANOSLEEP, Serial};
 use crate::slices::slice;
 
 const GIT: (&str, &[&str]) = ("/usr/bin/git", &["git", "status"]);
-/// A pause of a user between two commands.
+/// The pause of a user between two commands, in nanoseconds.
 const PAUSE: u64 = 2_000_000_000;
-/// Launches in each burst.
+/// The number of launches in each burst.
 const LAUNCHES: u64 = 20;
 
-/// A shell that existed before a recording of the machine, and launches two bursts. The second one takes longer.
+/// Builds a recording of the machine with a shell that existed before it, and that launches two bursts. The second burst takes longer.
 fn machine() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..LAUNCHES {
@@ -113,7 +113,7 @@ fn the_whole_machine_has_no_critical_path() {
 #[test]
 fn a_span_cuts_launches_at_its_ends() {
     let machine = machine();
-    // From within the third launch to within the fifth.
+    // The span begins within the third launch and ends within the fifth.
     let at = |id: u64| {
         machine
             .0
@@ -170,7 +170,7 @@ proptest! {
         let (_, causes) = explain(&machine, part).unwrap();
         let causes = causes.unwrap();
         prop_assert_eq!(causes.path.sum(), Nanos(to - from));
-        // A span may begin and end inside of a launch. What is cut there does not grow with the span, so a short one may be off by more.
+        // A span may begin and end inside a launch. The error from cutting a launch is at most 200 us, however short the span is.
         let error = causes.replay_error.abs() * (to - from) as f64;
         prop_assert!(error < 0.02 * (to - from) as f64 + 200e3, "{error} ns of {}", to - from);
     }
