@@ -61,7 +61,7 @@ impl Causes {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
         // These computations are independent, and each takes a large part of a second for 100,000
         // launches. The replay takes longest.
-        let (replay, (path, drifts)) = parallel::both(
+        let (replay, (path, drifts)) = parallel::join(
             || Replay::new(forest, timelines, &parameters),
             || (critical_path(forest, timelines, parameters.wall), drifts(forest)),
         );

@@ -152,7 +152,7 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), mut groups) = parallel::both(
+    let ((all, overlaps), mut groups) = parallel::join(
         || (sum_of_all(forest, path), tax_overlaps(forest)),
         || groups(forest, path, group_by),
     );

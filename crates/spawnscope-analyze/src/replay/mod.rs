@@ -115,7 +115,7 @@ impl Replay {
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
         let has_no_overhead = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
-        let (unrecorded, unchanged) = parallel::both(
+        let (unrecorded, unchanged) = parallel::join(
             || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),
         );

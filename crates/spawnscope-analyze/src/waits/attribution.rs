@@ -217,7 +217,7 @@ impl<'f, 'a> Collection<'f, 'a> {
             .filter(|object| sums.count == 0 || sums.only == Some(*object));
         let path = slice
             .object
-            .and_then(|object| self.recording.objects.get(object.place())?.path);
+            .and_then(|object| self.recording.objects.get(object.index())?.path);
         sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);

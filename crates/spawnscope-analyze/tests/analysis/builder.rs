@@ -184,7 +184,7 @@ impl Builder {
                 caller,
                 is_truncated: false,
             });
-            caller = Some(StackId::at(self.recording.stacks.len() as u32 - 1));
+            caller = Some(StackId::from_index(self.recording.stacks.len() as u32 - 1));
         }
         let row = self.row(launch);
         if chain[0].language.is_script() {

@@ -99,7 +99,7 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
             ..
         } = input;
         // Only reports need the waits, and on a large recording they take a second.
-        let (waits, mut report) = parallel::both(
+        let (waits, mut report) = parallel::join(
             || attributed_waits(recording, forest, timelines),
             || {
                 let causes = Causes::find(recording, forest, timelines);
