@@ -186,7 +186,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         is_reconstructed: causes.is_some() && !info.sees_scheduler(),
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
-        wall: info.wall.unwrap_or(info.last),
+        wall: info.wall.unwrap_or(info.last_event),
         exit: forest
             .launches
             .iter()

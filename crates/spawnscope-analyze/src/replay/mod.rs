@@ -35,13 +35,13 @@ const MAX_LAUNCH_COST: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
-pub fn is_believable(error: f64) -> bool {
+pub fn is_reliable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
 /// Returns an explanation of why the replay is not reliable, without a full stop.
 #[must_use]
-pub fn unbelievable(error: f64) -> String {
+pub fn unreliable_text(error: f64) -> String {
     let percent = 100.0 * error;
     format!("the replay error is {percent:+.1} %: the recording is too incomplete")
 }

@@ -59,7 +59,7 @@ impl Builder {
             arch: "x86_64".to_owned(),
             started_unix_ns: 1_700_000_000_000_000_000,
             root: Some(ROOT),
-            last: Nanos(wall_ns),
+            last_event: Nanos(wall_ns),
             wall: Some(Nanos(wall_ns)),
             is_live: false,
             ended: Some("exited".to_owned()),

@@ -63,7 +63,7 @@ fn waited((recording, slices): &(Recording, Vec<SliceRow>)) -> (ExternalWait, Ve
     let seen = waits.into_iter().map(|wait| {
         (
             wait.object.and_then(|object| object.path),
-            wait.on[0].target.clone(),
+            wait.targets[0].target.clone(),
             wait.count,
         )
     });

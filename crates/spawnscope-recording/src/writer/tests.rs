@@ -101,7 +101,7 @@ fn recorded_rows_are_read_back() {
         (Some(ROOT), Some(Nanos(5_000)), Some("exited"))
     );
     assert_eq!(
-        (info.last, info.started_unix_ns),
+        (info.last_event, info.started_unix_ns),
         (Nanos(1_001_400), header().started_unix_ns)
     );
     assert_eq!(info.missing, header().missing);
@@ -220,7 +220,7 @@ fn an_older_recording_is_kept() {
     }
     let old = directory.0.path().join("spawnscope.db.old");
     assert_eq!(
-        (read(&old).info.last, read(&directory.path()).info.last),
+        (read(&old).info.last_event, read(&directory.path()).info.last_event),
         (Nanos(1), Nanos(2))
     );
     let mut names: Vec<_> = fs::read_dir(directory.0.path())

@@ -26,7 +26,7 @@ use crate::event::Nanos;
 use crate::owner::act_as;
 use crate::present::text;
 use crate::present::top::{ScreenStatus, View, draw};
-use crate::record::{Follower, Following, Header, follow};
+use crate::record::{Follower, Header, RowReceiver, follow};
 use crate::signals::{ArrivedSignal, Signals};
 
 /// The size of the ring on disk, in bytes.
@@ -224,7 +224,7 @@ enum ViewEnd {
 
 /// The data of the drawing thread.
 struct DrawingThread {
-    following: Following,
+    following: RowReceiver,
     board: LiveBoard,
     view: View,
     origin: Nanos,
