@@ -9,7 +9,7 @@ use crate::critical_path::{CriticalPath, critical_path};
 use crate::dependence::{Dependence, dependence, removals_of_commands};
 use crate::drift::{Drift, drifts};
 use crate::principal::{Work, most_work};
-use crate::replay::{Parameters, Replay, is_believable};
+use crate::replay::{Parameters, Replay, is_reliable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use crate::whatif::constants::Constants;
@@ -61,7 +61,7 @@ impl Causes {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
         // These computations are independent, and each takes a large part of a second for 100,000
         // launches. The replay takes longest.
-        let (replay, (path, drifts)) = parallel::both(
+        let (replay, (path, drifts)) = parallel::join(
             || Replay::new(forest, timelines, &parameters),
             || (critical_path(forest, timelines, parameters.wall), drifts(forest)),
         );
@@ -78,8 +78,8 @@ impl Causes {
             },
             callers: &Callers::find(forest, Detail::Line),
         };
-        let is_believable = is_believable(replay.error());
-        let (advices, dependence, answer) = if is_believable {
+        let is_reliable = is_reliable(replay.error());
+        let (advices, dependence, answer) = if is_reliable {
             let (advices, dependence) = predict(&context);
             let answer = question(&context, &dependence);
             (advices, dependence, answer)

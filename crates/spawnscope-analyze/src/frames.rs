@@ -53,7 +53,7 @@ impl<'a> Iterator for Frames<'a> {
     type Item = Frame<'a>;
 
     fn next(&mut self) -> Option<Frame<'a>> {
-        let row: &StackRow = self.recording.stacks.get(self.next?.place() as usize)?;
+        let row: &StackRow = self.recording.stacks.get(self.next?.index() as usize)?;
         let frame = self.recording.frames.get(row.frame.0 as usize)?;
         self.next = row.caller;
         self.is_truncated = row.is_truncated;

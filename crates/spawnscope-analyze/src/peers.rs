@@ -37,7 +37,7 @@ impl Peers {
     /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
     /// peer. `None` for all other slices.
     fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
-        let process = *self.processes.get(&slice.object?.place())?;
+        let process = *self.processes.get(&slice.object?.index())?;
         let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
         is_wait.then_some(SliceRow {
             waker: Some(process),

@@ -152,7 +152,7 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), mut groups) = parallel::both(
+    let ((all, overlaps), mut groups) = parallel::join(
         || (sum_of_all(forest, path), tax_overlaps(forest)),
         || groups(forest, path, group_by),
     );
@@ -186,7 +186,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         is_reconstructed: causes.is_some() && !info.sees_scheduler(),
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
-        wall: info.wall.unwrap_or(info.last),
+        wall: info.wall.unwrap_or(info.last_event),
         exit: forest
             .launches
             .iter()

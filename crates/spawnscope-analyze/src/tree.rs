@@ -69,7 +69,7 @@ impl<'a> Forest<'a> {
             .collect();
 
         let info = &recording.info;
-        let end = info.last.max(info.wall.unwrap_or_default());
+        let end = info.last_event.max(info.wall.unwrap_or_default());
         let unnamed = Arc::default();
         let joiner = Joiner {
             recording,

@@ -50,7 +50,7 @@ pub enum Line {
 impl Line {
     /// Returns the depth, and whether no further sibling follows.
     #[must_use]
-    pub fn place(&self) -> (usize, bool) {
+    pub fn position(&self) -> (usize, bool) {
         match self {
             Line::Launch(step) => (step.depth, step.is_last),
             Line::Folded { depth, is_last, .. } => (*depth, *is_last),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
 /// Runs `there` on a separate thread while `here` runs on the calling thread.
-pub fn both<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     // If the thread cannot be created, the closure passed to it is dropped. `there` must survive that.
     let work = Mutex::new(Some(there));
     let run = || {
@@ -22,9 +22,9 @@ pub fn both<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
     })
 }
 
-/// Calls `each` for every index from 0 below `count`, on at most `max_threads` threads and not more than there are CPUs. Returns the
+/// Calls `function` for every index from 0 below `count`, on at most `max_threads` threads and not more than there are CPUs. Returns the
 /// results in the order of the indexes.
-pub fn each<T: Send>(count: usize, max_threads: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism()
         .map_or(1, usize::from)
@@ -37,7 +37,7 @@ pub fn each<T: Send>(count: usize, max_threads: usize, each: impl Fn(usize) -> T
             if index >= count {
                 return done;
             }
-            done.push((index, each(index)));
+            done.push((index, function(index)));
         }
     };
     let mut done = thread::scope(|scope| {
@@ -63,22 +63,22 @@ mod tests {
     #[test]
     fn both_results_are_returned() {
         let text = String::from("here");
-        assert_eq!(both(|| 1 + 1, || text.as_str()), (2, "here"));
+        assert_eq!(join(|| 1 + 1, || text.as_str()), (2, "here"));
     }
 
     #[test]
     fn results_keep_their_order() {
         assert_eq!(
-            each(100, 4, |index| index * 2),
+            map(100, 4, |index| index * 2),
             (0..100).map(|index| index * 2).collect::<Vec<_>>()
         );
-        assert!(each(0, 4, |index| index).is_empty());
-        assert_eq!(each(3, 0, |index| index), [0, 1, 2]);
+        assert!(map(0, 4, |index| index).is_empty());
+        assert_eq!(map(3, 0, |index| index), [0, 1, 2]);
     }
 
     #[test]
     #[should_panic(expected = "in the other thread")]
     fn a_panic_is_resumed_in_the_caller() {
-        both(|| panic!("in the other thread"), || ());
+        join(|| panic!("in the other thread"), || ());
     }
 }

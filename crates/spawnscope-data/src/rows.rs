@@ -67,7 +67,7 @@ pub struct Info {
     /// The launch of the command.
     pub root: Option<LaunchId>,
     /// The time of the latest event stored.
-    pub last: Nanos,
+    pub last_event: Nanos,
     /// The time from start to end; `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
     /// Whether a recorder is still writing the recording.

@@ -49,7 +49,7 @@ pub struct Effect {
     /// The additional time.
     pub span: Nanos,
     /// What takes longer by `span`, such as `each launch`.
-    pub of: &'static str,
+    pub affected: &'static str,
     /// Whether the time was measured or computed.
     pub basis: Basis,
     /// Whether `span` is only a lower bound, because the timed program was killed before it ended.
@@ -59,10 +59,10 @@ pub struct Effect {
 impl Effect {
     /// Returns a measured effect.
     #[must_use]
-    pub fn measured(span: Nanos, of: &'static str) -> Effect {
+    pub fn measured(span: Nanos, affected: &'static str) -> Effect {
         Effect {
             span,
-            of,
+            affected,
             basis: Basis::Measured,
             is_lower_bound: false,
         }
@@ -70,10 +70,10 @@ impl Effect {
 
     /// Returns a computed effect.
     #[must_use]
-    pub fn modelled(span: Nanos, of: &'static str) -> Effect {
+    pub fn modelled(span: Nanos, affected: &'static str) -> Effect {
         Effect {
             span,
-            of,
+            affected,
             basis: Basis::Modelled,
             is_lower_bound: false,
         }

@@ -60,7 +60,7 @@ pub struct Diagnosis {
     /// What could not be examined.
     pub not_examined: Vec<NotExamined>,
     /// Whether all checks ran, not only selected ones.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// The load average.
@@ -115,7 +115,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         load: Load::read(machine),
         findings: Vec::new(),
         not_examined: Vec::new(),
-        is_whole: checks.len() == checks::ALL.len(),
+        is_complete: checks.len() == checks::ALL.len(),
     };
     let end = Programs::deadline(measured.took);
     let starts_programs = |check: &&&Check| matches!(check.run, Run::StartingPrograms(_));

@@ -37,7 +37,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the working directory no longer exists.
-    pub fn here(user: Option<Identity>) -> io::Result<Machine> {
+    pub fn real(user: Option<Identity>) -> io::Result<Machine> {
         let user_variables = user.iter().flat_map(|user| user.environment.iter().cloned());
         let environment = std::env::vars_os().chain(user_variables).collect();
         Ok(Machine {

@@ -129,7 +129,7 @@ impl Tool {
             self.has_ended_early = true;
             return Progress::Ended(status);
         }
-        let is_traced = Status::of(target).is_some_and(|status| status.is_stopped_by_tracer());
+        let is_traced = Status::read(target).is_some_and(|status| status.is_stopped_by_tracer());
         if is_traced || self.watches_by_perf_events() {
             Progress::Attached
         } else if self.started.elapsed() > ATTACH_TIMEOUT {
@@ -144,7 +144,7 @@ impl Tool {
     fn watches_by_perf_events(&mut self) -> bool {
         if self.last_search.elapsed() > CHECK_INTERVAL {
             self.last_search = Instant::now();
-            let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
+            let is_asleep = |pid: Pid| Status::read(pid).is_some_and(|status| status.is_asleep());
             let is_waiting = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);
             let mut tree = procfs::tree(self.pid).into_iter();
             let is_watching = tree.any(|pid| procfs::has_perf_events(pid) && is_waiting(pid));

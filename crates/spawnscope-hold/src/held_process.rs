@@ -59,7 +59,7 @@ impl HeldProcess {
 
     /// Checks and returns the current state of the process.
     pub fn update(&mut self) -> State {
-        let is_stopped = || Status::of(self.pid).is_some_and(|status| status.is_stopped());
+        let is_stopped = || Status::read(self.pid).is_some_and(|status| status.is_stopped());
         self.state = match self.state {
             State::Ended => State::Ended,
             _ if is_readable_within(&self.pidfd, Duration::ZERO) => State::Ended,

@@ -1,14 +1,14 @@
 //! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. Nothing is
 //! recorded, so this crate is separate from collect, record, analyze and present. `tracer` follows the command until the wanted launch
-//! (`wanted`) executes a program. From then on, `held_process` represents that process. `prompt` waits for the user to continue it, and
+//! (`launch_selector`) executes a program. From then on, `held_process` represents that process. `prompt` waits for the user to continue it, and
 //! `attach` for the command of `--run` to attach. This file contains the request, the notices, and the entry point.
 
 mod attach;
 mod held_process;
+mod launch_selector;
 mod prompt;
 mod session;
 mod tracer;
-mod wanted;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,8 +17,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 pub use self::attach::ATTACH_TIMEOUT;
+pub use self::launch_selector::LaunchSelector;
 use self::session::Session;
-pub use self::wanted::Wanted;
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{Identity, StartError};
 use spawnscope_system::ptrace::refusal;
@@ -39,7 +39,7 @@ pub struct Request<'a> {
     /// The user to run the command as, if not the current one.
     pub identity: Option<Identity>,
     /// Which launch by the command or its descendants to hold; `None`: the command itself.
-    pub wanted: Option<Wanted>,
+    pub selector: Option<LaunchSelector>,
     /// The command that attaches; `None`: the user is asked to attach.
     pub run: Option<Run<'a>>,
 }
@@ -66,22 +66,22 @@ pub enum Notice {
         /// What makes the process continue.
         continued_by: ContinuedBy,
         /// Whether Yama allows only root to attach to a process that is not a descendant.
-        is_for_root: bool,
+        needs_root: bool,
     },
     /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
     /// The command of `--run` was not seen to attach within `ATTACH_TIMEOUT`, and the process continues nevertheless.
     AttachTimedOut(Pid),
     /// The command of `--run` ended with this wait status before it attached, and the process continues.
-    EndedBefore(Pid, i32),
+    EndedBeforeAttach(Pid, i32),
     /// The command of `--run` could not be started, for this reason, and the process continues.
-    NotStarted(Pid, String),
+    ToolNotStarted(Pid, String),
     /// The command of `--run` failed with this wait status.
-    Failed(i32),
+    ToolFailed(i32),
     /// The command of `--run` did not end by itself, so this signal was sent to it.
     Sending(Signal),
     /// The command of `--run`, with this pid, did not end even after the signals, and is left running.
-    Left(Pid),
+    ToolLeftRunning(Pid),
     /// Another process continued the held process.
     Continued(Pid),
     /// The process apparently ended while it was held. The wait status is known if the process is our child.

@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attach::{Progress, Tool};
 use super::held_process::{HeldProcess, State};
+use super::launch_selector::LaunchSelector;
 use super::prompt::Prompt;
 use super::tracer::{Change, ExecTracer, Scope};
-use super::wanted::Wanted;
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL, refused};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
 use spawnscope_system::procfs;
-use spawnscope_system::signals::{Arrived, ChildChanges, Signals};
+use spawnscope_system::signals::{ArrivedSignal, ChildChanges, Signals};
 
 /// The state of a run.
 pub(super) struct Session<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Session<'a> {
     tracer: ExecTracer,
     children: ChildChanges,
     /// The launch to hold; `None`: the command itself.
-    wanted: Option<Wanted>,
+    selector: Option<LaunchSelector>,
     run: Option<Run<'a>>,
     runs_as_other_user: bool,
     signals: &'a Signals,
@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
         signals: &'a Signals,
         notify: &'a mut dyn FnMut(Notice),
     ) -> Result<Session<'a>, HoldError> {
-        let scope = match request.wanted {
+        let scope = match request.selector {
             Some(_) => Scope::Tree,
             None => Scope::Command,
         };
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
             released: Some(waiting.let_go()?),
             tracer,
             children,
-            wanted: request.wanted,
+            selector: request.selector,
             run: request.run,
             runs_as_other_user,
             signals,
@@ -166,9 +166,9 @@ impl<'a> Session<'a> {
 
     /// Forwards a signal to the command, unless the kernel has already sent it there. A signal that should end the command also continues the
     /// held process.
-    fn forward(&mut self, arrived: Arrived) {
+    fn forward(&mut self, arrived: ArrivedSignal) {
         if self.status.is_none() {
-            arrived.hand_on(self.command.0);
+            arrived.forward_to(self.command.0);
         }
         let should_end = arrived.should_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
         if let (Some(held), true) = (&mut self.held, should_end) {
@@ -193,8 +193,8 @@ impl<'a> Session<'a> {
             });
         }
         let program = procfs::program(pid);
-        let wanted = self.wanted.as_mut();
-        if !wanted.is_none_or(|wanted| wanted.note_exec(pid, program.as_deref(), &arguments)) {
+        let selector = self.selector.as_mut();
+        if !selector.is_none_or(|selector| selector.note_exec(pid, program.as_deref(), &arguments)) {
             self.tracer.resume(pid);
             return Ok(());
         }
@@ -208,8 +208,8 @@ impl<'a> Session<'a> {
     }
 
     fn handle_end(&mut self, pid: Pid, status: i32) -> Result<(), HoldError> {
-        if let Some(wanted) = &mut self.wanted {
-            wanted.forget(pid);
+        if let Some(selector) = &mut self.selector {
+            selector.forget(pid);
         }
         if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
             tool.note_end(status);
@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
             pid,
             arguments: procfs::arguments(pid),
             continued_by,
-            is_for_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.runs_as_other_user || !is_root()),
+            needs_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.runs_as_other_user || !is_root()),
         });
         self.releaser = match (self.run, prompt) {
             (Some(run), _) => {
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
     fn start_tool(&mut self, run: Run<'_>, target: Pid) {
         match Tool::start(run.text, target, *self.signals.inherited_mask(), self.identity.as_ref()) {
             Ok(tool) => self.tool = Some(tool),
-            Err(error) => (self.notify)(Notice::NotStarted(target, error.to_string())),
+            Err(error) => (self.notify)(Notice::ToolNotStarted(target, error.to_string())),
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Session<'a> {
             Progress::Starting => return false,
             Progress::Attached => Notice::Attached(target),
             Progress::TimedOut => Notice::AttachTimedOut(target),
-            Progress::Ended(status) => Notice::EndedBefore(target, status),
+            Progress::Ended(status) => Notice::EndedBeforeAttach(target, status),
         };
         (self.notify)(notice);
         true
@@ -315,15 +315,15 @@ impl<'a> Session<'a> {
 
     /// Reports at the end of the run that no launch was held, or that the tool failed or was left running.
     fn send_final_notices(&mut self) {
-        if let (Some(wanted), None) = (&self.wanted, &self.held) {
-            let count = wanted.count();
+        if let (Some(selector), None) = (&self.selector, &self.held) {
+            let count = selector.count();
             (self.notify)(Notice::NoMatch { count });
         }
         if let Some(tool) = &self.tool {
             if tool.was_left_running() {
-                (self.notify)(Notice::Left(tool.pid()));
+                (self.notify)(Notice::ToolLeftRunning(tool.pid()));
             } else if let Some(status) = tool.failure() {
-                (self.notify)(Notice::Failed(status));
+                (self.notify)(Notice::ToolFailed(status));
             }
         }
     }

@@ -73,7 +73,7 @@ pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
 /// Returns the median of the logarithms of the ratios with its interval, and their standard deviation; `None` for too few cases.
 fn median_and_deviation(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     let log_ratios: Vec<f64> = members.iter().map(|index| changes[*index].ratio.ln()).collect();
-    let center = Estimate::of(&log_ratios).filter(|_| log_ratios.len() >= MIN_CASES)?;
+    let center = Estimate::from_values(&log_ratios).filter(|_| log_ratios.len() >= MIN_CASES)?;
     let deviation = median(log_ratios.iter().map(|one| (one - center.median).abs()))?;
     Some((center, MAD_TO_DEVIATION * deviation))
 }

@@ -258,7 +258,7 @@ mod tests {
             .collect();
         Report {
             experiments: vec![outcome],
-            ..Report::new(Machine::here(), false)
+            ..Report::new(Machine::read(), false)
         }
     }
 

@@ -130,7 +130,7 @@ mod tests {
     fn report() -> Report {
         Report {
             experiments: vec![Outcome::new("", Vec::new())],
-            ..Report::new(Machine::here(), false)
+            ..Report::new(Machine::read(), false)
         }
     }
 

@@ -110,7 +110,7 @@ fn slope_over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
         theil_sen_slope(&x, &y?)
     };
     let slopes: Vec<f64> = (0..sweeps).filter_map(slope).collect();
-    let found = Estimate::of(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
+    let found = Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
     Some(Slope {
         median: found.median,
         low: found.low,

@@ -82,7 +82,7 @@ impl Estimate {
 impl Estimate {
     /// Returns the estimate from one value per round; `None` without rounds.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Estimate> {
+    pub fn from_values(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let below = droppable_ranks(sorted.len());
@@ -160,14 +160,14 @@ impl Measured {
     /// Returns the estimate of a column.
     #[must_use]
     pub fn estimate(&self, column: usize) -> Option<Estimate> {
-        Estimate::of(&self.values(column))
+        Estimate::from_values(&self.values(column))
     }
 
     /// Returns the ratio of a column to that of another case, computed round by round; `None` if the other case's value is zero.
     #[must_use]
     pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
         let ratios = ratios(&self.values(column), &base.values(column));
-        Estimate::of(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
+        Estimate::from_values(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
     }
 }
 
@@ -227,9 +227,9 @@ mod tests {
         for (count, dropped) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
             assert_eq!(droppable_ranks(count), dropped, "{count}");
         }
-        let found = Estimate::of(&[9.0, 1.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]).unwrap();
+        let found = Estimate::from_values(&[9.0, 1.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]).unwrap();
         assert_eq!((found.low, found.median, found.high, found.rounds), (2.0, 5.0, 8.0, 9));
-        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::from_values(&[]), None);
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e9..1e9f64, 1..80)) {
-            let found = Estimate::of(&values).unwrap();
+            let found = Estimate::from_values(&values).unwrap();
             prop_assert!(found.low <= found.median && found.median <= found.high);
         }
 

@@ -37,7 +37,7 @@ pub struct Machine {
 impl Machine {
     /// Reads the properties of this machine.
     #[must_use]
-    pub fn here() -> Machine {
+    pub fn read() -> Machine {
         let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let line = |name: &str| {
             let line = processors.lines().find(|line| line.starts_with(name))?;

@@ -53,7 +53,7 @@ pub(super) struct Batch {
     /// The launch of the command, in the batch in which `note_root` was called.
     pub(super) root: Option<LaunchId>,
     /// The time of the latest event of the recording so far.
-    pub(super) last: Nanos,
+    pub(super) last_event: Nanos,
 }
 
 impl Batch {
@@ -67,7 +67,7 @@ impl Batch {
             launches: self.launches,
             execs: self.execs.into_iter().map(|exec| (exec.ordinal, exec.row)).collect(),
             finished: self.finished,
-            last: self.last,
+            last_event: self.last_event,
         }
     }
 }
@@ -126,7 +126,7 @@ impl Assembler {
     pub(super) fn apply(&mut self, event: &Event) {
         let Event { launch, task, .. } = *event;
         let at = self.relative(event.at);
-        self.batch.last = self.batch.last.max(at);
+        self.batch.last_event = self.batch.last_event.max(at);
         match &event.kind {
             EventKind::Adopted { pid, name } => self.adopted(at, launch, *pid, name),
             EventKind::Released { pid } => self.released(at, launch, *pid),
@@ -214,11 +214,11 @@ impl Assembler {
         self.batch.texts = self.interner.take_new();
         self.batch.objects = self.objects.take_new();
         self.batch.stacks = self.stacks.take_new();
-        let last = self.batch.last;
+        let last_event = self.batch.last_event;
         std::mem::replace(
             &mut self.batch,
             Batch {
-                last,
+                last_event,
                 ..Batch::default()
             },
         )

@@ -83,7 +83,7 @@ impl RowChecker<'_> {
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
         found.note_if(!are_in_order(&life), "launches that end before they begin", id);
         found.note_if(
-            any_is_after(&life, self.recording.info.last),
+            any_is_after(&life, self.recording.info.last_event),
             "launches that end after the recording",
             id,
         );
@@ -224,7 +224,7 @@ impl SpanChecker {
 
 /// Whether the sum of the lives of all launches is within `MAX_LIVES`.
 pub(super) fn can_be_summed(recording: &Recording) -> bool {
-    let end = recording.info.last.max(recording.info.wall.unwrap_or_default());
+    let end = recording.info.last_event.max(recording.info.wall.unwrap_or_default());
     let life = |row: &LaunchRow| {
         let start = row.create.or(row.created).unwrap_or_default();
         let ended = row.reaped.or(row.zombie).unwrap_or_default().max(end);

@@ -22,14 +22,14 @@ pub struct Follower {
 
 /// The follower's side of the connection.
 #[derive(Debug)]
-pub struct Following {
+pub struct RowReceiver {
     receiver: Receiver<NewRows>,
     skipped: Arc<AtomicU64>,
 }
 
 /// Returns the two sides of a connection. `started_unix_ns` is the recording's time zero, in nanoseconds since 1970-01-01 UTC.
 #[must_use]
-pub fn follow(started_unix_ns: i64) -> (Follower, Following) {
+pub fn follow(started_unix_ns: i64) -> (Follower, RowReceiver) {
     let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
     let follower = Follower {
@@ -38,13 +38,13 @@ pub fn follow(started_unix_ns: i64) -> (Follower, Following) {
         sender,
         skipped: Arc::clone(&skipped),
     };
-    (follower, Following { receiver, skipped })
+    (follower, RowReceiver { receiver, skipped })
 }
 
 impl Follower {
     /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
     #[must_use]
-    pub fn of_next_recording(&self, started_unix_ns: i64) -> Follower {
+    pub fn for_next_recording(&self, started_unix_ns: i64) -> Follower {
         Follower {
             recording: self.recording + 1,
             started_unix_ns,
@@ -66,7 +66,7 @@ impl Follower {
     }
 }
 
-impl Following {
+impl RowReceiver {
     /// Waits for the rows of the next batch.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub mod writer;
 
 pub use ends::{Ending, Finished, Header};
 pub use error::RecordError;
-pub use follower::{Follower, Following, follow};
+pub use follower::{Follower, RowReceiver, follow};
 #[cfg(fuzzing)]
 pub use ninja::fuzz_ninja_log;
 pub use open::is_recording;

@@ -66,9 +66,9 @@ impl Stacks {
     fn stack(&mut self, row: StackRow) -> StackId {
         let (number, is_new) = self.stacks.intern(row);
         if is_new {
-            self.new.stacks.push((StackId::at(number), row));
+            self.new.stacks.push((StackId::from_index(number), row));
         }
-        StackId::at(number)
+        StackId::from_index(number)
     }
 }
 
@@ -134,7 +134,10 @@ mod tests {
         let new = stacks.take_new();
         assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
         let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
-        assert_eq!(callers, [None, Some(StackId::at(0)), Some(StackId::at(0))]);
+        assert_eq!(
+            callers,
+            [None, Some(StackId::from_index(0)), Some(StackId::from_index(0))]
+        );
         assert_eq!(stacks.take_new(), NewStacks::default());
     }
 

@@ -270,7 +270,7 @@ fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {
         started_unix_ns: header.started_unix_ns,
         origin: header.origin.0,
         root: None,
-        last: Nanos(0),
+        last_event: Nanos(0),
         wall: None,
         ended: None,
         allowed_cpus: header.allowed_cpus,
@@ -300,7 +300,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     let sql = "UPDATE recording SET last_ns = ?, root_launch = coalesce(?, root_launch)";
     let root = batch.root.map(|root| signed(root.0));
     let mut update = rows.transaction().prepare_cached(sql)?;
-    update.execute(params![signed(batch.last.0), root]).map(drop)
+    update.execute(params![signed(batch.last_event.0), root]).map(drop)
 }
 
 fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Result<()> {

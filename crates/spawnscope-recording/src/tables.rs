@@ -31,7 +31,7 @@ table! {
             started_unix_ns: i64,
             origin: u64 as origin_ns,
             root: Option<LaunchId> as root_launch,
-            last: Nanos as last_ns,
+            last_event: Nanos as last_ns,
             wall: Option<Nanos> as wall_ns,
             ended: Option<String>,
         }

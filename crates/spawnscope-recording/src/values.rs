@@ -254,8 +254,8 @@ integers! {
     // The id in the file is the index plus one. In a file that another program wrote, ids may have gaps.
     TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.index_of(value)?).ok().map(TextId);
     FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.index_of(value)?).ok().map(FrameId);
-    StackId: |id| i64::from(id.place()) + 1, |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::at);
-    ObjectRef: |object| signed(object.place() as u64 + 1), |value, index| {
+    StackId: |id| i64::from(id.index()) + 1, |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::from_index);
+    ObjectRef: |object| signed(object.index() as u64 + 1), |value, index| {
         let (ids, references) = &index.objects;
         references.get(ids.index_of(value)?).copied()
     };

@@ -11,7 +11,7 @@ pub fn now() -> Nanos {
 
 /// Returns the CPU time that all threads of a process have used so far; `None` if the process has been reaped.
 #[must_use]
-pub fn cpu_of(process: Pid) -> Option<Nanos> {
+pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
     // The id of a process's CPU-time clock contains the pid (clock_getcpuclockid(3)).
     const SCHEDULED: libc::clockid_t = 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -27,10 +27,10 @@ mod tests {
     #[test]
     fn the_cpu_time_of_a_process_grows_while_it_works() {
         let this_process = Pid(std::process::id().cast_signed());
-        let before = cpu_of(this_process).unwrap();
+        let before = cpu_time_of(this_process).unwrap();
         let until = now().0 + 5_000_000;
         while now().0 < until {}
-        assert!(cpu_of(this_process).unwrap() > before);
-        assert_eq!(cpu_of(Pid(1 << 23)), None, "a pid above the largest possible one");
+        assert!(cpu_time_of(this_process).unwrap() > before);
+        assert_eq!(cpu_time_of(Pid(1 << 23)), None, "a pid above the largest possible one");
     }
 }

@@ -41,7 +41,7 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
 
 /// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes` bytes.
 #[must_use]
-pub fn string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {
+pub fn read_string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {
     // Most strings are short, and a short read touches only one or two pages.
     for length in [256.min(max_bytes), max_bytes] {
         let mut bytes = read(process, address, length);

@@ -25,7 +25,7 @@ pub struct Status {
 impl Status {
     /// Reads the status of a process; `None` if the process does not exist.
     #[must_use]
-    pub fn of(pid: Pid) -> Option<Status> {
+    pub fn read(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
     }
 
@@ -139,7 +139,7 @@ pub fn name(pid: Pid) -> Option<Vec<u8>> {
 #[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
     let parents: Vec<(Pid, Pid)> = processes()
-        .filter_map(|pid| Some((pid, Status::of(pid)?.parent)))
+        .filter_map(|pid| Some((pid, Status::read(pid)?.parent)))
         .collect();
     let mut tree = vec![root];
     let mut next = 0;
@@ -212,7 +212,7 @@ mod tests {
         for (child, expected) in &mut both {
             let pid = Pid(i32::try_from(child.id()).unwrap());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(15);
-            let is_asleep = || Status::of(pid).is_some_and(|status| status.is_asleep());
+            let is_asleep = || Status::read(pid).is_some_and(|status| status.is_asleep());
             let is_as_expected = || is_asleep() && waits_for_files(pid) == Some(*expected);
             let mut consecutive = 0;
             while consecutive < 5 && std::time::Instant::now() < until {
@@ -250,7 +250,7 @@ mod tests {
         let name = std::env::current_exe().unwrap();
         assert!(program.ends_with(name.file_name().unwrap().as_bytes()));
         assert!(!is_set_id(this_process()));
-        assert!(!Status::of(this_process()).unwrap().is_stopped());
+        assert!(!Status::read(this_process()).unwrap().is_stopped());
         assert!(!has_perf_events(this_process()));
         assert!(innermost_id(this_process()).is_some());
     }
@@ -277,7 +277,7 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = Pid(i32::try_from(child.id()).unwrap());
         child.wait().unwrap();
-        assert_eq!(Status::of(pid), None);
+        assert_eq!(Status::read(pid), None);
         assert_eq!(arguments(pid), Vec::<Vec<u8>>::new());
         assert_eq!(program(pid), None);
         assert_eq!(innermost_id(pid), None);

@@ -42,14 +42,14 @@ pub struct Signals {
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ArrivedSignal {
     /// The signal number. Real-time signals have no names.
     pub signal: libc::c_int,
     /// Whether the kernel sent the signal, because of a key at the terminal or a resource limit of spawnscope, and not a process.
     pub from_kernel: bool,
 }
 
-impl Arrived {
+impl ArrivedSignal {
     /// Whether the signal asks spawnscope to end. False if the kernel reports that spawnscope has reached a limit (SIGXFSZ, SIGXCPU) or that a
     /// timer of spawnscope has expired.
     #[must_use]
@@ -58,7 +58,7 @@ impl Arrived {
     }
 
     /// Forwards the signal to `pid`, unless the kernel sent it: it has then sent signals of the terminal to `pid` as well.
-    pub fn hand_on(self, pid: i32) {
+    pub fn forward_to(self, pid: i32) {
         if !self.from_kernel {
             // SAFETY: a plain system call. If the process has just ended, the call fails without effect.
             unsafe { libc::kill(pid, self.signal) };
@@ -101,9 +101,9 @@ impl Signals {
 
     /// Returns the next signal that has arrived, without waiting.
     #[must_use]
-    pub fn next(&self) -> Option<Arrived> {
+    pub fn next(&self) -> Option<ArrivedSignal> {
         let info = self.caught.read_signal().ok().flatten()?;
-        Some(Arrived {
+        Some(ArrivedSignal {
             signal: i32::try_from(info.ssi_signo).ok()?,
             from_kernel: info.ssi_code == libc::SI_KERNEL || info.ssi_code == libc::SI_TIMER,
         })

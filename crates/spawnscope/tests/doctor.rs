@@ -15,7 +15,7 @@ use snapbox::{Data, assert_data_eq};
 use spawnscope::doctor::{Diagnosis, Load, Measured, checks, examine};
 use spawnscope::event::Nanos;
 use spawnscope::present::doctor;
-use tree::{Tree, scan, usual};
+use tree::{Tree, scan, usual_measurements};
 
 fn golden(name: &str) -> Data {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -62,7 +62,7 @@ fn diagnosis_with_problems() -> Diagnosis {
         .file("proc/self/cgroup", "0::/\n");
     let measured = Measured {
         scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
-        ..usual()
+        ..usual_measurements()
     };
     let machine = tree
         .machine()
@@ -103,7 +103,7 @@ fn problems_are_shown_in_full_and_notes_only_on_request() {
 fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     let tree = healthy_tree();
     let machine = tree.machine().with_variable("PATH", "/bin");
-    let mut diagnosis = examine(&machine, &usual(), &checks::ALL);
+    let mut diagnosis = examine(&machine, &usual_measurements(), &checks::ALL);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
     // Loaded audit rules are unknown without privilege.
     let audit = diagnosis.not_examined.pop();
@@ -122,7 +122,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
         text.contains("\n  1 item that could not be checked: see `spawnscope doctor --all`\n"),
         "{text}"
     );
-    diagnosis.is_whole = false;
+    diagnosis.is_complete = false;
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(text.starts_with("no problems found by these checks: fork"), "{text}");
     // A launch that could not be timed might be a problem.

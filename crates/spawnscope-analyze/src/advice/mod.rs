@@ -34,7 +34,7 @@ const MAX_TOGETHER: usize = 3;
 
 /// Applies all rules to a recording.
 pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context));
+    let findings = parallel::map(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context));
     let mut findings: Vec<Finding> = findings.into_iter().flatten().collect();
     findings.retain(|finding| context.spent_on(&finding.launches) >= context.min_saving());
     findings

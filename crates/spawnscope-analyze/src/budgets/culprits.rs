@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::advice::{Advice, Advices};
-use crate::diff::{Count, Key, Place, Run};
+use crate::diff::{Count, Key, Run, ScriptLine};
 use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
 use crate::whatif::changes::Change;
@@ -20,7 +20,7 @@ pub struct Culprit {
     /// Number of other programs that the line launches.
     pub others: u64,
     /// The position of the line. `None` if it is unknown.
-    pub place: Option<Place>,
+    pub script_line: Option<ScriptLine>,
     /// The median over the runs of what the budget limits: launches, failed execs, or nanoseconds
     /// of launch tax on the critical path.
     pub count: u64,
@@ -38,12 +38,12 @@ struct Line<'r> {
 }
 
 impl Line<'_> {
-    fn culprit(self, place: Option<&Place>) -> Culprit {
+    fn culprit(self, script_line: Option<&ScriptLine>) -> Culprit {
         let largest = self.programs.iter().max_by_key(|(_, count)| **count);
         Culprit {
             command: largest.map(|(program, _)| program.to_vec()).unwrap_or_default(),
             others: (self.programs.len() as u64).saturating_sub(1),
-            place: place.cloned(),
+            script_line: script_line.cloned(),
             count: Count::of(self.counts).median,
             advice: None,
         }
@@ -66,8 +66,8 @@ impl Suspects<'_> {
             let is_suspect = |key: &Key| is_limited(key) && key.parent != THE_RECORDER;
             for (key, sums) in run.launches.iter().filter(|(key, _)| is_suspect(key)) {
                 let program = key.command.as_slice();
-                let unknown = key.place.is_none().then_some(program);
-                let line = lines.entry((&key.place, unknown)).or_default();
+                let unknown = key.script_line.is_none().then_some(program);
+                let line = lines.entry((&key.script_line, unknown)).or_default();
                 line.counts.resize(self.runs.len(), 0);
                 line.counts[number] += count(sums);
                 if count(sums) > 0 {
@@ -76,7 +76,9 @@ impl Suspects<'_> {
             }
         }
         let lines = lines.into_iter();
-        let mut culprits: Vec<Culprit> = lines.map(|((place, _), line)| line.culprit(place.as_ref())).collect();
+        let mut culprits: Vec<Culprit> = lines
+            .map(|((script_line, _), line)| line.culprit(script_line.as_ref()))
+            .collect();
         culprits.sort_by_key(|culprit| Reverse(culprit.count));
         culprits
     }
@@ -84,10 +86,16 @@ impl Suspects<'_> {
     /// Adds to each line the advice about its launches, if the fix lowers what the budget limits.
     pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
         for culprit in &mut culprits {
-            let Some(place) = &culprit.place else { continue };
+            let Some(script_line) = &culprit.script_line else {
+                continue;
+            };
             let is_about = |advice: &&Advice| {
-                let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| Place::of(call_site));
-                call_sites.any(|call_site| call_site == *place)
+                let mut call_sites = advice
+                    .callers
+                    .largest
+                    .iter()
+                    .map(|(call_site, _)| ScriptLine::of(call_site));
+                call_sites.any(|call_site| call_site == *script_line)
             };
             let is_helpful = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
             let advice = self
@@ -193,7 +201,7 @@ mod tests {
 
     #[test]
     fn advice_for_a_budget_of_counts_reduces_the_count() {
-        let place = Place::of(&call_site());
+        let script_line = ScriptLine::of(&call_site());
         let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
             let advices = Advices {
                 worth: worth.to_vec(),
@@ -203,7 +211,7 @@ mod tests {
                 runs: &[],
                 advices: &advices,
             };
-            let culprit = Line::default().culprit(Some(&place));
+            let culprit = Line::default().culprit(Some(&script_line));
             let advised = suspects.with_advice(vec![culprit], lowers).remove(0);
             advised.advice.map(|(title, _)| title)
         };

@@ -105,7 +105,7 @@ fn grown_rows(diff: &Diff, is_counted: impl Fn(&&Row) -> bool, count: RowCount) 
     let culprit = |row: &&Row| Culprit {
         command: row.command.clone(),
         others: 0,
-        place: row.place().cloned(),
+        script_line: row.line().cloned(),
         count: count(row).difference().unsigned_abs(),
         advice: None,
     };

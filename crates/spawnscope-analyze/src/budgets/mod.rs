@@ -46,7 +46,7 @@ pub struct CommandBudget {
     /// The glob as given.
     pub name: String,
     /// The maximum number of launches.
-    pub most: u64,
+    pub max_launches: u64,
     glob: GlobMatcher,
 }
 
@@ -55,10 +55,10 @@ impl CommandBudget {
     ///
     /// # Errors
     /// When the glob is invalid.
-    pub fn new(name: &str, most: u64) -> Result<CommandBudget, SelectError> {
+    pub fn new(name: &str, max_launches: u64) -> Result<CommandBudget, SelectError> {
         Ok(CommandBudget {
             name: name.to_owned(),
-            most,
+            max_launches,
             glob: glob(name)?,
         })
     }
@@ -174,8 +174,8 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check
     }
     for each in &budgets.per_command {
         let is_limited = |key: &Key| matches(&each.glob, &key.command);
-        let budget = Budget::Command(each.name.clone(), each.most);
-        verdicts.push(suspects.limit(budget, each.most, is_limited, |sums| sums.count));
+        let budget = Budget::Command(each.name.clone(), each.max_launches);
+        verdicts.push(suspects.limit(budget, each.max_launches, is_limited, |sums| sums.count));
     }
     if let Some(max) = budgets.per_line {
         verdicts.push(per_line(&suspects, max)?);
@@ -196,18 +196,18 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check
 
 /// Checks the line that makes the most launches. All lines above the budget are culprits.
 fn per_line(suspects: &Suspects<'_>, max: u64) -> Result<Verdict, BudgetError> {
-    if !suspects.runs.iter().any(|run| run.has_places) {
+    if !suspects.runs.iter().any(|run| run.has_script_lines) {
         return Err(BudgetError::NoLines);
     }
     let lines = suspects.by_line(|_| true, |sums| sums.count);
     let above: Vec<_> = lines
         .iter()
-        .filter(|line| line.place.is_some() && line.count > max)
+        .filter(|line| line.script_line.is_some() && line.count > max)
         .cloned()
         .collect();
     let largest = lines
         .iter()
-        .filter(|line| line.place.is_some())
+        .filter(|line| line.script_line.is_some())
         .map(|line| line.count)
         .max();
     let largest = largest.unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::diff::run::{Key, Place, Run};
+use crate::diff::run::{Key, Run, ScriptLine};
 use crate::summary::Summary;
 
 /// The groups of both sides that do the same. One side may have no group.
@@ -47,11 +47,11 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
     ];
     match_moved_lines(&mut unmatched, &mut matched);
     match_by_position(&mut unmatched, &mut matched, |key| {
-        let place = key.place.as_ref()?;
-        Some((place.file.as_slice(), place.line))
+        let script_line = key.script_line.as_ref()?;
+        Some((script_line.file.as_slice(), script_line.line))
     });
     match_by_position(&mut unmatched, &mut matched, |key| {
-        Some((file(key.place.as_ref()?), None))
+        Some((file(key.script_line.as_ref()?), None))
     });
     let [removed, added] = unmatched;
     matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
@@ -64,7 +64,7 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
 /// Matches them in the order of their keys.
 fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>; 2]>) {
     let identity = |key: &'r Key| {
-        let file = key.place.as_ref().map(|place| &place.file);
+        let file = key.script_line.as_ref().map(|script_line| &script_line.file);
         (&key.command, &key.arguments, file, &key.parent)
     };
     let mut newer: HashMap<_, VecDeque<&Key>> = HashMap::new();
@@ -87,8 +87,8 @@ fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[V
 
 /// Returns the file of a call site. Inline scripts (`-c`) have no file and their texts differ, so
 /// all of them count as one file.
-fn file(place: &Place) -> &[u8] {
-    place.path.0.as_ref().map_or(b"", |_| &place.file)
+fn file(script_line: &ScriptLine) -> &[u8] {
+    script_line.path.0.as_ref().map_or(b"", |_| &script_line.file)
 }
 
 /// Matches all groups of one program, one parent program and one position, regardless of their

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 pub use change::{Count, CountChange, TimeChange, Times};
 use matching::{Pair, pairs};
-pub use run::{Key, Place, Run};
+pub use run::{Key, Run, ScriptLine};
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_data::statistics::Resamples;
 
@@ -81,7 +81,7 @@ pub enum Side {
 
 /// What happened to a group of launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Only the newer recordings contain the group.
     Added,
     /// Only the older recordings contain the group.
@@ -96,7 +96,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Row {
     /// What happened to the group.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// The program.
     pub command: Vec<u8>,
     /// The normalised arguments. `None` if they differ within the group.
@@ -104,9 +104,9 @@ pub struct Row {
     /// The program of the parent.
     pub parent: Vec<u8>,
     /// The call site in the older recordings.
-    pub place_before: Option<Place>,
+    pub line_before: Option<ScriptLine>,
     /// The call site in the newer recordings.
-    pub place_after: Option<Place>,
+    pub line_after: Option<ScriptLine>,
     /// Number of launches.
     pub count: CountChange,
     /// Number of failed execs.
@@ -119,8 +119,8 @@ impl Row {
     /// Returns the call site in the newer recordings, or in the older recordings if the newer have
     /// none.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
-        self.place_after.as_ref().or(self.place_before.as_ref())
+    pub fn line(&self) -> Option<&ScriptLine> {
+        self.line_after.as_ref().or(self.line_before.as_ref())
     }
 }
 
@@ -195,7 +195,7 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
     let first = keys().next();
     let arguments = first.map(|key| &key.arguments);
     let is_common = keys().all(|key| Some(&key.arguments) == arguments);
-    let place = |side: usize| pair.keys[side].first().and_then(|key| key.place.clone());
+    let line = |side: usize| pair.keys[side].first().and_then(|key| key.script_line.clone());
     let (count, failed_execs) = (
         counts(&pair.sums, |sums| sums.count),
         counts(&pair.sums, |sums| sums.failed_execs),
@@ -206,37 +206,37 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
         command: first.map(|key| key.command.clone()).unwrap_or_default(),
         arguments: arguments.filter(|_| is_common).cloned(),
         parent: first.map(|key| key.parent.clone()).unwrap_or_default(),
-        place_before: place(0),
-        place_after: place(1),
+        line_before: line(0),
+        line_after: line(1),
         count,
         failed_execs,
         times,
     }
 }
 
-fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> Kind {
+fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> ChangeKind {
     let is_long = |change: &TimeChange| {
         let value = change.value().unwrap_or_default().abs();
         wall.is_some_and(|wall| value >= MIN_SHARE * wall) && change.is_change() == Some(true)
     };
     match (count.before.high, count.after.high) {
-        (0, _) => Kind::Added,
-        (_, 0) => Kind::Removed,
-        _ if count.is_change() || failed_execs.is_change() || is_long(&times.critical) => Kind::Changed,
-        _ => Kind::Same,
+        (0, _) => ChangeKind::Added,
+        (_, 0) => ChangeKind::Removed,
+        _ if count.is_change() || failed_execs.is_change() || is_long(&times.critical) => ChangeKind::Changed,
+        _ => ChangeKind::Same,
     }
 }
 
 /// Returns the sort key: the largest change on the critical path first, then the largest change of
 /// the count, then by name.
-fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<Place>) {
+fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<ScriptLine>) {
     let critical = row.times.critical.value().unwrap_or_default().abs();
     (
-        row.kind == Kind::Same,
+        row.kind == ChangeKind::Same,
         Reverse(critical as u64),
         Reverse(row.count.difference().unsigned_abs()),
         row.command.clone(),
-        row.place().cloned(),
+        row.line().cloned(),
     )
 }
 
@@ -262,8 +262,8 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
         }
     }
     for (side, runs, others) in [(Side::Before, before, after), (Side::After, after, before)] {
-        let has_places = |runs: &[Run]| runs.iter().any(|run| run.has_places);
-        if has_places(others) && !has_places(runs) {
+        let has_script_lines = |runs: &[Run]| runs.iter().any(|run| run.has_script_lines);
+        if has_script_lines(others) && !has_script_lines(runs) {
             conditions.push(Condition::NoLines(side));
         }
         if runs.iter().any(|run| run.wall.is_none()) {

@@ -21,7 +21,7 @@ pub struct Key {
     /// The normalised arguments.
     pub arguments: Vec<u8>,
     /// The call site.
-    pub place: Option<Place>,
+    pub script_line: Option<ScriptLine>,
     /// The program of the parent.
     pub parent: Vec<u8>,
 }
@@ -29,7 +29,7 @@ pub struct Key {
 /// A call site without the directory of its file, so that two checkouts of the same sources have
 /// the same call sites.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct ScriptLine {
     /// Base name of the file; for a call site without a file, its normalised label.
     pub file: Vec<u8>,
     /// The line.
@@ -69,11 +69,11 @@ impl Ord for FilePath {
     }
 }
 
-impl Place {
+impl ScriptLine {
     /// Reduces a call site.
     #[must_use]
-    pub fn of(call_site: &CallSite) -> Place {
-        Place {
+    pub fn of(call_site: &CallSite) -> ScriptLine {
+        ScriptLine {
             file: match &call_site.file {
                 Some(file) => base_name(file).to_vec(),
                 None => normalise::normalise(&call_site.label()),
@@ -110,7 +110,7 @@ pub struct Run {
     /// Number of lost events.
     pub lost: u64,
     /// Whether the call site of any launch is known.
-    pub has_places: bool,
+    pub has_script_lines: bool,
     /// Sums over all launches.
     pub all: Summary,
     /// Sums by key.
@@ -137,7 +137,7 @@ impl Run {
             arch: info.arch.clone(),
             calibration: recording.calibration.clone(),
             lost: info.lost.iter().map(|loss| loss.events).sum(),
-            has_places: callers.has_any(),
+            has_script_lines: callers.has_any(),
             all,
             launches,
         }
@@ -149,7 +149,7 @@ fn key(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Key {
     Key {
         command: launch.command.label(),
         arguments: arguments.unwrap_or_default(),
-        place: call_site.map(Place::of),
+        script_line: call_site.map(ScriptLine::of),
         parent: match launch.origin {
             Origin::Command => THE_RECORDER.to_vec(),
             _ if launch.depth == 0 => b"-".to_vec(),

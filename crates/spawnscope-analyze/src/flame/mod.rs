@@ -73,11 +73,11 @@ pub enum Label<'a> {
     /// A frame of a call chain. Machine code has no address if the function is known.
     Frame(Frame<'a>),
     /// A script that was given with `-c` to the program in the box below, and the line in it.
-    Given(&'a [u8], Option<u32>),
+    InlineScript(&'a [u8], Option<u32>),
     /// Outer frames that could not be read.
     Truncated,
     /// Everything above the highest level that is drawn.
-    Beyond,
+    AboveMaxLevel,
     /// An external wait, with the name of the process if known.
     ExternalWait(ExternalWait, Option<&'a [u8]>),
 }
@@ -86,7 +86,7 @@ pub enum Label<'a> {
 #[derive(Clone, Debug)]
 pub struct Flame<'a> {
     /// The options that the flame graph was made with.
-    pub wanted: FlameOptions,
+    pub options: FlameOptions,
     /// The boxes, each after the box below it.
     pub nodes: Vec<Node<'a>>,
     /// Sum of the weights of all boxes.
@@ -153,52 +153,52 @@ pub fn flame<'a>(
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
     names: impl Fn(TextId) -> &'a [u8],
-    wanted: FlameOptions,
+    options: FlameOptions,
 ) -> Result<Flame<'a>, FlameError> {
     if !forest.launches.iter().any(Launch::is_launch) {
         return Err(FlameError::NoLaunch);
     }
-    if wanted.weight == Weight::Critical && path.is_none() {
+    if options.weight == Weight::Critical && path.is_none() {
         return Err(FlameError::NoPath);
     }
     let mut stacks = Stacks::default();
-    let weights = Weights::new(forest, path, wanted);
-    stack_launches(&mut stacks, forest, wanted.stacking, |stacks, own, index| {
+    let weights = Weights::new(forest, path, options);
+    stack_launches(&mut stacks, forest, options.stacking, |stacks, own, index| {
         if forest.launches[index].is_launch() {
             weights.add_launch(stacks, own, index);
         }
     });
-    if let Some(path) = path.filter(|_| wanted.weight == Weight::Critical && wanted.phase.is_none()) {
+    if let Some(path) = path.filter(|_| options.weight == Weight::Critical && options.phase.is_none()) {
         for (what, time) in &path.external_wait {
             let label = Label::ExternalWait(*what, what.process().map(&names));
             let external_wait = stacks.above(None, label);
             stacks.add(external_wait, time.0);
         }
     }
-    finished(stacks, wanted).ok_or(FlameError::NoWeight(Missing(wanted.phase)))
+    finished(stacks, options).ok_or(FlameError::NoWeight(Missing(options.phase)))
 }
 
 /// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
 ///
 /// # Errors
 /// Fails when there is nothing to draw.
-pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions) -> Result<Flame<'a>, FlameError> {
+pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOptions) -> Result<Flame<'a>, FlameError> {
     if samples.is_empty() {
         return Err(FlameError::NoSamples);
     }
     let mut stacks = Stacks::default();
     // The box of each launch.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
-    stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
+    stack_launches(&mut stacks, forest, options.stacking, |_, own, index| {
         boxes[index] = Some(own);
     });
-    let is_waiting = wanted.weight == Weight::OffCpu;
+    let is_waiting = options.weight == Weight::OffCpu;
     for sample in samples.iter().filter(|sample| sample.is_waiting == is_waiting) {
-        if wanted.phase.is_some_and(|phase| sample.phase != Some(phase)) {
+        if options.phase.is_some_and(|phase| sample.phase != Some(phase)) {
             continue;
         }
         let mut at = boxes[sample.launch];
-        if wanted.stacking != Stacking::Caller {
+        if options.stacking != Stacking::Caller {
             at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
         }
         for label in labels(forest.frames(Some(sample.stack))) {
@@ -210,9 +210,9 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions
     }
     let unsampled = Unsampled {
         is_waiting,
-        phase: wanted.phase,
+        phase: options.phase,
     };
-    finished(stacks, wanted).ok_or(FlameError::NoSampleThere(unsampled))
+    finished(stacks, options).ok_or(FlameError::NoSampleThere(unsampled))
 }
 
 /// Creates a box for each process, parents first, and calls `visit` with it.
@@ -244,10 +244,10 @@ fn stack_launches<'a>(
 }
 
 /// Returns the flame graph. `None` when there is nothing to draw.
-fn finished(stacks: Stacks<'_>, wanted: FlameOptions) -> Option<Flame<'_>> {
+fn finished(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
     let nodes = stacks.finish();
     let total = nodes.iter().map(|node| node.own).sum();
-    (total > 0).then_some(Flame { wanted, nodes, total })
+    (total > 0).then_some(Flame { options, nodes, total })
 }
 
 /// Returns the frames that requested a launch, from the outermost inwards. If the parent is a fork
@@ -274,7 +274,7 @@ fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     let inline_script = forest.launcher(index).and_then(command_of);
     let with_script = |label| match (label, inline_script) {
         (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
-            Label::Given(script, frame.line)
+            Label::InlineScript(script, frame.line)
         }
         _ => label,
     };

@@ -34,7 +34,7 @@ impl<'a> Stacks<'a> {
         let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
         match below.filter(|_| level > MAX_LEVELS) {
             Some(highest) => highest,
-            None if level == MAX_LEVELS => self.find_or_create(below, Label::Beyond, level),
+            None if level == MAX_LEVELS => self.find_or_create(below, Label::AboveMaxLevel, level),
             None => self.find_or_create(below, label, level),
         }
     }

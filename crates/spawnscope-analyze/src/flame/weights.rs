@@ -14,26 +14,30 @@ use spawnscope_data::event::Nanos;
 pub(super) struct Weights<'f, 'a> {
     forest: &'f Forest<'a>,
     path: Option<&'f CriticalPath>,
-    wanted: FlameOptions,
+    options: FlameOptions,
 }
 
 impl<'f, 'a> Weights<'f, 'a> {
-    pub(super) fn new(forest: &'f Forest<'a>, path: Option<&'f CriticalPath>, wanted: FlameOptions) -> Weights<'f, 'a> {
-        Weights { forest, path, wanted }
+    pub(super) fn new(
+        forest: &'f Forest<'a>,
+        path: Option<&'f CriticalPath>,
+        options: FlameOptions,
+    ) -> Weights<'f, 'a> {
+        Weights { forest, path, options }
     }
 
     /// Adds a launch to its box and to the boxes of its phases.
     pub(super) fn add_launch(&self, stacks: &mut Stacks<'a>, node: u32, index: usize) {
-        if self.wanted.weight == Weight::Count {
+        if self.options.weight == Weight::Count {
             stacks.add(node, u64::from(self.is_counted(index)));
             return;
         }
         for (label, span) in self.parts(index) {
-            let is_wanted = self.wanted.phase.is_none_or(|phase| label == Label::Phase(phase));
+            let is_wanted = self.options.phase.is_none_or(|phase| label == Label::Phase(phase));
             if span.0 == 0 || !is_wanted {
                 continue;
             }
-            let target = match self.wanted.stacking {
+            let target = match self.options.stacking {
                 Stacking::Tree | Stacking::Command => stacks.above(Some(node), label),
                 Stacking::Caller => node,
             };
@@ -46,11 +50,11 @@ impl<'f, 'a> Weights<'f, 'a> {
     fn is_counted(&self, index: usize) -> bool {
         let phases = &self.forest.launches[index].phases;
         let spent = |phase| phases.get(phase).is_some_and(|span| span.0 > 0);
-        self.wanted.phase.is_none_or(spent)
+        self.options.phase.is_none_or(spent)
     }
 
     fn parts(&self, index: usize) -> Vec<(Label<'a>, Nanos)> {
-        match (self.wanted.weight, self.path) {
+        match (self.options.weight, self.path) {
             (Weight::Wall, _) => own_wall(self.forest, index),
             (Weight::Critical, Some(path)) => charged(&path.launches[index]),
             // Weights of samples are not computed from launches.

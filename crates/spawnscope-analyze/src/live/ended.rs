@@ -146,7 +146,7 @@ fn empty_recording(missing: &[Missing]) -> Recording {
             arch: String::new(),
             started_unix_ns: 0,
             root: None,
-            last: Nanos(0),
+            last_event: Nanos(0),
             wall: None,
             is_live: true,
             ended: None,

@@ -35,13 +35,13 @@ const MAX_LAUNCH_COST: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
-pub fn is_believable(error: f64) -> bool {
+pub fn is_reliable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
 /// Returns an explanation of why the replay is not reliable, without a full stop.
 #[must_use]
-pub fn unbelievable(error: f64) -> String {
+pub fn unreliable_text(error: f64) -> String {
     let percent = 100.0 * error;
     format!("the replay error is {percent:+.1} %: the recording is too incomplete")
 }
@@ -115,7 +115,7 @@ impl Replay {
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
         let has_no_overhead = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
-        let (unrecorded, unchanged) = parallel::both(
+        let (unrecorded, unchanged) = parallel::join(
             || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),
         );

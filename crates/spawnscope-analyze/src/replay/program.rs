@@ -14,7 +14,7 @@ pub struct Programs {
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
     /// For each token, whether it is signalled from the start.
-    pub given: Vec<bool>,
+    pub signalled_at_start: Vec<bool>,
     /// The threads that exist at the start. The first thread of the command comes first.
     pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
@@ -29,7 +29,7 @@ impl Programs {
             steps: Steps::default(),
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
-            given: vec![false; tokens as usize],
+            signalled_at_start: vec![false; tokens as usize],
             roots,
             last,
         }
@@ -63,7 +63,7 @@ pub trait Script {
     /// Returns the launch that each thread belongs to.
     fn launch_of(&self) -> &[u32];
     /// Returns, for each token, whether it is signalled from the start.
-    fn given(&self) -> &[bool];
+    fn signalled_at_start(&self) -> &[bool];
     /// Returns the threads that exist at the start.
     fn roots(&self) -> &[ThreadIndex];
     /// Returns the thread whose end is the end of the wall.
@@ -82,8 +82,8 @@ impl Script for &Programs {
         &self.launch_of
     }
 
-    fn given(&self) -> &[bool] {
-        &self.given
+    fn signalled_at_start(&self) -> &[bool] {
+        &self.signalled_at_start
     }
 
     fn roots(&self) -> &[ThreadIndex] {

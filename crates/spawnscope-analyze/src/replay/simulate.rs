@@ -140,10 +140,10 @@ impl Signal {
     /// No thread waits for the token, and it has not been signalled.
     const NONE: Signal = Signal(ThreadIndex::MAX);
     /// The token was signalled before a thread waited for it.
-    const GIVEN: Signal = Signal(ThreadIndex::MAX - 1);
+    const SIGNALLED: Signal = Signal(ThreadIndex::MAX - 1);
 
     fn sleeper(self) -> Option<ThreadIndex> {
-        (self != Signal::NONE && self != Signal::GIVEN).then_some(self.0)
+        (self != Signal::NONE && self != Signal::SIGNALLED).then_some(self.0)
     }
 }
 
@@ -187,7 +187,13 @@ struct Play<'p, S, W> {
 
 impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Play<'p, S, W> {
-        let signal = |given: &bool| if *given { Signal::GIVEN } else { Signal::NONE };
+        let signal = |signalled_at_start: &bool| {
+            if *signalled_at_start {
+                Signal::SIGNALLED
+            } else {
+                Signal::NONE
+            }
+        };
         Play {
             machine,
             watch,
@@ -195,7 +201,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             events: BinaryHeap::new(),
             created: 0,
             next: vec![Next::default(); script.launch_of().len()],
-            signals: script.given().iter().map(signal).collect(),
+            signals: script.signalled_at_start().iter().map(signal).collect(),
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
             cpus: vec![None; machine.cpus as usize],
@@ -341,7 +347,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                         self.watch.woken(sleeper, thread);
                         self.become_ready(sleeper);
                     }
-                    None => *signal = Signal::GIVEN,
+                    None => *signal = Signal::SIGNALLED,
                 }
                 true
             }
@@ -356,7 +362,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             }
             Step::Wait(token, ..) => {
                 let signal = &mut self.signals[token as usize];
-                if *signal == Signal::GIVEN {
+                if *signal == Signal::SIGNALLED {
                     self.skip_loss(thread);
                     return true;
                 }

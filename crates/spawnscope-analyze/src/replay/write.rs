@@ -87,7 +87,7 @@ pub(super) fn write(
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
-    let ((waits, count, mut actions), contention) = parallel::both(
+    let ((waits, count, mut actions), contention) = parallel::join(
         || collect_actions(forest, timelines, window),
         || Contention::new(timelines, parameters.cpus),
     );

@@ -30,7 +30,7 @@ pub struct AttributedWaits {
     /// The object that the waits were for.
     pub object: Option<AttributedObject>,
     /// The processes that the waits were for, the most frequent first.
-    pub on: Vec<WaitTargets>,
+    pub targets: Vec<WaitTargets>,
     /// Number of waits.
     pub count: u64,
     /// Sum of the waits, divided into parts.
@@ -43,7 +43,7 @@ pub struct AttributedObject {
     /// The kind of object.
     pub kind: ObjectKind,
     /// The object, if all waits were for the same object.
-    pub only: Option<OnlyObject>,
+    pub identity: Option<ObjectIdentity>,
     /// The path, or the address of a socket's peer, if it was the same for all waits. Several
     /// sockets may have the same peer.
     pub path: Option<Vec<u8>>,
@@ -51,7 +51,7 @@ pub struct AttributedObject {
 
 /// A single object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnlyObject {
+pub struct ObjectIdentity {
     /// The device number of the file system that contains the object: major << 20 | minor.
     pub device: u32,
     /// The object's inode number.
@@ -217,7 +217,7 @@ impl<'f, 'a> Collection<'f, 'a> {
             .filter(|object| sums.count == 0 || sums.only == Some(*object));
         let path = slice
             .object
-            .and_then(|object| self.recording.objects.get(object.place())?.path);
+            .and_then(|object| self.recording.objects.get(object.index())?.path);
         sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
@@ -312,10 +312,10 @@ impl<'f, 'a> Collection<'f, 'a> {
                 syscall,
                 object: kind.map(|kind| AttributedObject {
                     kind,
-                    only: sums.only.and_then(|object| identify(recording, object)),
+                    identity: sums.only.and_then(|object| identify(recording, object)),
                     path: sums.path.map(|path| recording.texts.get(path).to_vec()),
                 }),
-                on: waited_for(sums.targets),
+                targets: waited_for(sums.targets),
                 count: sums.count,
                 parts: sums.parts,
             })
@@ -332,9 +332,9 @@ fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
 
 /// Returns the device and inode of an object. `None` if it has no inode number, such as a
 /// permission.
-fn identify(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
+fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> {
     let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
-    Some(OnlyObject {
+    Some(ObjectIdentity {
         device: object.device,
         inode: object.inode,
     })

@@ -55,7 +55,7 @@ pub struct WaitedObject<'a> {
 impl<'a> WaitedObject<'a> {
     /// Returns the object that a slice refers to.
     pub(super) fn of(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
-        let row: &ObjectRow = recording.objects.get(object.place())?;
+        let row: &ObjectRow = recording.objects.get(object.index())?;
         Some(WaitedObject {
             kind: row.kind,
             device: row.device,

@@ -30,11 +30,11 @@ pub(super) struct Edited<'e> {
 
 impl<'e> Edited<'e> {
     pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
-        let mut given = programs.given.clone();
-        signal_tokens_of_removed(programs, adjustments, &mut given);
-        let first_new = given.len();
+        let mut signalled_at_start = programs.signalled_at_start.clone();
+        signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);
+        let first_new = signalled_at_start.len();
         if adjustments.adds_waits() {
-            given.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
+            signalled_at_start.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
         }
         let threads = programs.launch_of.len();
         Edited {
@@ -42,7 +42,7 @@ impl<'e> Edited<'e> {
                 programs,
                 adjustments,
                 first_new: first_new as Token,
-                given,
+                signalled_at_start,
             },
             running: (0..threads).map(|_| None).collect(),
             has_ended: vec![false; threads],
@@ -84,8 +84,8 @@ impl Script for &mut Edited<'_> {
         &self.rewriter.programs.launch_of
     }
 
-    fn given(&self) -> &[bool] {
-        &self.rewriter.given
+    fn signalled_at_start(&self) -> &[bool] {
+        &self.rewriter.signalled_at_start
     }
 
     fn roots(&self) -> &[ThreadIndex] {
@@ -123,14 +123,14 @@ impl Script for &mut Edited<'_> {
 
 /// Marks the tokens that removed threads would signal as signalled, so that no thread waits for
 /// them.
-fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
+fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, signalled_at_start: &mut [bool]) {
     for (thread, launch) in (0..).zip(&programs.launch_of) {
         if !adjustments.is_removed(*launch) {
             continue;
         }
         for step in programs.of(thread) {
             if let Step::Wake(token) = step {
-                given[token as usize] = true;
+                signalled_at_start[token as usize] = true;
             }
         }
     }
@@ -153,7 +153,7 @@ struct Rewriter<'e> {
     adjustments: &'e Adjustments,
     /// For each token, whether it is signalled from the start, because its signal came before the
     /// window or the signalling thread is removed.
-    given: Vec<bool>,
+    signalled_at_start: Vec<bool>,
     /// The first token that is not in the recording.
     first_new: Token,
 }
@@ -266,7 +266,7 @@ impl<'e> Rewriter<'e> {
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
-            Step::Wait(token, _, span) if self.given[token as usize] => cache.remove_pause(span),
+            Step::Wait(token, _, span) if self.signalled_at_start[token as usize] => cache.remove_pause(span),
             Step::Sleep(span, activity, external_wait) => match scale(span, self.adjustments.factor_of_sleep(activity))
             {
                 Some(rest) => {

@@ -136,7 +136,7 @@ impl WhatIf<'_, '_> {
     /// Predicts the wall with each of several sets of changes, as many concurrently as memory allows.
     pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
         let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
-        parallel::each(sets.len(), max_replays, |index| self.predict(sets[index]))
+        parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))
     }
 
     /// Predicts the wall with all changes together.
@@ -144,7 +144,7 @@ impl WhatIf<'_, '_> {
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (adjustments, changed) = self.adjustments(fixes);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        let (savings, (played, uncertainty)) = parallel::both(
+        let (savings, (played, uncertainty)) = parallel::join(
             || adjustments.savings(self.forest),
             || {
                 let mut edited = Edited::new(&self.replay.programs, &adjustments);

@@ -9,7 +9,7 @@ use super::{Fix, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
 use crate::patterns::pipeline::is_bare_fork;
-use crate::replay::{Parameters, Replay, is_believable, unbelievable};
+use crate::replay::{Parameters, Replay, is_reliable, unreliable_text};
 use crate::select::{SelectError, Selector};
 use crate::spent::{Spent, where_the_wall_went};
 use crate::timeline::Timelines;
@@ -115,9 +115,9 @@ pub enum WhatIfError {
     /// The replay error is too large.
     #[error(
         "no prediction: {}; record the command to its end, or with fewer lost events",
-        unbelievable(*.0)
+        unreliable_text(*.0)
     )]
-    Unbelievable(f64),
+    Unreliable(f64),
     /// The collector did not see what processes waited for.
     #[error(
         "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF (`sudo spawnscope record -- CMD`)"
@@ -152,8 +152,8 @@ pub fn whatif_report(
     let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
     let fixes = fixes?;
     let replay = Replay::new(forest, timelines, &parameters).ok_or(WhatIfError::NoWall)?;
-    if !is_believable(replay.error()) {
-        return Err(WhatIfError::Unbelievable(replay.error()));
+    if !is_reliable(replay.error()) {
+        return Err(WhatIfError::Unreliable(replay.error()));
     }
     let whatif = WhatIf {
         forest,

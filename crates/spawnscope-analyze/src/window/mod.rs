@@ -112,7 +112,7 @@ impl Window {
         recording.info.root = Some(owner);
         recording.info.command.clear();
         recording.info.wall = Some(to.since(from));
-        recording.info.last = to;
+        recording.info.last_event = to;
     }
 
     /// Cuts the rows of threads to the window.

@@ -103,7 +103,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
         (waits.command.as_slice(), waits.syscall),
         (b"emacs".as_slice(), Some(WAIT4))
     );
-    assert_eq!((waits.count, waits.on), (1, vec![launches(b"git", None, 1)]));
+    assert_eq!((waits.count, waits.targets), (1, vec![launches(b"git", None, 1)]));
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
         ..slice(1, 0, 500_000, [300_000, 0], READ, by(git))
     };
     let waits = only(&builder.recording, &[read]);
-    assert_eq!(waits.on, [launches(b"sh", Some(b"git"), 1)]);
-    let only = waits.object.unwrap().only.unwrap();
-    assert_eq!((only.device, only.inode), (15, 4242));
+    assert_eq!(waits.targets, [launches(b"sh", Some(b"git"), 1)]);
+    let identity = waits.object.unwrap().identity.unwrap();
+    assert_eq!((identity.device, identity.inode), (15, 4242));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn waits_for_siblings_and_parents_are_attributed_to_them() {
     let on_neighbour = slice(sort.0, 900_000, 950_000, [100_000, 0], READ, by(seq));
     let on_parent = slice(seq.0, 900_000, 950_000, [200_000, 0], READ, by(ROOT));
     let all = attribution(&builder.recording, &[on_neighbour, on_parent]);
-    assert_eq!(all[0].on, [launches(b"bash", None, 1)]);
-    assert_eq!(all[1].on, [launches(b"seq", None, 1)]);
+    assert_eq!(all[0].targets, [launches(b"bash", None, 1)]);
+    assert_eq!(all[1].targets, [launches(b"seq", None, 1)]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
         &builder.recording,
         &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
     );
-    assert_eq!((waits.count, waits.on), (2, vec![launches(b"git", None, 1)]));
+    assert_eq!((waits.count, waits.targets), (2, vec![launches(b"git", None, 1)]));
     assert_eq!(waits.parts.reap, Nanos(960_000 + 1_000_000));
     assert_eq!(waits.parts.tax, Nanos(40_000), "the teardown before");
 }
@@ -220,9 +220,9 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
         target: WaitTarget::Scanner(Some(b"clamd".to_vec())),
         count: 1,
     };
-    assert_eq!((waits.count, waits.on), (2, vec![scanner]));
+    assert_eq!((waits.count, waits.targets), (2, vec![scanner]));
     assert_eq!((waits.parts.other, waits.parts.queue), (Nanos(200_000), Nanos(10_000)));
-    assert_eq!(waits.object.unwrap().only, None);
+    assert_eq!(waits.object.unwrap().identity, None);
 }
 
 #[test]

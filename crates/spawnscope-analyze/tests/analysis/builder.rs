@@ -59,7 +59,7 @@ impl Builder {
             arch: "x86_64".to_owned(),
             started_unix_ns: 1_700_000_000_000_000_000,
             root: Some(ROOT),
-            last: Nanos(wall_ns),
+            last_event: Nanos(wall_ns),
             wall: Some(Nanos(wall_ns)),
             is_live: false,
             ended: Some("exited".to_owned()),
@@ -184,7 +184,7 @@ impl Builder {
                 caller,
                 is_truncated: false,
             });
-            caller = Some(StackId::at(self.recording.stacks.len() as u32 - 1));
+            caller = Some(StackId::from_index(self.recording.stacks.len() as u32 - 1));
         }
         let row = self.row(launch);
         if chain[0].language.is_script() {

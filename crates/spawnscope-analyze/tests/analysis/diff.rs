@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::diff::{Diff, Kind, Row, Run, compare};
+use spawnscope_analyze::diff::{ChangeKind, Diff, Row, Run, compare};
 use spawnscope_data::event::Language;
 use spawnscope_data::rows::Recording;
 
@@ -39,12 +39,16 @@ fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
 }
 
 /// Returns the kind, the program, and the median counts before and after of each group that differs.
-fn changed(diff: &Diff) -> Vec<(Kind, String, u64, u64)> {
+fn changed(diff: &Diff) -> Vec<(ChangeKind, String, u64, u64)> {
     let row = |row: &Row| {
         let command = String::from_utf8(row.command.clone()).unwrap();
         (row.kind, command, row.count.before.median, row.count.after.median)
     };
-    diff.rows.iter().filter(|row| row.kind != Kind::Same).map(row).collect()
+    diff.rows
+        .iter()
+        .filter(|row| row.kind != ChangeKind::Same)
+        .map(row)
+        .collect()
 }
 
 fn launches_at_lines(program: usize, lines: &[u32]) -> Vec<GeneratedLaunch> {
@@ -62,9 +66,9 @@ fn removed_and_added_launches_are_counted() {
     assert_eq!(
         changed(&found),
         [
-            (Kind::Removed, "dirname".to_owned(), 10, 0),
-            (Kind::Changed, "mv".to_owned(), 10, 2),
-            (Kind::Added, "sed".to_owned(), 0, 3),
+            (ChangeKind::Removed, "dirname".to_owned(), 10, 0),
+            (ChangeKind::Changed, "mv".to_owned(), 10, 2),
+            (ChangeKind::Added, "sed".to_owned(), 0, 3),
         ]
     );
     assert_eq!((found.launches.before.median, found.launches.after.median), (21, 6));
@@ -80,11 +84,8 @@ fn a_line_that_moved_is_the_same_launch() {
     let found = diff(&[&script(100_000_000, &before)], &[&script(100_000_000, &after)]);
     assert_eq!(changed(&found), []);
     let moved = found.rows.iter().find(|row| row.command == b"mv").unwrap();
-    let line = |place: &Option<spawnscope_analyze::diff::Place>| place.as_ref().unwrap().line;
-    assert_eq!(
-        (line(&moved.place_before), line(&moved.place_after)),
-        (Some(6), Some(16))
-    );
+    let line = |script_line: &Option<spawnscope_analyze::diff::ScriptLine>| script_line.as_ref().unwrap().line;
+    assert_eq!((line(&moved.line_before), line(&moved.line_after)), (Some(6), Some(16)));
 }
 
 #[test]
@@ -104,14 +105,14 @@ fn scripts_given_as_arguments_are_matched_although_their_texts_differ() {
         &[&given("for i in 1 2 3; do true; done", 3)],
         &[&given("true; true", 2)],
     );
-    assert_eq!(changed(&found), [(Kind::Changed, "true".to_owned(), 3, 2)]);
+    assert_eq!(changed(&found), [(ChangeKind::Changed, "true".to_owned(), 3, 2)]);
 }
 
 #[test]
 fn failed_execs_alone_are_a_change() {
     let recording = |failed: u8| script(100_000_000, &[(0, 1, 5, failed), (1, 1, 6, 0)]);
     let found = diff(&[&recording(0)], &[&recording(3)]);
-    assert_eq!(changed(&found), [(Kind::Changed, "dirname".to_owned(), 1, 1)]);
+    assert_eq!(changed(&found), [(ChangeKind::Changed, "dirname".to_owned(), 1, 1)]);
     assert_eq!(found.failed_execs.difference(), 3);
 }
 
@@ -183,8 +184,8 @@ proptest! {
         let (old, new) = (script(100_000_000, &before), script(90_000_000, &after));
         let (there, back) = (diff(&[&old], &[&new]), diff(&[&new], &[&old]));
         prop_assert_eq!(there.launches.difference(), -back.launches.difference());
-        let counts = |diff: &Diff, kind: Kind| diff.rows.iter().filter(|row| row.kind == kind).count();
-        prop_assert_eq!(counts(&there, Kind::Added), counts(&back, Kind::Removed));
-        prop_assert_eq!(counts(&there, Kind::Changed), counts(&back, Kind::Changed));
+        let counts = |diff: &Diff, kind: ChangeKind| diff.rows.iter().filter(|row| row.kind == kind).count();
+        prop_assert_eq!(counts(&there, ChangeKind::Added), counts(&back, ChangeKind::Removed));
+        prop_assert_eq!(counts(&there, ChangeKind::Changed), counts(&back, ChangeKind::Changed));
     }
 }

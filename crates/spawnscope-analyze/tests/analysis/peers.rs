@@ -66,7 +66,7 @@ fn longest_wait_and_attribution(
     let seen = waits.into_iter().map(|wait| {
         (
             wait.object.and_then(|object| object.path),
-            wait.on[0].target.clone(),
+            wait.targets[0].target.clone(),
             wait.count,
         )
     });

@@ -147,7 +147,7 @@ impl Serial {
         let root = self.builder.row(ROOT);
         (root.exit, root.zombie) = (Some(Nanos(wall - 50_000)), Some(Nanos(wall)));
         let info = &mut self.builder.recording.info;
-        (info.wall, info.last) = (Some(Nanos(wall)), Nanos(wall));
+        (info.wall, info.last_event) = (Some(Nanos(wall)), Nanos(wall));
         (self.builder.recording, self.slices)
     }
 }

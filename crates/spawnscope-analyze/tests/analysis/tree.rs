@@ -219,7 +219,7 @@ fn a_tree_shows_only_what_led_to_a_selection() {
     let view = TreeView::new(&forest, options);
     let last = view
         .lines(&forest.roots)
-        .filter(|line| line.place() == (1, true))
+        .filter(|line| line.position() == (1, true))
         .count();
     assert_eq!(last, 1);
 }

@@ -143,7 +143,7 @@ fn a_span_cuts_launches_at_its_ends() {
 #[test]
 fn parts_that_do_not_exist_are_errors() {
     let machine = machine();
-    let end = machine.0.info.last;
+    let end = machine.0.info.last_event;
     let error = |part: Part| explain(&machine, part).map(|_| ()).unwrap_err();
     let span = |from, to, pid| Part::Span {
         from: Some(Nanos(from)),
@@ -164,7 +164,7 @@ proptest! {
     #[test]
     fn the_path_of_any_span_sums_to_its_length(from in 0u64..2_200_000_000, length in 1u64..500_000_000) {
         let machine = machine();
-        let to = (from + length).min(machine.0.info.last.0);
+        let to = (from + length).min(machine.0.info.last_event.0);
         prop_assume!(from < to);
         let part = Part::Span { from: Some(Nanos(from)), to: Some(Nanos(to)), pid: machine.0.launches[0].pid };
         let (_, causes) = explain(&machine, part).unwrap();

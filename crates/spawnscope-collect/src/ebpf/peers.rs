@@ -104,7 +104,7 @@ fn ip(family: u16, bytes: [u8; 16]) -> IpAddr {
 
 enum Answer {
     /// The question has been asked on behalf of these sockets.
-    Asked(Vec<Peer>),
+    Pending(Vec<Peer>),
     /// The listener, if one was found, and the time of the answer.
     Known(Option<Listener>, Instant),
 }
@@ -141,14 +141,14 @@ impl Peers {
     pub(super) fn ask(&mut self, peer: Peer, events: &mut Vec<Event>) {
         let Some(endpoint) = peer.local else { return };
         match self.known.get_mut(&endpoint) {
-            Some(Answer::Asked(waiting)) => return waiting.push(peer),
+            Some(Answer::Pending(waiting)) => return waiting.push(peer),
             Some(Answer::Known(listener, at)) if at.elapsed() < VALIDITY => {
                 return events.extend(listener.as_ref().map(|listener| peer.found(listener)));
             }
             _ => {}
         }
         if self.known.len() >= MAX_KNOWN {
-            self.known.retain(|_, answer| matches!(answer, Answer::Asked(_)));
+            self.known.retain(|_, answer| matches!(answer, Answer::Pending(_)));
         }
         let is_asked = self
             .questions
@@ -156,7 +156,7 @@ impl Peers {
             .is_some_and(|questions| questions.send(endpoint).is_ok());
         if is_asked {
             self.open += 1;
-            self.known.insert(endpoint, Answer::Asked(vec![peer]));
+            self.known.insert(endpoint, Answer::Pending(vec![peer]));
         }
     }
 
@@ -181,7 +181,7 @@ impl Peers {
 
     fn take(&mut self, (endpoint, listener): (Endpoint, Option<Listener>), events: &mut Vec<Event>) {
         self.open = self.open.saturating_sub(1);
-        if let (Some(Answer::Asked(waiting)), Some(listener)) = (self.known.get(&endpoint), &listener) {
+        if let (Some(Answer::Pending(waiting)), Some(listener)) = (self.known.get(&endpoint), &listener) {
             events.extend(waiting.iter().map(|peer| peer.found(listener)));
         }
         self.known.insert(endpoint, Answer::Known(listener, Instant::now()));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use spawnscope_data::event::{Event, EventKind, Exited, LaunchId, Launched, Nanos, Pid, TaskId};
-use spawnscope_system::perf_events::{Kind, Record};
+use spawnscope_system::perf_events::{Record, RecordKind};
 
 use super::image::Image;
 use super::on_cpu::OnCpu;
@@ -84,23 +84,25 @@ impl Followed {
     /// Applies a record. `details`: what was read about the program, if the record is that of an exec.
     pub(super) fn apply(&mut self, record: Record, details: Option<ProgramDetails>) {
         let Record { at, pid, tid, kind } = record;
-        if let Kind::Lost(records) = kind {
+        if let RecordKind::Lost(records) = kind {
             self.counts.lost += records;
             return;
         }
         self.adopt(pid, tid);
         match kind {
-            Kind::Forked { pid: child, tid: new } => self.handle_fork(at, (pid, tid), child, new),
-            Kind::Executed { name } => self.handle_exec(at, pid, tid, Image::new(name, details)),
-            Kind::Mapped { file, protection, name } => self.handle_mapping(at, pid, tid, (file, protection, &name)),
-            Kind::Got => self.handle_switch_in(at, tid),
-            Kind::Left { is_preempted } => {
+            RecordKind::Forked { pid: child, tid: new } => self.handle_fork(at, (pid, tid), child, new),
+            RecordKind::Executed { name } => self.handle_exec(at, pid, tid, Image::new(name, details)),
+            RecordKind::Mapped { file, protection, name } => {
+                self.handle_mapping(at, pid, tid, (file, protection, &name))
+            }
+            RecordKind::GotCpu => self.handle_switch_in(at, tid),
+            RecordKind::LeftCpu { is_preempted } => {
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.cpu.left(at, is_preempted);
                 }
             }
-            Kind::Exited => self.handle_exit(at, pid, tid),
-            Kind::Lost(_) => {}
+            RecordKind::Exited => self.handle_exit(at, pid, tid),
+            RecordKind::Lost(_) => {}
         }
     }
 

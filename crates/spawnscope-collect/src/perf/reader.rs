@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Loss, Nanos, Pid};
 use spawnscope_system::clock;
-use spawnscope_system::perf_events::{Kind, Record, Ring, Rings, parse, parse_stacks};
+use spawnscope_system::perf_events::{Record, RecordKind, Ring, Rings, parse, parse_stacks};
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
 use super::followed::{CommandEnd, Followed};
@@ -205,7 +205,7 @@ impl Reader {
 
 impl Waiting {
     fn is_exec(&self) -> bool {
-        matches!(self.record.kind, Kind::Executed { .. })
+        matches!(self.record.kind, RecordKind::Executed { .. })
     }
 
     /// Reads from /proc what the process runs, if the record reports an exec.
@@ -247,7 +247,7 @@ fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
 fn forget_later_programs(waiting: &mut [Waiting]) {
     let mut next: HashMap<Pid, Nanos> = HashMap::new();
     for Waiting { record, details, .. } in waiting.iter_mut().rev() {
-        if let Kind::Executed { .. } = record.kind {
+        if let RecordKind::Executed { .. } = record.kind {
             let later = next.insert(record.pid, record.at);
             if later.is_some_and(|later| details.as_ref().is_some_and(|details| later <= details.read_at)) {
                 *details = None;
@@ -271,7 +271,7 @@ mod tests {
             variables: Vec::new(),
             is_copied: false,
         });
-        let kind = Kind::Executed { name: Vec::new() };
+        let kind = RecordKind::Executed { name: Vec::new() };
         let (pid, at) = (Pid(pid), Nanos(at));
         Waiting {
             record: Record {

@@ -1,7 +1,7 @@
 //! Turns hand-made records into events.
 
 use spawnscope_data::event::{Event, EventKind, Loader, Nanos, Pid, TaskId};
-use spawnscope_system::perf_events::{File, Kind, Record, VDSO};
+use spawnscope_system::perf_events::{File, Record, RecordKind, VDSO};
 
 use super::followed::{CommandEnd, Followed};
 use crate::ROOT;
@@ -17,7 +17,7 @@ impl Recording {
         Recording(Followed::new(Pid(COMMAND)))
     }
 
-    fn add(&mut self, at: u64, pid: i32, tid: i32, kind: Kind) -> &mut Recording {
+    fn add(&mut self, at: u64, pid: i32, tid: i32, kind: RecordKind) -> &mut Recording {
         let (at, pid, tid) = (Nanos(at), Pid(pid), Pid(tid));
         self.0.apply(Record { at, pid, tid, kind }, None);
         self
@@ -25,16 +25,16 @@ impl Recording {
 
     fn forks(&mut self, at: u64, pid: i32, new: (i32, i32)) -> &mut Recording {
         let (child, tid) = (Pid(new.0), Pid(new.1));
-        self.add(at, pid, pid, Kind::Forked { pid: child, tid })
+        self.add(at, pid, pid, RecordKind::Forked { pid: child, tid })
     }
 
     fn executes(&mut self, at: u64, pid: i32) -> &mut Recording {
         let name = b"true".to_vec();
-        self.add(at, pid, pid, Kind::Executed { name })
+        self.add(at, pid, pid, RecordKind::Executed { name })
     }
 
     fn maps(&mut self, at: u64, pid: i32, inode: u64, name: &[u8]) -> &mut Recording {
-        let mapped = Kind::Mapped {
+        let mapped = RecordKind::Mapped {
             file: File { device: (8, 1), inode },
             protection: 1,
             name: name.to_vec(),
@@ -52,12 +52,12 @@ fn the_phases_and_the_program_of_a_launch_are_reported() {
     let mut recording = Recording::new();
     recording
         .forks(100, COMMAND, (CHILD, CHILD))
-        .add(130, CHILD, CHILD, Kind::Got);
+        .add(130, CHILD, CHILD, RecordKind::GotCpu);
     recording.executes(150, CHILD).maps(151, CHILD, 1, b"/bin/true");
     recording.maps(152, CHILD, 2, b"/lib/ld.so").maps(160, CHILD, 0, VDSO);
     recording
         .maps(180, CHILD, 2, b"/lib/ld.so")
-        .add(200, CHILD, CHILD, Kind::Exited);
+        .add(200, CHILD, CHILD, RecordKind::Exited);
     let kinds: Vec<&EventKind> = recording.of(2).map(|event| &event.kind).collect();
     let [
         EventKind::Launched(launched),
@@ -101,7 +101,9 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
         .forks(100, COMMAND, (20, 20))
         .forks(110, 20, (20, 21))
         .forks(111, 20, (20, 22));
-    recording.add(120, 20, 20, Kind::Exited).add(121, 20, 21, Kind::Exited);
+    recording
+        .add(120, 20, 20, RecordKind::Exited)
+        .add(121, 20, 21, RecordKind::Exited);
     let ends = |recording: &Recording| {
         let exits = recording.of(2).filter_map(|event| match &event.kind {
             EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
@@ -112,14 +114,14 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
     assert_eq!(ends(&recording), [(TaskId(2), false), (TaskId(3), false)]);
     // Thread 22 calls exec, and becomes the first thread.
     recording
-        .add(125, 20, 22, Kind::Got)
+        .add(125, 20, 22, RecordKind::GotCpu)
         .executes(130, 20)
         .maps(131, 20, 1, b"/bin/true");
     let gone = recording
         .of(2)
         .any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
     assert!(gone);
-    recording.add(140, 20, 20, Kind::Exited);
+    recording.add(140, 20, 20, RecordKind::Exited);
     assert_eq!(ends(&recording).last(), Some(&(TaskId(2), true)));
 }
 
@@ -140,7 +142,7 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
         if is_first {
             recording.0.command_ended(end);
         }
-        recording.add(400, COMMAND, COMMAND, Kind::Exited);
+        recording.add(400, COMMAND, COMMAND, RecordKind::Exited);
         if !is_first {
             assert_eq!(status(&recording), None);
             recording.0.command_ended(end);
@@ -155,7 +157,7 @@ fn a_process_that_exits_after_its_exec_without_a_mapping_runs_a_program_with_pri
     recording
         .forks(100, COMMAND, (CHILD, CHILD))
         .executes(150, CHILD)
-        .add(151, CHILD, CHILD, Kind::Exited);
+        .add(151, CHILD, CHILD, RecordKind::Exited);
     assert!(
         recording.0.notices[0].contains("true runs with privilege"),
         "{:?}",
@@ -176,9 +178,11 @@ fn a_process_that_exits_after_its_exec_without_a_mapping_runs_a_program_with_pri
 fn after_lost_records_processes_are_orphans_and_nothing_is_invented() {
     let mut recording = Recording::new();
     recording
-        .add(90, COMMAND, COMMAND, Kind::Lost(5))
-        .add(100, 30, 31, Kind::Got);
-    recording.add(110, 30, 31, Kind::Exited).add(112, 30, 30, Kind::Exited);
+        .add(90, COMMAND, COMMAND, RecordKind::Lost(5))
+        .add(100, 30, 31, RecordKind::GotCpu);
+    recording
+        .add(110, 30, 31, RecordKind::Exited)
+        .add(112, 30, 30, RecordKind::Exited);
     assert_eq!(recording.0.counts.lost, 5);
     let exits = recording.of(2).filter_map(|event| match &event.kind {
         EventKind::Exited(exited) => Some((exited.last_thread, exited.cpu)),
@@ -190,7 +194,9 @@ fn after_lost_records_processes_are_orphans_and_nothing_is_invented() {
             .of(2)
             .any(|event| matches!(event.kind, EventKind::Launched(_)))
     );
-    recording.forks(120, COMMAND, (40, 40)).add(130, 40, 40, Kind::Got);
+    recording
+        .forks(120, COMMAND, (40, 40))
+        .add(130, 40, 40, RecordKind::GotCpu);
     recording.0.finish(Nanos(200));
     let last = recording.of(4).last().expect("the running process");
     assert!(

@@ -29,7 +29,7 @@ impl Tracing {
             }
             return self.resume(tid, Stop::Interrupted);
         }
-        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
         process.is_in_call = matches!(stop, CallStop::Enters(number, _) if !is_exec(number));
         if let Some(chain) = process.enters(stop) {
             let called = EventKind::Called(Arc::new(chain));
@@ -87,8 +87,8 @@ impl Tracing {
             }
             _ => return false,
         };
-        let (entered, cpu) = (clock::now(), clock::cpu_of(tid));
-        let path = memory::string(tid, path, MAX_PATH).unwrap_or_default();
+        let (entered, cpu) = (clock::now(), clock::cpu_time_of(tid));
+        let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
         let call = ExecCall { entered, cpu, path };
         if gains_privilege {

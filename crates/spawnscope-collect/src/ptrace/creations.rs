@@ -190,7 +190,7 @@ impl Tracing {
 
 /// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was killed.
 fn clone_call(creator: Pid) -> Option<CloneCall> {
-    let (number, [first, second]) = Registers::of(creator).ok()?.system_call();
+    let (number, [first, second]) = Registers::read(creator).ok()?.system_call();
     let (flags, stack) = match number {
         libc::SYS_clone => (first, second),
         libc::SYS_clone3 => {

@@ -70,7 +70,7 @@ impl Image {
         Some(Image {
             path: from(path_at)
                 .and_then(until_nul)
-                .or_else(|| memory::string(process, path_at, MAX_PATH))?,
+                .or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
             argv: start.map_or_else(Vec::new, |start| {
                 let read = from(start).and_then(|rest| rest.get(..kept));
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
@@ -98,7 +98,7 @@ pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
     let (mut argv, mut bytes) = (Vec::new(), 0);
     for pointer in pointers.take_while(|pointer| *pointer != 0) {
-        let argument = memory::string(process, pointer, MAX_PATH).unwrap_or_default();
+        let argument = memory::read_string(process, pointer, MAX_PATH).unwrap_or_default();
         bytes += argument.len() as u64 + 1;
         if argv.len() + argument.len() < MAX_ARGUMENTS {
             argv.extend(argument);

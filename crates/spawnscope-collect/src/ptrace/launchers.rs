@@ -113,7 +113,7 @@ impl Tracing {
         if !is_native {
             return self.launchers.forget(tid);
         }
-        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
         let at = clock::now();
         if let Some((call, result)) = self.launchers.on_stop(tid, stop, at) {
             self.report_wait(tid, thread, call, result, at);

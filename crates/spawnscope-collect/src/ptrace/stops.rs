@@ -1,7 +1,7 @@
 //! Turns the stops of traced threads into events.
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE, Registers, Stop};
+use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop};
 use spawnscope_system::{clock, procfs};
 
 use super::image::Image;
@@ -59,8 +59,8 @@ impl Tracing {
             };
             self.report(at, launch, other.task, gone);
         }
-        let info = CallInfo::of(pid).ok();
-        let native = info.filter(|info| info.architecture == NATIVE);
+        let info = CallInfo::read(pid).ok();
+        let native = info.filter(|info| info.architecture == NATIVE_AUDIT_ARCH);
         let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
         let Some(process) = self.processes.process(launch) else {
             return;
@@ -103,7 +103,7 @@ impl Tracing {
 
     /// If a loader runs before the program, makes the process stop when the program begins. Otherwise reports that the program has begun.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
-        let cpu = clock::cpu_of(pid);
+        let cpu = clock::cpu_time_of(pid);
         let exec_returned = clock::now();
         let Some(cpu_at_return) = cpu else {
             // The process was killed in the meantime.
@@ -146,12 +146,15 @@ impl Tracing {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        let Some(loading) = process.loading.filter(|loading| loading.entry.is_met_by(tid, signal)) else {
+        let Some(loading) = process
+            .loading
+            .filter(|loading| loading.entry.is_reached_by(tid, signal))
+        else {
             return false;
         };
         process.loading = None;
         process.begin_program();
-        let cpu = clock::cpu_of(process.pid);
+        let cpu = clock::cpu_time_of(process.pid);
         loading.entry.restore(tid);
         self.launchers.watch(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
@@ -187,7 +190,7 @@ impl Tracing {
         let cpu = if had_threads {
             cpu_of_thread(pid, tid)
         } else {
-            clock::cpu_of(pid)
+            clock::cpu_time_of(pid)
         };
         if let Some(loading) = loading {
             self.report_load_end_unknown(at, thread.launch, thread.task, &loading);
@@ -278,7 +281,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
 }
 
 fn set_detour(pid: Pid, image: &Image) -> Option<EntryDetour> {
-    EntryDetour::plant(pid, image.entry_slot, image.entry, image.vdso?).ok()
+    EntryDetour::install(pid, image.entry_slot, image.entry, image.vdso?).ok()
 }
 
 /// Returns the arguments of a program whose stack cannot be read, such as one of another architecture.
@@ -296,5 +299,5 @@ fn cpu_of_thread(pid: Pid, tid: Pid) -> Option<Nanos> {
 }
 
 fn is_in_exit_group(tid: Pid) -> bool {
-    Registers::of(tid).is_ok_and(|registers| registers.system_call().0 == libc::SYS_exit_group)
+    Registers::read(tid).is_ok_and(|registers| registers.system_call().0 == libc::SYS_exit_group)
 }

@@ -291,7 +291,7 @@ impl Tracing {
 }
 
 fn doing(tid: Pid) -> Doing {
-    let Ok(registers) = Registers::of(tid) else {
+    let Ok(registers) = Registers::read(tid) else {
         return Doing::Interrupted;
     };
     let Some((number, argument, result)) = registers.ended_call(tid) else {

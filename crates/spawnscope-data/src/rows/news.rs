@@ -24,5 +24,5 @@ pub struct NewRows {
     /// Launches for which no more events are expected.
     pub finished: Vec<LaunchId>,
     /// The time of the latest event of the recording so far.
-    pub last: Nanos,
+    pub last_event: Nanos,
 }

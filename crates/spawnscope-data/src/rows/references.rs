@@ -19,13 +19,13 @@ pub struct StackId(NonZeroU32);
 impl StackId {
     /// Returns a reference to the chain at an index, which counts from 0.
     #[must_use]
-    pub fn at(index: u32) -> StackId {
+    pub fn from_index(index: u32) -> StackId {
         StackId(NonZeroU32::MIN.saturating_add(index))
     }
 
     /// Returns the index, which counts from 0.
     #[must_use]
-    pub fn place(self) -> u32 {
+    pub fn index(self) -> u32 {
         self.0.get() - 1
     }
 }
@@ -58,7 +58,7 @@ impl ObjectRef {
 
     /// Returns the index among the recording's objects.
     #[must_use]
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         (self.0.get() >> Self::KIND_BITS) as usize
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         for kind in ObjectKind::ALL {
             for index in [0, 1, ObjectRef::MAX_COUNT - 1] {
                 let object = ObjectRef::new(kind, index).unwrap();
-                assert_eq!((object.kind(), object.place()), (kind, index));
+                assert_eq!((object.kind(), object.index()), (kind, index));
             }
         }
         assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MAX_COUNT), None);

@@ -84,7 +84,7 @@ const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
 impl Measured {
     /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
     #[must_use]
-    pub fn take(machine: &Machine) -> Measured {
+    pub fn measure(machine: &Machine) -> Measured {
         let began = Instant::now();
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
         let answers = Answers::collect(machine);

@@ -70,7 +70,7 @@ impl TemporaryDirectory {
         if !is_created {
             // If the keeper creates the directory later, it notices the closed connection and removes the directory.
             if let Some((keeper, _)) = created.keeper.take() {
-                keeper.leave();
+                keeper.leave_running();
             }
             return None;
         }
@@ -93,7 +93,7 @@ impl Drop for TemporaryDirectory {
         if let Some((keeper, connection)) = self.keeper.take() {
             drop(connection);
             if !keeper.has_ended_by(Instant::now() + REMOVAL_TIMEOUT) {
-                keeper.leave();
+                keeper.leave_running();
             }
         }
     }

@@ -69,7 +69,7 @@ fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io:
     // A late supervisor ends on its own, once the doctor's end of the connection is closed.
     drop(answer);
     if !is_over {
-        supervisor.leave();
+        supervisor.leave_running();
     }
     Ok((bytes, is_over))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
 
 const MOUNTS: &str = "\
 1 0 0:1 / / rw - ext4 /dev/vda rw
@@ -30,7 +30,7 @@ pub fn with_lookups(times: &[(&str, Option<u64>)]) -> Measured {
         .map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
     Measured {
         lookups: times.collect(),
-        ..usual()
+        ..usual_measurements()
     }
 }
 
@@ -41,7 +41,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     expect_finding(
         "search-path",
         &dead,
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["2 of 3 directories", "missing: /gone", "repeated: /usr/bin"],
     );
@@ -49,12 +49,18 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     expect_finding(
         "search-path",
         &tree.machine().with_variable("PATH", many),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["9 of 10 directories"],
     );
     let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
-    expect_finding("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);
+    expect_finding(
+        "search-path",
+        &relative,
+        &usual_measurements(),
+        Severity::Problem,
+        &["'', bin"],
+    );
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
     let slow = with_lookups(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
     let finding = expect_finding(
@@ -95,14 +101,14 @@ fn remote_layered_and_noexec_file_systems_are_reported() {
     expect_finding(
         "file-systems",
         &machine("/net/build"),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["the working directory", "nfs4"],
     );
     expect_finding(
         "file-systems",
         &machine("/layers/x"),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["50 layers"],
     );
@@ -113,18 +119,24 @@ fn remote_layered_and_noexec_file_systems_are_reported() {
         .machine()
         .in_directory("/layers/x")
         .with_variable("TMPDIR", "/var/tmp");
-    expect_finding("file-systems", &inside, &usual(), Severity::Note, &["45 layers"]);
-    expect_nothing("file-systems", &machine("/home/me"), &usual());
+    expect_finding(
+        "file-systems",
+        &inside,
+        &usual_measurements(),
+        Severity::Note,
+        &["45 layers"],
+    );
+    expect_nothing("file-systems", &machine("/home/me"), &usual_measurements());
     let temporary = tree.machine().in_directory("/home/me");
     expect_finding(
         "file-systems",
         &temporary,
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["refuses to execute", "noexec"],
     );
     assert_eq!(
-        diagnose("file-systems", &Tree::new().machine(), &usual())
+        diagnose("file-systems", &Tree::new().machine(), &usual_measurements())
             .not_examined
             .len(),
         1

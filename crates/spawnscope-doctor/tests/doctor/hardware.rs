@@ -4,7 +4,7 @@ use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_doctor::environment::Environment;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
 
 /// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43 of them.
 fn with_cpuid_time(ns: f64) -> Measured {
@@ -14,7 +14,7 @@ fn with_cpuid_time(ns: f64) -> Measured {
         low_ns: None,
         high_ns: None,
     };
-    let mut measured = usual();
+    let mut measured = usual_measurements();
     let replaced = [Constant::Cpuid, Constant::Identify];
     measured.constants.retain(|constant| !replaced.contains(&constant.what));
     measured.constants.push(constant(Constant::Identify, 43.0 * ns));
@@ -75,14 +75,14 @@ fn governors_that_keep_the_processor_slow_are_reported() {
     expect_finding(
         "governor",
         &with_governor("powersave", "acpi-cpufreq").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["lowest frequency"],
     );
     expect_finding(
         "governor",
         &with_governor("ondemand", "acpi-cpufreq").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["late"],
     );
@@ -91,11 +91,15 @@ fn governors_that_keep_the_processor_slow_are_reported() {
         ("schedutil", "acpi-cpufreq"),
         ("performance", "acpi-cpufreq"),
     ] {
-        expect_nothing("governor", &with_governor(governor, driver).machine(), &usual());
+        expect_nothing(
+            "governor",
+            &with_governor(governor, driver).machine(),
+            &usual_measurements(),
+        );
     }
-    expect_nothing("governor", &Tree::new().machine(), &usual());
+    expect_nothing("governor", &Tree::new().machine(), &usual_measurements());
     let guest = with_governor("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
-    expect_nothing("governor", &guest.machine(), &usual());
+    expect_nothing("governor", &guest.machine(), &usual_measurements());
 }
 
 #[test]
@@ -108,7 +112,7 @@ fn environments_are_recognised_by_their_traces() {
         expect_finding(
             "environment",
             &gvisor.machine(),
-            &usual(),
+            &usual_measurements(),
             Severity::Problem,
             &["gVisor"],
         );
@@ -117,36 +121,48 @@ fn environments_are_recognised_by_their_traces() {
     expect_finding(
         "environment",
         &wsl("4.4.0-19041-Microsoft").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["WSL 1"],
     );
     expect_finding(
         "environment",
         &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["WSL 2", "/mnt/c"],
     );
     let podman = Tree::new().file("run/.containerenv", "");
-    expect_finding("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
+    expect_finding(
+        "environment",
+        &podman.machine(),
+        &usual_measurements(),
+        Severity::Note,
+        &["podman"],
+    );
     let found = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
     expect_finding(
         "environment",
         &found.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["systemd-nspawn"],
     );
     let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
-    expect_finding("environment", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
+    expect_finding(
+        "environment",
+        &pod.machine(),
+        &usual_measurements(),
+        Severity::Note,
+        &["kubepods"],
+    );
     let guest = Tree::new()
         .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     expect_finding(
         "environment",
         &guest.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["virtual machine (QEMU)", "nested virtualization: unknown"],
     );
@@ -175,9 +191,15 @@ fn on_arm_hypervisors_are_recognised_by_the_firmware_or_unknown() {
         let tree = board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "nested virtualization: unknown"];
-        expect_finding("environment", &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding(
+            "environment",
+            &tree.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &words,
+        );
         assert!(
-            diagnose("environment", &tree.machine(), &usual())
+            diagnose("environment", &tree.machine(), &usual_measurements())
                 .not_examined
                 .is_empty()
         );
@@ -194,12 +216,22 @@ fn on_arm_hypervisors_are_recognised_by_the_firmware_or_unknown() {
     ] {
         let tree = arm().file(file, text);
         let named = format!("virtual machine ({name})");
-        expect_finding("environment", &tree.machine(), &usual(), Severity::Note, &[&named]);
+        expect_finding(
+            "environment",
+            &tree.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &[&named],
+        );
     }
-    expect_nothing("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual());
+    expect_nothing(
+        "environment",
+        &board("Amazon EC2", "c7g.metal").machine(),
+        &usual_measurements(),
+    );
     let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
     for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
-        let diagnosis = diagnose("environment", &tree.machine(), &usual());
+        let diagnosis = diagnose("environment", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(
             diagnosis.not_examined[0]
@@ -243,7 +275,7 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     }
     let untimed = Measured {
         constants: Vec::new(),
-        ..usual()
+        ..usual_measurements()
     };
     for (tree, measured, why) in [
         (&plain, with_cpuid_time(4_300.0), "takes 4.30 us; at most 2.50 us"),
@@ -285,7 +317,7 @@ fn all_checks_report_the_same_fork_time_per_mebibyte() {
     let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
     for check in ["environment", "large-parents"] {
         let words = ["a fork takes 30.0 us for each MiB in 4 KiB pages, because it copies their page tables"];
-        expect_finding(check, &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding(check, &tree.machine(), &usual_measurements(), Severity::Note, &words);
     }
 }
 
@@ -310,7 +342,7 @@ fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
     let bare = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file("proc/version", "Linux version 6.1.0");
-    expect_nothing("environment", &bare.machine(), &usual());
+    expect_nothing("environment", &bare.machine(), &usual_measurements());
     assert_eq!(Environment::detect(&bare.machine()), Environment::default());
     let image = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
@@ -318,7 +350,7 @@ fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
         .link("proc/self/ns/pid", "pid:[4026531836]")
         .link("proc/self/ns/uts", "uts:[4026531838]")
         .link("proc/self/ns/ipc", "ipc:[4026531839]");
-    expect_nothing("environment", &image.machine(), &usual());
+    expect_nothing("environment", &image.machine(), &usual_measurements());
 }
 
 #[test]
@@ -328,7 +360,7 @@ fn the_fix_for_huge_pages_in_a_container_is_on_the_host() {
             .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
     };
     let fix = |tree: &Tree| {
-        diagnose("large-parents", &tree.machine(), &usual()).findings[0]
+        diagnose("large-parents", &tree.machine(), &usual_measurements()).findings[0]
             .fix
             .join(" ")
     };

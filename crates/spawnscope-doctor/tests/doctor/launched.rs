@@ -6,7 +6,7 @@ use std::process::Command;
 use spawnscope_doctor::{Finding, Machine, Measured, Severity};
 
 use crate::attempts::best_of_three;
-use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, find_one, usual};
+use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, find_one, usual_measurements};
 
 /// Returns the real machine with its installed programs, in an environment with only PATH and HOME.
 fn installed_machine(tree: &Tree) -> Machine {
@@ -23,14 +23,14 @@ fn is_longer(finding: &Finding, ns: u64) -> bool {
 /// Returns the only finding. Makes several attempts, because a busy machine leaves less time for counting, and slows down the baseline.
 #[track_caller]
 fn find_in_attempts(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
-    best_of_three(|| find_one(id, machine, &usual(), severity, words))
+    best_of_three(|| find_one(id, machine, &usual_measurements(), severity, words))
 }
 
 /// Returns the only finding, a problem with an effect of more than `ns`. Makes several attempts.
 #[track_caller]
 fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of_three(|| {
-        let finding = find_one(id, machine, &usual(), Severity::Problem, words)?;
+        let finding = find_one(id, machine, &usual_measurements(), Severity::Problem, words)?;
         expect(is_longer(&finding, ns), &finding)?;
         Ok(finding)
     })
@@ -40,7 +40,7 @@ fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64
 #[track_caller]
 fn find_nothing_in_attempts(id: &str, machine: &Machine) {
     best_of_three(|| {
-        let found = diagnose(id, machine, &usual()).findings;
+        let found = diagnose(id, machine, &usual_measurements()).findings;
         expect(found.is_empty(), found)
     });
 }
@@ -71,7 +71,7 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
         let finding = find_one(
             "shell-start",
             &installed_machine(&hanging),
-            &usual(),
+            &usual_measurements(),
             Severity::Problem,
             &words,
         )?;
@@ -99,7 +99,7 @@ fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
     let with = |name: &str| installed_machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
     let words = ["BASH_ENV", "they launch 2 processes"];
     find_in_attempts("shell-start", &with("launching"), Severity::Problem, &words);
-    let quiet = diagnose("shell-start", &with("quiet"), &usual()).findings;
+    let quiet = diagnose("shell-start", &with("quiet"), &usual_measurements()).findings;
     assert!(
         quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
         "{quiet:?}"
@@ -154,7 +154,7 @@ fn a_start_up_file_that_kills_the_supervisor_leaves_no_process_behind() {
             ".bashrc",
             "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n",
         );
-        let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual());
+        let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual_measurements());
         expect(diagnosis.findings.is_empty(), &diagnosis)?;
         let not_examined = format!("{:?}", diagnosis.not_examined);
         expect(
@@ -217,7 +217,7 @@ fn slow_or_failing_interpreter_options_are_problems() {
     // The interpreter that reads the options is not installed.
     let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
     let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
-    expect_nothing("interpreters", &absent, &usual());
+    expect_nothing("interpreters", &absent, &usual_measurements());
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn shims_are_timed_against_their_targets() {
     let elsewhere = tree.root().join("versions");
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
     let unknown = installed_machine(&tree).with_variable("PATH", path("versions/shims"));
-    assert!(diagnose("shims", &unknown, &usual()).findings.is_empty());
+    assert!(diagnose("shims", &unknown, &usual_measurements()).findings.is_empty());
     find_in_attempts(
         "shims",
         &unknown.with_variable("PYENV_ROOT", &elsewhere),
@@ -281,7 +281,7 @@ fn shims_are_timed_against_their_targets() {
         "PATH",
         path("real") + &format!(":{}", tree.root().join(".pyenv/shims").display()),
     );
-    assert!(diagnose("shims", &direct, &usual()).findings.is_empty());
+    assert!(diagnose("shims", &direct, &usual_measurements()).findings.is_empty());
 }
 
 #[test]
@@ -293,7 +293,11 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
         .file(".cargo/bin/rustup", format!("#!/bin/sh\n{script}\n"))
         .mode(".cargo/bin/rustup", 0o755);
     let path = tree.root().join(".cargo/bin");
-    let diagnosis = diagnose("shims", &installed_machine(&tree).with_variable("PATH", path), &usual());
+    let diagnosis = diagnose(
+        "shims",
+        &installed_machine(&tree).with_variable("PATH", path),
+        &usual_measurements(),
+    );
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert_eq!(diagnosis.not_examined[0].what, "`rustup which cargo` failed");
     let asked = std::fs::read_to_string(tree.root().join("asked")).unwrap();
@@ -305,7 +309,11 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
         .file(".volta/bin/volta", format!("#!/bin/sh\n{started}\n"))
         .mode(".volta/bin/volta", 0o755);
     let path = format!("{}:/usr/bin", tree.root().join(".volta/bin").display());
-    let diagnosis = diagnose("shims", &installed_machine(&tree).with_variable("PATH", path), &usual());
+    let diagnosis = diagnose(
+        "shims",
+        &installed_machine(&tree).with_variable("PATH", path),
+        &usual_measurements(),
+    );
     assert!(
         diagnosis.not_examined[0].what.contains("none was started"),
         "{diagnosis:?}"
@@ -341,14 +349,18 @@ fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
         let file = format!(".git/hooks/{name}");
         tree.file(&file, "#!/bin/sh\n").mode(&file, 0o755)
     });
-    assert!(diagnose("git", &installed_machine(&tree), &usual()).findings.is_empty());
+    assert!(
+        diagnose("git", &installed_machine(&tree), &usual_measurements())
+            .findings
+            .is_empty()
+    );
     let hooks = tree
         .file(".git/hooks/pre-commit", "#!/bin/sh\n")
         .mode(".git/hooks/pre-commit", 0o755);
     expect_finding(
         "git",
         &installed_machine(&hooks),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["pre-commit"],
     );
@@ -358,7 +370,7 @@ fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
     expect_finding(
         "git",
         &installed_machine(&hooks),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["post-index-change", "nearly every command"],
     );
@@ -379,7 +391,7 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
     expect_finding(
         "git",
         &installed_machine(&tree),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["of the filter one"],
     );
@@ -395,7 +407,7 @@ fn the_fix_removes_a_monitor_from_the_file_that_sets_it() {
         .mode("monitor", 0o755)
         .file(".gitconfig", global);
     let finding = best_of_three(|| {
-        let found = diagnose("git", &installed_machine(&tree), &usual()).findings;
+        let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
         expect(found.len() == 1, &found)?;
         Ok(found.into_iter().next().unwrap())
     });
@@ -419,7 +431,7 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     // The size is unchanged, so that git must run the filter to see the change.
     let tree = tree.file("file", "TEXT\n");
     best_of_three(|| {
-        let found = diagnose("git", &installed_machine(&tree), &usual()).findings;
+        let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
         let has = |severity, words: &str| {
             let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
             found.iter().any(is_it)
@@ -439,7 +451,7 @@ fn a_repository_that_git_refuses_is_not_examined() {
     let (_tree, refusing) = with_programs(&[("git", &script)]);
     let broken = repository().file(".git/config", "[core\n");
     for (machine, why) in [(refusing, why), (installed_machine(&broken), "fatal: bad config")] {
-        let diagnosis = diagnose("git", &machine, &usual());
+        let diagnosis = diagnose("git", &machine, &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
@@ -448,7 +460,7 @@ fn a_repository_that_git_refuses_is_not_examined() {
 #[test]
 fn a_fresh_repository_and_no_repository_have_no_findings() {
     for tree in [repository(), Tree::new()] {
-        let diagnosis = diagnose("git", &installed_machine(&tree), &usual());
+        let diagnosis = diagnose("git", &installed_machine(&tree), &usual_measurements());
         assert!(
             diagnosis.findings.is_empty() && diagnosis.not_examined.is_empty(),
             "{diagnosis:?}"
@@ -460,7 +472,7 @@ fn a_fresh_repository_and_no_repository_have_no_findings() {
 #[test]
 fn a_fork_is_faster_than_a_static_exec_and_that_is_faster_than_a_dynamic_one() {
     best_of_three(|| {
-        let launch = Measured::take(&Machine::here(None).unwrap()).launch;
+        let launch = Measured::measure(&Machine::real(None).unwrap()).launch;
         expect(launch.exec_static.is_some(), launch)?;
         let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
         let timed: Vec<_> = times.into_iter().flatten().collect();
@@ -472,7 +484,7 @@ fn a_fork_is_faster_than_a_static_exec_and_that_is_faster_than_a_dynamic_one() {
 #[test]
 fn all_measurements_are_taken_on_a_real_machine() {
     best_of_three(|| {
-        let measured = Measured::take(&Machine::here(None).unwrap());
+        let measured = Measured::measure(&Machine::real(None).unwrap());
         let are_copies_launched = match &measured.scan {
             Some(scan) => {
                 let kinds = [

@@ -3,12 +3,12 @@
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
 
 const MS: u64 = 1_000_000;
 
 fn with_launch_times(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
-    let mut measured = usual();
+    let mut measured = usual_measurements();
     measured.launch.fork = Some(Nanos(fork * MS));
     measured.launch.exec_static = Some(Nanos(exec_static * MS));
     measured.launch.exec_dynamic = Some(Nanos(exec_dynamic * MS));
@@ -91,14 +91,14 @@ fn a_huge_limit_on_open_files_is_reported_with_the_time_of_a_loop() {
     let finding = expect_finding(
         "open-files",
         &with_file_limit("1048576").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["1,048,576", "ulimit -S -n 1024"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(104_857_600));
     let quick = Measured {
         system_call: Some(Nanos(50)),
-        ..usual()
+        ..usual_measurements()
     };
     expect_finding(
         "open-files",
@@ -110,11 +110,11 @@ fn a_huge_limit_on_open_files_is_reported_with_the_time_of_a_loop() {
     expect_finding(
         "open-files",
         &with_file_limit("unlimited").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["4,294,967,295"],
     );
-    expect_nothing("open-files", &with_file_limit("65536").machine(), &usual());
+    expect_nothing("open-files", &with_file_limit("65536").machine(), &usual_measurements());
 }
 
 fn with_tasks(tasks: u32) -> Tree {
@@ -129,17 +129,17 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     expect_finding(
         "process-limits",
         &with_tasks(900).machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["kernel.pid_max", "900 of 1,000", "  sysctl kernel.pid_max=2000"],
     );
-    expect_nothing("process-limits", &with_tasks(100).machine(), &usual());
+    expect_nothing("process-limits", &with_tasks(100).machine(), &usual_measurements());
     // A nested pid namespace has its own limit, and only its own tasks count.
     let inside = with_tasks(900).link("proc/self/ns/pid", "pid:[4026532300]");
     expect_nothing(
         "process-limits",
         &inside.process(10, 1, "server", 1).machine(),
-        &usual(),
+        &usual_measurements(),
     );
     let group = |current: &str| {
         with_tasks(100)
@@ -152,7 +152,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     expect_finding(
         "process-limits",
         &group("45\n").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &[
             "control group /user",
@@ -160,7 +160,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
             "  echo 100 >'/sys/fs/cgroup/user/pids.max'",
         ],
     );
-    expect_nothing("process-limits", &group("10\n").machine(), &usual());
+    expect_nothing("process-limits", &group("10\n").machine(), &usual_measurements());
     let old = with_tasks(100)
         .file("proc/self/cgroup", "4:pids:/job\n3:memory:/\n")
         .file("sys/fs/cgroup/pids/job/pids.max", "10\n")
@@ -168,7 +168,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     expect_finding(
         "process-limits",
         &old.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["control group /job", "  echo 20 >'/sys/fs/cgroup/pids/job/pids.max'"],
     );
@@ -177,9 +177,15 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
 #[test]
 fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
     let fix = |tree: &Tree| {
-        expect_finding("process-limits", &tree.machine(), &usual(), Severity::Problem, &[])
-            .fix
-            .join("\n")
+        expect_finding(
+            "process-limits",
+            &tree.machine(),
+            &usual_measurements(),
+            Severity::Problem,
+            &[],
+        )
+        .fix
+        .join("\n")
     };
     let in_group = |group: &str| {
         let directory = format!("sys/fs/cgroup/{group}");
@@ -241,9 +247,15 @@ fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
     let fix = |limit: &str, hard: &str| {
         let tree = with_user_limits(1000, limit, hard);
         let machine = tree.machine();
-        expect_finding("process-limits", &machine, &usual(), Severity::Problem, &[])
-            .fix
-            .join("\n")
+        expect_finding(
+            "process-limits",
+            &machine,
+            &usual_measurements(),
+            Severity::Problem,
+            &[],
+        )
+        .fix
+        .join("\n")
     };
     assert!(
         fix("9", "unlimited").contains("  ulimit -S -u 18\n"),
@@ -255,25 +267,29 @@ fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
     expect_finding(
         "process-limits",
         &with_user_limit(1000, "9").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["RLIMIT_NPROC of user 1000", "8 of 9"],
     );
     expect_nothing(
         "process-limits",
         &with_user_limit(1000, "unlimited").machine(),
-        &usual(),
+        &usual_measurements(),
     );
-    expect_nothing("process-limits", &with_user_limit(0, "9").machine(), &usual());
+    expect_nothing(
+        "process-limits",
+        &with_user_limit(0, "9").machine(),
+        &usual_measurements(),
+    );
 }
 
 #[test]
 fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let new = Tree::new().file("proc/self/cgroup", "0::/\n");
-    expect_nothing("cgroups", &new.machine(), &usual());
+    expect_nothing("cgroups", &new.machine(), &usual_measurements());
     let slow = Measured {
         migration: Some(Nanos(9 * MS)),
-        ..usual()
+        ..usual_measurements()
     };
     expect_finding(
         "cgroups",
@@ -286,5 +302,5 @@ fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);
     let words = ["4 cgroup controllers use cgroup v1"];
-    expect_finding("cgroups", &old.machine(), &usual(), Severity::Note, &words);
+    expect_finding("cgroups", &old.machine(), &usual_measurements(), Severity::Note, &words);
 }

@@ -6,7 +6,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Machine, Measured, Severity};
 
 use crate::library::{Format, cache, library};
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
 
 fn cache_with_libknown() -> Vec<u8> {
     cache(Format::New, &["libknown.so.1"])
@@ -24,7 +24,7 @@ fn a_missing_or_unusable_cache_is_a_problem() {
     let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
     let timed = |without: u64| Measured {
         without_library_search: Some(Nanos(without)),
-        ..usual()
+        ..usual_measurements()
     };
     let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
     let finding = expect_finding(
@@ -48,7 +48,7 @@ fn a_missing_or_unusable_cache_is_a_problem() {
     expect_finding(
         "loader-cache",
         &damaged.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["is not a cache"],
     );
@@ -56,7 +56,7 @@ fn a_missing_or_unusable_cache_is_a_problem() {
     expect_finding(
         "loader-cache",
         &private.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["cannot be read by all users"],
     );
@@ -74,7 +74,7 @@ fn libraries_newer_than_the_cache_are_noted() {
         .open(tree.root().join("etc/ld.so.cache"))
         .unwrap();
     cache.set_modified(past).unwrap();
-    expect_nothing("loader-cache", &tree.machine(), &usual());
+    expect_nothing("loader-cache", &tree.machine(), &usual_measurements());
     // The configuration names another directory after the cache was made; its libraries are older. The pauses are needed because file times
     // have a limited resolution.
     let tree = tree.file("opt/old/libold.so.1", library(None));
@@ -85,7 +85,7 @@ fn libraries_newer_than_the_cache_are_noted() {
     expect_finding(
         "loader-cache",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["1 library", "/opt/old/libold.so.1"],
     );
@@ -97,7 +97,7 @@ fn libraries_newer_than_the_cache_are_noted() {
     expect_finding(
         "loader-cache",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["1 library", "/opt/lib/libnew.so.2"],
     );
@@ -129,13 +129,19 @@ fn libraries_are_looked_up_by_soname_in_each_format_of_the_cache() {
             })
             .link("usr/lib/libgone.so.1", "libgone.so.1.0");
         let tree = with_old_cache(tree);
-        expect_nothing("loader-cache", &tree.machine(), &usual());
+        expect_nothing("loader-cache", &tree.machine(), &usual_measurements());
         // `other.so.0` is the end of a string in the cache, but not a name in it. The file and the link are one library.
         let tree = tree
             .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
             .link("usr/lib/libmine.so.1", "libmine.so.1.0");
         let words = ["1 library", "/usr/lib/libmine.so.1"];
-        expect_finding("loader-cache", &tree.machine(), &usual(), Severity::Note, &words);
+        expect_finding(
+            "loader-cache",
+            &tree.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &words,
+        );
     }
 }
 
@@ -149,13 +155,13 @@ fn directories_of_a_relative_include_are_examined_unless_they_do_not_answer() {
     expect_finding(
         "loader-cache",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["/opt/lib/libnew.so.2"],
     );
     let hung = Measured {
         unresponsive: vec![PathBuf::from("/opt/lib")],
-        ..usual()
+        ..usual_measurements()
     };
     let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
@@ -168,7 +174,7 @@ fn a_truncated_cache_reports_no_libraries() {
         let mut cut = cache(format, &["libknown.so.1", "libother.so.1"]);
         cut.truncate(40);
         let tree = with_old_cache(tree_with_cache(&cut));
-        let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
+        let diagnosis = diagnose("loader-cache", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains("truncated"), "{diagnosis:?}");
     }
@@ -179,14 +185,14 @@ fn a_good_cache_and_a_machine_without_glibc_have_no_findings() {
     expect_nothing(
         "loader-cache",
         &tree_with_cache(&cache_with_libknown()).machine(),
-        &usual(),
+        &usual_measurements(),
     );
     let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
-    expect_nothing("loader-cache", &nix.machine(), &usual());
+    expect_nothing("loader-cache", &nix.machine(), &usual_measurements());
     expect_nothing(
         "loader-cache",
         &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),
-        &usual(),
+        &usual_measurements(),
     );
 }
 
@@ -194,7 +200,7 @@ fn a_good_cache_and_a_machine_without_glibc_have_no_findings() {
 fn loader_variables_are_reported_with_their_cost() {
     let measured = Measured {
         without_loader_variables: Some(Nanos(500_000)),
-        ..usual()
+        ..usual_measurements()
     };
     let tree = Tree::new().file("opt/spy.so", "");
     let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
@@ -208,7 +214,7 @@ fn loader_variables_are_reported_with_their_cost() {
     assert_eq!(finding.effect.unwrap().span, Nanos(200_000));
     let cheap = Measured {
         without_loader_variables: Some(Nanos(690_000)),
-        ..usual()
+        ..usual_measurements()
     };
     expect_finding("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
     let dead = tree
@@ -237,13 +243,19 @@ fn errors_of_the_loader_are_quoted() {
     let machine = Machine::with_root("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
     let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
-    let finding = expect_finding("loader-environment", &preload, &usual(), Severity::Problem, &words);
+    let finding = expect_finding(
+        "loader-environment",
+        &preload,
+        &usual_measurements(),
+        Severity::Problem,
+        &words,
+    );
     assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
     let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
     expect_finding(
         "loader-environment",
         &audit,
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["libnothere.so ("],
     );
@@ -258,7 +270,7 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
         expect_finding(
             "loader-environment",
             &machine(value),
-            &usual(),
+            &usual_measurements(),
             Severity::Problem,
             &words,
         );
@@ -266,7 +278,7 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
     expect_finding(
         "loader-environment",
         &machine("/opt"),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["LD_LIBRARY_PATH=/opt:"],
     );
@@ -274,7 +286,7 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
     let finding = expect_finding(
         "loader-environment",
         &debug,
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["LD_DEBUG=password=***"],
     );
@@ -287,7 +299,7 @@ fn a_library_in_ld_so_preload_is_a_problem_and_an_empty_variable_is_not() {
     expect_finding(
         "loader-environment",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &[
             "ld.so.preload",
@@ -299,7 +311,7 @@ fn a_library_in_ld_so_preload_is_a_problem_and_an_empty_variable_is_not() {
     expect_nothing(
         "loader-environment",
         &empty.machine().with_variable("LD_PRELOAD", ""),
-        &usual(),
+        &usual_measurements(),
     );
 }
 
@@ -313,32 +325,32 @@ fn each_version_of_glibc_has_the_findings_for_its_way_to_launch() {
     expect_finding(
         "c-library",
         &tree_with_glibc("2.23").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["fork", "2.23"],
     );
-    let found = diagnose("c-library", &tree_with_glibc("2.28").machine(), &usual()).findings;
+    let found = diagnose("c-library", &tree_with_glibc("2.28").machine(), &usual_measurements()).findings;
     assert_eq!(found[0].title, "system and popen of this C library fork");
     assert_eq!(found.len(), 2, "{found:?}");
     let finding = expect_finding(
         "c-library",
         &tree_with_glibc("2.31").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["one at a time"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
-    let found = diagnose("c-library", &tree_with_glibc("2.36").machine(), &usual()).findings;
+    let found = diagnose("c-library", &tree_with_glibc("2.36").machine(), &usual_measurements()).findings;
     assert_eq!(found.len(), 2, "{found:?}");
     expect_finding(
         "c-library",
         &tree_with_glibc("2.41").machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["popen"],
     );
-    expect_nothing("c-library", &tree_with_glibc("2.42").machine(), &usual());
-    expect_nothing("c-library", &Tree::new().machine(), &usual());
+    expect_nothing("c-library", &tree_with_glibc("2.42").machine(), &usual_measurements());
+    expect_nothing("c-library", &Tree::new().machine(), &usual_measurements());
 }
 
 fn with_binfmt_entry(text: &str) -> Tree {
@@ -362,21 +374,25 @@ fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
         expect_finding(
             "binfmt",
             &emulated.machine(),
-            &usual(),
+            &usual_measurements(),
             Severity::Note,
             &["emulated", "qemu-aarch64"],
         );
         let native = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
-        let found = diagnose("binfmt", &native.machine(), &usual()).findings;
+        let found = diagnose("binfmt", &native.machine(), &usual_measurements()).findings;
         assert!(found[0].title.contains("native programs"), "{found:?}");
     }
     let gone = entry("/usr/bin/gone", magic);
-    let found = diagnose("binfmt", &gone.machine(), &usual()).findings;
+    let found = diagnose("binfmt", &gone.machine(), &usual_measurements()).findings;
     assert!(
         found[0].title.contains("does not exist") && found[0].severity == Severity::Problem,
         "{found:?}"
     );
-    let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual()).findings[0].fix.join("\n");
+    let fix = |tree: &Tree| {
+        diagnose("binfmt", &tree.machine(), &usual_measurements()).findings[0]
+            .fix
+            .join("\n")
+    };
     let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
     let only_now = fix(&gone);
     assert!(
@@ -406,7 +422,7 @@ fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
     expect_nothing(
         "binfmt",
         &with_binfmt_entry("disabled\ninterpreter /usr/bin/gone\n").machine(),
-        &usual(),
+        &usual_measurements(),
     );
-    expect_nothing("binfmt", &Tree::new().machine(), &usual());
+    expect_nothing("binfmt", &Tree::new().machine(), &usual_measurements());
 }

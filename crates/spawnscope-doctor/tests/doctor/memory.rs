@@ -3,7 +3,7 @@
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::Severity;
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
 
 /// Returns a machine with a process of this size, and without any huge pages.
 fn with_process(process: &str, mebibytes: u64) -> Tree {
@@ -17,13 +17,25 @@ fn with_process(process: &str, mebibytes: u64) -> Tree {
 fn the_fork_of_a_large_process_is_a_note_even_if_it_has_children() {
     let alone = with_process("server", 4096);
     let words = ["server (process 10)", "123 ms for a fork", "0 children"];
-    let finding = expect_finding("large-parents", &alone.machine(), &usual(), Severity::Note, &words);
+    let finding = expect_finding(
+        "large-parents",
+        &alone.machine(),
+        &usual_measurements(),
+        Severity::Note,
+        &words,
+    );
     // Copying page tables takes 20 us for each MiB, and freeing them 10 us.
     assert_eq!(finding.effect.unwrap().span, Nanos(122_880_000));
     // The child may have been launched by posix_spawn.
     let launching = with_process("python3", 4096).process(12, 10, "git", 2);
     let words = ["1 child", "whether they fork is unknown", "posix_spawn"];
-    expect_finding("large-parents", &launching.machine(), &usual(), Severity::Note, &words);
+    expect_finding(
+        "large-parents",
+        &launching.machine(),
+        &usual_measurements(),
+        Severity::Note,
+        &words,
+    );
 }
 
 #[test]
@@ -35,10 +47,16 @@ fn shells_with_children_are_known_to_fork_and_other_processes_are_not() {
     ] {
         let shell = with_process(name, 4096).link("proc/10/exe", program);
         let words = [name, "0 children"];
-        expect_finding("large-parents", &shell.machine(), &usual(), Severity::Note, &words);
+        expect_finding(
+            "large-parents",
+            &shell.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &words,
+        );
         // There is also a database without children.
         let launching = shell.process(12, 10, "git", 2).process(13, 1, "mysqld", 5000);
-        let findings = diagnose("large-parents", &launching.machine(), &usual()).findings;
+        let findings = diagnose("large-parents", &launching.machine(), &usual_measurements()).findings;
         let [problem, note] = &findings[..] else {
             panic!("{findings:#?}")
         };
@@ -59,7 +77,13 @@ fn shells_with_children_are_known_to_fork_and_other_processes_are_not() {
     let script = with_process("bash", 4096)
         .link("proc/10/exe", "/usr/bin/python3.11")
         .process(12, 10, "git", 2);
-    expect_finding("large-parents", &script.machine(), &usual(), Severity::Note, &[]);
+    expect_finding(
+        "large-parents",
+        &script.machine(),
+        &usual_measurements(),
+        Severity::Note,
+        &[],
+    );
 }
 
 #[test]
@@ -71,9 +95,15 @@ fn huge_pages_are_advised_if_they_are_available() {
             .file("lib/x86_64-linux-gnu/libc.so.6", library(version))
     };
     let fix = |tree: &Tree| {
-        expect_finding("large-parents", &tree.machine(), &usual(), Severity::Note, &[])
-            .fix
-            .join(" ")
+        expect_finding(
+            "large-parents",
+            &tree.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &[],
+        )
+        .fix
+        .join(" ")
     };
     let tunable = "glibc.malloc.hugetlb=1";
     assert!(fix(&parts("always [madvise] never", "2.35")).contains(tunable));
@@ -90,7 +120,7 @@ fn huge_pages_are_advised_if_they_are_available() {
 #[test]
 fn the_lower_bound_of_page_times_counts_because_load_only_adds_time() {
     let machine = with_process("server", 1024);
-    let mut measured = usual();
+    let mut measured = usual_measurements();
     for constant in &mut measured.constants {
         constant.low_ns = Some(constant.ns / 10.0);
     }
@@ -98,7 +128,7 @@ fn the_lower_bound_of_page_times_counts_because_load_only_adds_time() {
     expect_finding(
         "large-parents",
         &machine.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["server"],
     );
@@ -119,8 +149,12 @@ fn with_huge_pages(process: &str, mebibytes: u64, all: u64, own: u64) -> Tree {
 #[test]
 fn memory_in_huge_pages_and_small_processes_have_no_findings() {
     let huge = with_huge_pages("server", 1000, 1_024_000, 1_024_000);
-    expect_nothing("large-parents", &huge.machine(), &usual());
-    expect_nothing("large-parents", &with_process("server", 100).machine(), &usual());
+    expect_nothing("large-parents", &huge.machine(), &usual_measurements());
+    expect_nothing(
+        "large-parents",
+        &with_process("server", 100).machine(),
+        &usual_measurements(),
+    );
 }
 
 #[test]
@@ -130,7 +164,7 @@ fn memory_that_cannot_be_examined_quickly_has_an_upper_bound() {
     expect_finding(
         "large-parents",
         &large.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["at most 123 ms"],
     );
@@ -139,7 +173,7 @@ fn memory_that_cannot_be_examined_quickly_has_an_upper_bound() {
     let finding = expect_finding(
         "large-parents",
         &large.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["at most 123 ms"],
     );
@@ -152,7 +186,7 @@ fn memory_that_cannot_be_examined_quickly_has_an_upper_bound() {
     expect_finding(
         "large-parents",
         &locked.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["at most 30.0 ms"],
     );
@@ -174,14 +208,14 @@ fn a_fork_that_cannot_commit_its_memory_is_a_problem() {
     expect_finding(
         "overcommit",
         &with_overcommit_mode(2).machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &words,
     );
-    expect_nothing("overcommit", &with_overcommit_mode(0).machine(), &usual());
-    expect_nothing("overcommit", &with_overcommit_mode(1).machine(), &usual());
+    expect_nothing("overcommit", &with_overcommit_mode(0).machine(), &usual_measurements());
+    expect_nothing("overcommit", &with_overcommit_mode(1).machine(), &usual_measurements());
     assert_eq!(
-        diagnose("overcommit", &Tree::new().machine(), &usual())
+        diagnose("overcommit", &Tree::new().machine(), &usual_measurements())
             .not_examined
             .len(),
         1
@@ -202,11 +236,17 @@ fn the_heuristic_mode_refuses_only_a_mapping_larger_than_memory_and_swap() {
     };
     let words = ["sparse (process 11)", "vm.overcommit_memory is 0", "needs 20.5 GB"];
     let refused = vast(&[(20_000_000, "rd wr mr mw me ac sd")]);
-    expect_finding("overcommit", &refused.machine(), &usual(), Severity::Problem, &words);
+    expect_finding(
+        "overcommit",
+        &refused.machine(),
+        &usual_measurements(),
+        Severity::Problem,
+        &words,
+    );
     let unreserved = vast(&[(20_000_000, "rd wr mr mw me nr sd")]);
-    expect_nothing("overcommit", &unreserved.machine(), &usual());
+    expect_nothing("overcommit", &unreserved.machine(), &usual_measurements());
     let many = vast(&[(7_000_000, "rd wr mr mw me ac sd"); 3]);
-    expect_nothing("overcommit", &many.machine(), &usual());
+    expect_nothing("overcommit", &many.machine(), &usual_measurements());
     // A process whose memory lock is taken, and one that is too large to read its file.
     let locked = vast(&[]);
     let file = locked.root().join("proc/11/smaps");
@@ -214,7 +254,7 @@ fn the_heuristic_mode_refuses_only_a_mapping_larger_than_memory_and_swap() {
     nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRUSR).unwrap();
     let large = vast(&[(20_000_000, "rd wr mr mw me ac sd")]).resident(11, 2048);
     for tree in [locked, large] {
-        let diagnosis = diagnose("overcommit", &tree.machine(), &usual());
+        let diagnosis = diagnose("overcommit", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(
             diagnosis.not_examined[0].what.contains("fork of 1 process"),

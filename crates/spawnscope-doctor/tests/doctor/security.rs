@@ -4,7 +4,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_doctor::measure::{Scan, Stuck};
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
 
 fn tree_with_marks(name: &str, mask: &str) -> Tree {
     Tree::new()
@@ -21,7 +21,7 @@ fn tree_with_marks(name: &str, mask: &str) -> Tree {
 fn with_slow_first_launches() -> Measured {
     Measured {
         scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
-        ..usual()
+        ..usual_measurements()
     }
 }
 
@@ -51,7 +51,7 @@ fn holders_of_permission_marks_are_named_with_cost_and_queue() {
 fn a_scanner_with_many_threads_is_not_a_queue() {
     let measured = Measured {
         scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])),
-        ..usual()
+        ..usual_measurements()
     };
     let tree = tree_with_marks("clamonacc", "40000");
     expect_finding(
@@ -67,7 +67,7 @@ fn a_scanner_with_many_threads_is_not_a_queue() {
 fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
     let measured = Measured {
         scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
-        ..usual()
+        ..usual_measurements()
     };
     let tree = tree_with_marks("guard", "10000");
     let finding = expect_finding(
@@ -87,7 +87,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() 
             stuck: Some(Stuck::Launch(Nanos(800_000_000))),
             ..Default::default()
         }),
-        ..usual()
+        ..usual_measurements()
     };
     let machine = Tree::new().machine();
     let finding = expect_finding(
@@ -121,7 +121,13 @@ fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note()
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
         let words = ["CrowdStrike", "no delay was seen"];
-        expect_finding("scanners", &known.machine(), &usual(), Severity::Note, &words);
+        expect_finding(
+            "scanners",
+            &known.machine(),
+            &usual_measurements(),
+            Severity::Note,
+            &words,
+        );
     }
 }
 
@@ -132,7 +138,7 @@ fn on_a_busy_machine_only_longer_delays_count_as_a_scan_or_a_queue() {
         scan.is_disturbed = is_disturbed;
         Measured {
             scan: Some(scan),
-            ..usual()
+            ..usual_measurements()
         }
     };
     let machine = Tree::new().machine();
@@ -157,7 +163,7 @@ fn too_few_launches_are_reported_as_not_examined() {
         scan.is_disturbed = is_disturbed;
         Measured {
             scan: Some(scan),
-            ..usual()
+            ..usual_measurements()
         }
     };
     for (measured, why) in [
@@ -174,7 +180,7 @@ fn too_few_launches_are_reported_as_not_examined() {
         scan.unscanned.truncate(from_memory);
         let measured = Measured {
             scan: Some(scan),
-            ..usual()
+            ..usual_measurements()
         };
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
@@ -203,7 +209,7 @@ fn first_launches_of_which_one_is_fast_are_not_scanned() {
     scan.first[3] = scan.later[0];
     let measured = Measured {
         scan: Some(scan),
-        ..usual()
+        ..usual_measurements()
     };
     expect_nothing("scanners", &Tree::new().machine(), &measured);
 }
@@ -211,8 +217,15 @@ fn first_launches_of_which_one_is_fast_are_not_scanned() {
 #[test]
 fn notification_marks_delay_no_opens() {
     // FAN_OPEN, FAN_CLOSE and FAN_ONDIR, as an indexer uses them.
-    expect_nothing("scanners", &tree_with_marks("indexer", "40000038").machine(), &usual());
-    let blind = Measured { scan: None, ..usual() };
+    expect_nothing(
+        "scanners",
+        &tree_with_marks("indexer", "40000038").machine(),
+        &usual_measurements(),
+    );
+    let blind = Measured {
+        scan: None,
+        ..usual_measurements()
+    };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &blind);
     assert_eq!(diagnosis.not_examined.len(), 1, "{diagnosis:?}");
 }
@@ -220,7 +233,7 @@ fn notification_marks_delay_no_opens() {
 #[test]
 fn a_process_that_has_just_ended_does_not_count_as_hidden() {
     let tree = Tree::new().file("proc/9/status", "Name:\tother\nPPid:\t1\n");
-    expect_nothing("scanners", &tree.machine(), &usual());
+    expect_nothing("scanners", &tree.machine(), &usual_measurements());
 }
 
 #[test]
@@ -229,10 +242,10 @@ fn hidden_processes_and_the_host_of_a_container_are_not_examined() {
         "proc/self/mountinfo",
         "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
     );
-    let not_examined = diagnose("scanners", &hidden.machine(), &usual()).not_examined;
+    let not_examined = diagnose("scanners", &hidden.machine(), &usual_measurements()).not_examined;
     assert!(not_examined[0].what.contains("other users"), "{not_examined:?}");
     let inside = Tree::new().file(".dockerenv", "");
-    let not_examined = diagnose("scanners", &inside.machine(), &usual()).not_examined;
+    let not_examined = diagnose("scanners", &inside.machine(), &usual_measurements()).not_examined;
     assert!(not_examined[0].what.contains("the host"), "{not_examined:?}");
 }
 
@@ -244,7 +257,7 @@ fn tree_with_rules(rules: &str) -> Tree {
 fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
     let every = tree_with_rules("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
     let words = ["every system call", "-S all", "responsible"];
-    let finding = expect_finding("audit", &every.machine(), &usual(), Severity::Note, &words);
+    let finding = expect_finding("audit", &every.machine(), &usual_measurements(), Severity::Note, &words);
     assert!(
         finding.effect.is_none() && finding.title.ends_with("once loaded"),
         "{finding:?}"
@@ -254,7 +267,7 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
     expect_finding(
         "audit",
         &execs.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["2 audit rules record each exec"],
     );
@@ -262,7 +275,7 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
     expect_finding(
         "audit",
         &opens.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["to system calls"],
     );
@@ -272,7 +285,7 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
 fn watches_and_exclusions_are_not_reported() {
     let rules = "-D\n-w /etc/passwd -p wa\n-a never,exit -S all\n-a always,exclude -F msgtype=CWD\n-a always,exit -F path=/bin/su -F perm=x\n";
     for tree in [tree_with_rules(rules), Tree::new()] {
-        let diagnosis = diagnose("audit", &tree.machine(), &usual());
+        let diagnosis = diagnose("audit", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         // The loaded rules may differ from those in the files.
         assert!(diagnosis.not_examined[0].what.contains("only root"), "{diagnosis:?}");
@@ -285,19 +298,23 @@ fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
     expect_finding(
         "seccomp",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["3 seccomp filters"],
     );
     let slow = Measured {
         system_call: Some(Nanos(2_000)),
-        ..usual()
+        ..usual_measurements()
     };
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
     let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
     // Who decides about the filters depends on the environment.
-    let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
+    let fix = |tree: &Tree| {
+        diagnose("seccomp", &tree.machine(), &usual_measurements()).findings[0]
+            .fix
+            .join(" ")
+    };
     assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
     let inside = tree.file(".dockerenv", "");
     assert!(fix(&inside).contains("the operator of this container"));
@@ -312,14 +329,14 @@ fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
     expect_finding(
         "security-modules",
         &usual_ones.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["apparmor, bpf", "leave them on"],
     );
     expect_nothing(
         "security-modules",
         &modules("capability,landlock,yama").machine(),
-        &usual(),
+        &usual_measurements(),
     );
     let ima = modules("capability").file(
         "sys/kernel/security/ima/policy",
@@ -328,7 +345,7 @@ fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
     expect_finding(
         "security-modules",
         &ima.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Problem,
         &["func=BPRM_CHECK"],
     );

@@ -9,7 +9,7 @@ use spawnscope_doctor::{Basis, Machine, Measured, Severity};
 
 use crate::attempts::best_of_three;
 use crate::directories::{tree_with_mounts, with_lookups};
-use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, scan, usual};
+use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, scan, usual_measurements};
 
 #[test]
 fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
@@ -42,7 +42,7 @@ fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
 fn an_untried_directory_is_not_examined() {
     let measured = Measured {
         untried: vec![PathBuf::from("/gone")],
-        ..usual()
+        ..usual_measurements()
     };
     let tree = tree_with_mounts();
     let machine = tree.machine().with_variable("PATH", "/gone");
@@ -63,7 +63,7 @@ fn many_untried_directories_are_one_entry() {
     let names: Vec<String> = (0..900).map(|number| format!("/gone/{number}")).collect();
     let measured = Measured {
         untried: names.iter().map(PathBuf::from).collect(),
-        ..usual()
+        ..usual_measurements()
     };
     let machine = tree_with_mounts().machine().with_variable("PATH", names.join(":"));
     let diagnosis = diagnose("search-path", &machine, &measured);
@@ -79,7 +79,7 @@ fn many_untried_directories_are_one_entry() {
 
 #[test]
 fn without_path_the_search_is_not_examined() {
-    let diagnosis = diagnose("search-path", &tree_with_mounts().machine(), &usual());
+    let diagnosis = diagnose("search-path", &tree_with_mounts().machine(), &usual_measurements());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     let [not_examined] = &diagnosis.not_examined[..] else {
         panic!("{diagnosis:?}")
@@ -90,7 +90,7 @@ fn without_path_the_search_is_not_examined() {
 #[test]
 fn an_empty_path_is_the_working_directory() {
     let machine = tree_with_mounts().machine().with_variable("PATH", "");
-    let diagnosis = diagnose("search-path", &machine, &usual());
+    let diagnosis = diagnose("search-path", &machine, &usual_measurements());
     let [finding] = &diagnosis.findings[..] else {
         panic!("{diagnosis:?}")
     };
@@ -110,7 +110,7 @@ fn link_loops_are_dead_and_links_to_an_earlier_directory_are_repetitions() {
         "a symlink loop: /circle",
         "a symlink to an earlier one: /bin",
     ];
-    expect_finding("search-path", &machine, &usual(), Severity::Note, &words);
+    expect_finding("search-path", &machine, &usual_measurements(), Severity::Note, &words);
 }
 
 #[test]
@@ -122,7 +122,13 @@ fn a_few_of_many_dead_directories_are_named() {
         "3,000 of 3,001 directories",
         "missing: /gone/0, /gone/1, /gone/2 and 2,997 more",
     ];
-    expect_finding("search-path", &machine, &usual(), Severity::Problem, &words);
+    expect_finding(
+        "search-path",
+        &machine,
+        &usual_measurements(),
+        Severity::Problem,
+        &words,
+    );
 }
 
 #[test]
@@ -130,7 +136,7 @@ fn thousands_of_dead_directories_leave_time_to_try_the_last_one() {
     let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
     let machine = Machine::with_root("/").with_variable("PATH", names.join(":") + ":/usr/bin");
     best_of_three(|| {
-        let measured = Measured::take(&machine);
+        let measured = Measured::measure(&machine);
         let is_tried = measured
             .lookups
             .iter()
@@ -152,7 +158,7 @@ fn a_temporary_directory_that_does_not_answer_is_a_problem() {
         .with_variable("HOME", "/home/me");
     let measured = Measured {
         unresponsive: vec![PathBuf::from("/net/tmp")],
-        ..usual()
+        ..usual_measurements()
     };
     let words = ["the directory for temporary files does not answer", "nfs4"];
     expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
@@ -219,7 +225,7 @@ fn the_temporary_directory_may_be_a_link_or_a_relative_path() {
         (machine.in_directory("/net/tmp/.."), "tmp"),
     ] {
         let machine = machine.with_variable("TMPDIR", directory);
-        let diagnosis = diagnose("file-systems", &machine, &usual());
+        let diagnosis = diagnose("file-systems", &machine, &usual_measurements());
         let titles: Vec<&str> = diagnosis
             .findings
             .iter()
@@ -235,7 +241,7 @@ fn delays_of_a_remote_file_system_are_not_blamed_on_a_scanner() {
     let machine = tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net");
     let measured = Measured {
         remote_scan: Some(scan(21, 11, &[])),
-        ..usual()
+        ..usual_measurements()
     };
     let words = ["on a network file system", "second launch 11.0 ms, from memory 1.00 ms"];
     let finding = expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
@@ -261,7 +267,7 @@ fn permission_marks_without_a_delay_are_a_note() {
     expect_finding(
         "scanners",
         &tree.machine(),
-        &usual(),
+        &usual_measurements(),
         Severity::Note,
         &["guard (process 7)"],
     );
@@ -274,7 +280,7 @@ fn files_that_cannot_be_created_in_time_are_blamed_on_a_scanner() {
             stuck: Some(Stuck::Creation(Nanos(800_000_000))),
             ..Scan::default()
         }),
-        ..usual()
+        ..usual_measurements()
     };
     let words = ["new files cannot be written", "could not even be created within 800 ms"];
     expect_finding("scanners", &Tree::new().machine(), &measured, Severity::Problem, &words);
@@ -287,7 +293,7 @@ fn an_abandoned_launch_with_loader_variables_has_a_lower_bound() {
     let mut measured = Measured {
         exec_dynamic_abandoned_after: Some(Nanos(300_000_000)),
         without_loader_variables: Some(Nanos(1_000_000)),
-        ..usual()
+        ..usual_measurements()
     };
     measured.launch.exec_dynamic = None;
     let words = ["more than 300 ms with them, 1.00 ms without"];

@@ -137,7 +137,7 @@ pub fn find_one(
 }
 
 /// Returns measurements of a machine on which nothing is slow.
-pub fn usual() -> Measured {
+pub fn usual_measurements() -> Measured {
     let constant = |what, ns| Calibration {
         what,
         ns,

@@ -152,7 +152,7 @@ fn first_and_second<'a>(
 ) -> Result<Vec<f64>, LabError> {
     let mut group_values = Vec::new();
     for copies in groups {
-        let request = Request::AllAtOnce {
+        let request = Request::Concurrent {
             paths: copies.iter().map(|path| super::text(path)).collect(),
             status,
         };

@@ -81,7 +81,7 @@ fn warm_start_phases(launches: &[Json]) -> Option<[Option<Estimate>; 3]> {
     }
     Some(PHASES.map(|phase| {
         let values: Option<Vec<f64>> = warm.iter().map(|launch| launch["phases"][phase].as_f64()).collect();
-        Estimate::of(&values?)
+        Estimate::from_values(&values?)
     }))
 }
 

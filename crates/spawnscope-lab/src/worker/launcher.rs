@@ -164,10 +164,10 @@ impl<'p> Launcher<'p> {
                 describe(status),
                 self.program.status
             ))),
-            Some(output) if output != self.program.says => Err(LabError::Invalid(format!(
+            Some(output) if output != self.program.output => Err(LabError::Invalid(format!(
                 "a child of {} wrote {output:?} instead of {:?}",
                 mechanism.name(),
-                self.program.says
+                self.program.output
             ))),
             _ => Ok(()),
         }

@@ -36,7 +36,7 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
             in_flight,
             count,
         } => throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count),
-        Request::AllAtOnce { paths, status } => launch_concurrently(paths, *status),
+        Request::Concurrent { paths, status } => launch_concurrently(paths, *status),
         Request::Rewrite { child } => rewrite(child, ballast),
     }
 }

@@ -41,7 +41,7 @@ pub struct Program {
     /// The expected exit status.
     pub status: i32,
     /// The expected output, if it is read from a pipe.
-    pub says: String,
+    pub output: String,
 }
 
 impl Program {
@@ -52,7 +52,7 @@ impl Program {
         Program {
             argv: argv.into_iter().map(text).collect(),
             status: 0,
-            says: String::new(),
+            output: String::new(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Program {
     /// Sets the expected output.
     #[must_use]
     pub fn with_output(mut self, output: &str) -> Program {
-        output.clone_into(&mut self.says);
+        output.clone_into(&mut self.output);
         self
     }
 }
@@ -131,7 +131,7 @@ pub enum Request {
         count: u32,
     },
     /// Launch all of these files concurrently. The reply has the time of each until it was reaped, in the order in which they were reaped.
-    AllAtOnce {
+    Concurrent {
         /// The files.
         paths: Vec<String>,
         /// The expected exit status of each.

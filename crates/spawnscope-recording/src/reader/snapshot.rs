@@ -92,7 +92,7 @@ impl<'f> Snapshot<'f> {
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
-        let mut checker = self.span_checker(info.last)?;
+        let mut checker = self.span_checker(info.last_event)?;
         let numbers = syscalls::Numbers::for_machine(&info.arch);
         let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
@@ -109,7 +109,7 @@ impl<'f> Snapshot<'f> {
     pub(super) fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         let (_, mut index) = self.texts()?;
         self.stacks(&mut index)?;
-        let mut checker = self.span_checker(self.info()?.last)?;
+        let mut checker = self.span_checker(self.info()?.last_event)?;
         self.each(&index, |row| {
             checker.check_sample(&row);
             take(row);
@@ -204,7 +204,7 @@ impl<'f> Snapshot<'f> {
             arch: row.arch,
             started_unix_ns: row.started_unix_ns,
             root: row.root,
-            last: row.last,
+            last_event: row.last_event,
             wall: row.wall,
             is_live: self.file.opened.is_live,
             ended: row.ended,

@@ -372,11 +372,11 @@ fn wakers_threads_and_losses_are_read() {
     let Recording { texts, objects, .. } = file.read().unwrap();
     let object = slices[0].object.unwrap();
     assert_eq!(
-        (object.kind(), objects[object.place()].inode),
+        (object.kind(), objects[object.index()].inode),
         (ObjectKind::Fifo, u64::MAX)
     );
     assert_eq!(
-        objects[object.place()].path.map(|path| texts.get(path)),
+        objects[object.index()].path.map(|path| texts.get(path)),
         Some(b"k0".as_slice())
     );
     assert_eq!(slices[1].object, None);

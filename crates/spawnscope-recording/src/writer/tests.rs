@@ -101,7 +101,7 @@ fn recorded_rows_are_read_back() {
         (Some(ROOT), Some(Nanos(5_000)), Some("exited"))
     );
     assert_eq!(
-        (info.last, info.started_unix_ns),
+        (info.last_event, info.started_unix_ns),
         (Nanos(1_001_400), header().started_unix_ns)
     );
     assert_eq!(info.missing, header().missing);
@@ -128,11 +128,11 @@ fn recorded_rows_are_read_back() {
     );
     assert_eq!(
         stacks.iter().map(|row| row.caller).collect::<Vec<_>>(),
-        [None, Some(StackId::at(0))]
+        [None, Some(StackId::from_index(0))]
     );
     assert_eq!(
         (launches[1].script_stack, launches[1].native_stack),
-        (Some(StackId::at(1)), None)
+        (Some(StackId::from_index(1)), None)
     );
     assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
     assert_eq!(
@@ -152,7 +152,7 @@ fn recorded_rows_are_read_back() {
         inode: 4_242,
         path: objects[0].path,
     };
-    assert_eq!(slices[0].object.map(|object| object.place()), Some(0));
+    assert_eq!(slices[0].object.map(|object| object.index()), Some(0));
     assert_eq!(objects, [fifo], "the same object is stored once");
     assert_eq!(
         objects[0].path.map(|path| texts.get(path)),
@@ -220,7 +220,7 @@ fn an_older_recording_is_kept() {
     }
     let old = directory.0.path().join("spawnscope.db.old");
     assert_eq!(
-        (read(&old).info.last, read(&directory.path()).info.last),
+        (read(&old).info.last_event, read(&directory.path()).info.last_event),
         (Nanos(1), Nanos(2))
     );
     let mut names: Vec<_> = fs::read_dir(directory.0.path())
@@ -406,10 +406,10 @@ fn samples_are_kept_with_their_stacks() {
     } = file.read().unwrap();
     let mut samples = Vec::new();
     file.samples(&mut |row| {
-        let stack = stacks[row.stack.place() as usize];
+        let stack = stacks[row.stack.index() as usize];
         let function = frames[stack.frame.0 as usize].function.unwrap();
         let function = String::from_utf8(texts.get(function).to_vec()).unwrap();
-        assert_eq!(stack.caller, Some(StackId::at(0)), "main called both functions");
+        assert_eq!(stack.caller, Some(StackId::from_index(0)), "main called both functions");
         samples.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
     })
     .unwrap();

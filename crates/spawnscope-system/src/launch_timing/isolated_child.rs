@@ -59,7 +59,7 @@ impl IsolatedChild {
     }
 
     /// Leaves the child running: it is neither killed nor reaped.
-    pub fn leave(self) {
+    pub fn leave_running(self) {
         std::mem::forget(self);
     }
 }

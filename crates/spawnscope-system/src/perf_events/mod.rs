@@ -17,6 +17,6 @@ mod ring;
 mod stack;
 
 pub use self::events::{Rings, follow};
-pub use self::record::{File, Kind, Record, VDSO, parse};
+pub use self::record::{File, Record, RecordKind, VDSO, parse};
 pub use self::ring::Ring;
 pub use self::stack::{Stack, parse_stacks};

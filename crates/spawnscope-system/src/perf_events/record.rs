@@ -21,12 +21,12 @@ pub struct Record {
     /// The thread that wrote the record, called the writer below.
     pub tid: Pid,
     /// What happened.
-    pub kind: Kind,
+    pub kind: RecordKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// The writer created a process, or a thread of its own process.
     Forked {
         /// The new process, or the process of the new thread.
@@ -49,9 +49,9 @@ pub enum Kind {
         name: Vec<u8>,
     },
     /// The writer got a CPU.
-    Got,
+    GotCpu,
     /// The writer lost its CPU.
-    Left {
+    LeftCpu {
         /// Whether the writer was runnable when it lost the CPU.
         is_preempted: bool,
     },
@@ -90,24 +90,24 @@ fn parse_one(record: &[u8]) -> Option<Record> {
     let misc = u32::from(u16::from_ne_bytes(number(record, 4)?));
     let (body, trailer) = record.split_at_checked(record.len().checked_sub(TRAILER)?)?;
     let kind = match kind {
-        perf::PERF_RECORD_FORK => Kind::Forked {
+        perf::PERF_RECORD_FORK => RecordKind::Forked {
             pid: pid(body, 8)?,
             tid: pid(body, 16)?,
         },
-        perf::PERF_RECORD_COMM if misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => Kind::Executed {
+        perf::PERF_RECORD_COMM if misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => RecordKind::Executed {
             name: until_nul(body.get(16..)?),
         },
         perf::PERF_RECORD_MMAP2 => mapped(body)?,
-        perf::PERF_RECORD_SWITCH if misc & perf::PERF_RECORD_MISC_SWITCH_OUT != 0 => Kind::Left {
+        perf::PERF_RECORD_SWITCH if misc & perf::PERF_RECORD_MISC_SWITCH_OUT != 0 => RecordKind::LeftCpu {
             is_preempted: misc & perf::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
         },
-        perf::PERF_RECORD_SWITCH => Kind::Got,
-        perf::PERF_RECORD_EXIT => Kind::Exited,
-        perf::PERF_RECORD_LOST => Kind::Lost(u64::from_ne_bytes(number(body, 16)?)),
+        perf::PERF_RECORD_SWITCH => RecordKind::GotCpu,
+        perf::PERF_RECORD_EXIT => RecordKind::Exited,
+        perf::PERF_RECORD_LOST => RecordKind::Lost(u64::from_ne_bytes(number(body, 16)?)),
         _ => return None,
     };
     // The thread of an exit is read from the record's body, because the kernel may already have released its ids when it writes the end.
-    let from_body = matches!(kind, Kind::Exited);
+    let from_body = matches!(kind, RecordKind::Exited);
     Some(Record {
         at: Nanos(u64::from_ne_bytes(number(trailer, 8)?)),
         pid: if from_body { pid(body, 8)? } else { pid(trailer, 0)? },
@@ -117,13 +117,13 @@ fn parse_one(record: &[u8]) -> Option<Record> {
 }
 
 /// Parses the body of a mapping record. `None` for mappings without a file, except the vDSO.
-fn mapped(body: &[u8]) -> Option<Kind> {
+fn mapped(body: &[u8]) -> Option<RecordKind> {
     let name = until_nul(body.get(72..)?);
     let file = File {
         device: (word(body, 40)?, word(body, 44)?),
         inode: u64::from_ne_bytes(number(body, 48)?),
     };
-    (file.inode != 0 || name == VDSO).then_some(Kind::Mapped {
+    (file.inode != 0 || name == VDSO).then_some(RecordKind::Mapped {
         file,
         protection: word(body, 64)?,
         name,
@@ -174,7 +174,7 @@ mod tests {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    fn kinds(bytes: &[u8]) -> (Vec<Kind>, u64) {
+    fn kinds(bytes: &[u8]) -> (Vec<RecordKind>, u64) {
         let mut kinds = Vec::new();
         let malformed = parse(bytes, &mut |record| {
             assert_eq!((record.at, record.pid), (Nanos(99), Pid(7)));
@@ -210,23 +210,23 @@ mod tests {
             bytes(perf::PERF_RECORD_EXIT, 0, &words(&[7, 1, 8, 1, 0, 0])),
         ];
         let file = |inode| File { device: (8, 1), inode };
-        let mapped = |inode, name: &[u8]| Kind::Mapped {
+        let mapped = |inode, name: &[u8]| RecordKind::Mapped {
             file: file(inode),
             protection: 5,
             name: name.to_vec(),
         };
         let expected = [
-            Kind::Forked {
+            RecordKind::Forked {
                 pid: Pid(20),
                 tid: Pid(21),
             },
-            Kind::Executed { name: b"true".to_vec() },
+            RecordKind::Executed { name: b"true".to_vec() },
             mapped(44, b"/bin/true"),
             mapped(0, b"[vdso]"),
-            Kind::Got,
-            Kind::Left { is_preempted: false },
-            Kind::Lost(5),
-            Kind::Exited,
+            RecordKind::GotCpu,
+            RecordKind::LeftCpu { is_preempted: false },
+            RecordKind::Lost(5),
+            RecordKind::Exited,
         ];
         assert_eq!(kinds(&all.concat()), (expected.to_vec(), 0));
     }

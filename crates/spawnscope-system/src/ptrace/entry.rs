@@ -42,7 +42,7 @@ impl EntryDetour {
     ///
     /// # Errors
     /// If there is no room after the vDSO, if the thread blocks the signal, or if it was killed.
-    pub fn plant(thread: Pid, slot: u64, entry: u64, vdso: u64) -> io::Result<EntryDetour> {
+    pub fn install(thread: Pid, slot: u64, entry: u64, vdso: u64) -> io::Result<EntryDetour> {
         if is_blocked(thread)? {
             return Err(io::Error::other("the signal is blocked"));
         }
@@ -69,9 +69,9 @@ impl EntryDetour {
 
     /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
     #[must_use]
-    pub fn is_met_by(&self, thread: Pid, signal: i32) -> bool {
+    pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
         let is_inside = |registers: Registers| (self.start..self.end).contains(&registers.instruction());
-        signal == i32::from(SIGNAL) && Registers::of(thread).is_ok_and(is_inside)
+        signal == i32::from(SIGNAL) && Registers::read(thread).is_ok_and(is_inside)
     }
 
     /// Restores the entry point in the auxiliary vector, for programs that read it (getauxval(3)).

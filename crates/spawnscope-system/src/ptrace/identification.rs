@@ -121,7 +121,7 @@ impl CpuidCounter {
 
     /// Replaces the CPUID instructions in code that the child maps by this system call.
     fn handle_call(&mut self) -> Option<()> {
-        match CallInfo::of(self.child).ok()?.stop {
+        match CallInfo::read(self.child).ok()?.stop {
             CallStop::Enters(number, arguments) => {
                 let is_code = number == libc::SYS_mmap.cast_unsigned() && arguments[2] & libc::PROT_EXEC as u64 != 0;
                 self.mapping_bytes = is_code.then_some(arguments[1]);
@@ -167,7 +167,7 @@ impl CpuidCounter {
 
     /// Emulates the CPUID instruction that the breakpoint has replaced, and counts it. `None` if the child has stopped for another reason.
     fn emulate(&mut self) -> Option<()> {
-        let mut registers = Registers::of(self.child).ok()?;
+        let mut registers = Registers::read(self.child).ok()?;
         let address = registers.instruction() - 1;
         if !self.addresses[..self.replaced].contains(&address) {
             return None;
@@ -194,7 +194,7 @@ const WORDS_BEFORE_AUXILIARY: usize = 4;
 /// Returns the address and the size of the loader's code, in a child that is stopped right after its exec.
 fn loader_code(child: Pid) -> Option<(u64, u64)> {
     let mut stack = [0u8; 512];
-    let read = memory::read_into(child, Registers::of(child).ok()?.stack(), &mut stack);
+    let read = memory::read_into(child, Registers::read(child).ok()?.stack(), &mut stack);
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let (words, _) = stack[..read].as_chunks::<8>();
     let (pairs, _) = words.get(WORDS_BEFORE_AUXILIARY..)?.as_chunks::<2>();

@@ -60,7 +60,7 @@ use std::marker::PhantomData;
 
 pub use self::entry::EntryDetour;
 pub use self::event::{Creation, Event, Stop};
-pub use self::registers::{CallInfo, CallStop, NATIVE, Registers};
+pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};
 use spawnscope_data::event::Pid;

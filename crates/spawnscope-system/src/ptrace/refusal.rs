@@ -6,7 +6,7 @@ use spawnscope_data::event::Pid;
 /// Returns the likely reason why PTRACE_SEIZE failed for a process of this user.
 #[must_use]
 pub fn reason(process: Pid) -> String {
-    let tracer = Status::of(process).and_then(|status| status.tracer);
+    let tracer = Status::read(process).and_then(|status| status.tracer);
     reason_of(tracer, procfs::yama_scope())
 }
 

@@ -19,7 +19,7 @@ impl Registers {
     ///
     /// # Errors
     /// If the thread was killed.
-    pub fn of(thread: Pid) -> io::Result<Registers> {
+    pub fn read(thread: Pid) -> io::Result<Registers> {
         let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
         read(thread, registers.as_mut_ptr())?;
         // SAFETY: all zeroes is valid, and the kernel has written registers over it.
@@ -97,7 +97,7 @@ impl Registers {
     /// The base of the C library's data of a stopped thread; `None` if it was killed.
     #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
-        Registers::of(thread).ok().map(|registers| registers.0.fs_base)
+        Registers::read(thread).ok().map(|registers| registers.0.fs_base)
     }
 
     /// Whether `pointer` is the thread pointer of the thread with this pthread_t.
@@ -196,7 +196,7 @@ pub enum CallStop {
 pub struct CallInfo {
     /// Whether the thread enters or leaves a system call.
     pub stop: CallStop,
-    /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE`.
+    /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE_AUDIT_ARCH`.
     pub architecture: u32,
     /// The stack pointer of the thread.
     pub stack_pointer: u64,
@@ -217,14 +217,14 @@ struct RawCallInfo {
 }
 
 /// The audit architecture of 64-bit programs on this processor: EM_* with the bits for 64 bits and little endian.
-pub const NATIVE: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
+pub const NATIVE_AUDIT_ARCH: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
 
 impl CallInfo {
     /// Reads the information about a stopped thread.
     ///
     /// # Errors
     /// If the thread was killed, or the kernel is older than 5.3.
-    pub fn of(thread: Pid) -> io::Result<CallInfo> {
+    pub fn read(thread: Pid) -> io::Result<CallInfo> {
         let mut raw = RawCallInfo::default();
         let size = size_of::<RawCallInfo>();
         // SAFETY: the request writes at most `size` bytes to `raw`.

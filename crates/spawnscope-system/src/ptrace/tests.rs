@@ -125,7 +125,7 @@ fn a_stopped_process_stays_stopped_until_it_is_continued() {
     traced.run_to(Stop::Group(libc::SIGSTOP));
     traced.tracer.pass_on(shell, Stop::Group(libc::SIGSTOP));
     assert_eq!(traced.tracer.next_event(), None);
-    assert!(Status::of(shell).unwrap().is_stopped());
+    assert!(Status::read(shell).unwrap().is_stopped());
     kill(nix::unistd::Pid::from_raw(shell.0), Signal::SIGCONT).unwrap();
     let events = traced.events();
     assert!(events.contains(&Event::Stopped(shell, Stop::Interrupted)), "{events:?}");
@@ -161,7 +161,7 @@ fn detached_processes_continue_untraced() {
         }
     };
     traced.tracer.detach_all();
-    let is_traced = |pid| Status::of(pid).is_none_or(|status| status.tracer.is_some());
+    let is_traced = |pid| Status::read(pid).is_none_or(|status| status.tracer.is_some());
     let began = Instant::now();
     while is_traced(shell) || is_traced(child) {
         assert_eq!(traced.tracer.next_event(), None);

@@ -126,7 +126,7 @@ impl DatasetFiles {
         let Some((last, others)) = dataset.tables().split_last() else {
             return Ok(());
         };
-        let written = parallel::each(others.len(), usize::MAX, |index| write(others[index]));
+        let written = parallel::map(others.len(), usize::MAX, |index| write(others[index]));
         written.into_iter().collect::<Result<()>>()?;
         write(*last)
     }

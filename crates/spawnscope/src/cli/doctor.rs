@@ -33,11 +33,11 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         is_requested && !names(&arguments.except, check)
     };
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
-    let machine = Machine::here(identity::decide(identity::Choice::default())?.identity)
+    let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)
         .context("failed to find the working directory")?;
     #[cfg(feature = "parquet")]
     let destination = arguments.output.as_deref().map(Destination::find).transpose()?;
-    let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);
+    let diagnosis = examine(&machine, &Measured::measure(&machine), &wanted);
     let text = if arguments.json {
         doctor::json(&diagnosis)
     } else {

@@ -114,7 +114,7 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
             ..
         } = input;
         output::print_contradictions(path, &input.contradictions);
-        let ((waits, labels), (report, path)) = parallel::both(
+        let ((waits, labels), (report, path)) = parallel::join(
             || {
                 let labels = BuildLabel::ALL.map(|label| BuildLabels::find(forest, label));
                 (attributed_waits(recording, forest, timelines), labels)
@@ -150,7 +150,7 @@ fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<
             ..
         } = input;
         output::print_contradictions(path, &input.contradictions);
-        let ((critical_path, waits_of_parents), report) = parallel::both(
+        let ((critical_path, waits_of_parents), report) = parallel::join(
             || {
                 let wall = Parameters::of(recording).map(|setting| setting.wall);
                 let critical_path = wall.and_then(|wall| stretches(forest, timelines, wall));

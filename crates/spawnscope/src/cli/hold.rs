@@ -8,7 +8,7 @@ use super::args::HoldArguments;
 use super::output::{print_message, width};
 use super::{exit, identity};
 use crate::event::Pid;
-use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, Notice, Request, Run, Wanted};
+use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, LaunchSelector, Notice, Request, Run};
 use crate::present::text;
 use crate::record::Redaction;
 use crate::signals::Signals;
@@ -21,8 +21,8 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() {
         bail!("nothing to hold: give a command (`spawnscope hold -- CMD`)");
     }
-    let wanted = |pattern: &String| {
-        Wanted::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
+    let selector = |pattern: &String| {
+        LaunchSelector::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
     };
     let signals = Signals::catch().context("failed to catch signals")?;
     let decision = identity::decide(arguments.identity.choice())?;
@@ -32,7 +32,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
     let request = Request {
         command: &arguments.command,
         identity: decision.identity,
-        wanted: arguments.pattern.as_ref().map(wanted).transpose()?,
+        selector: arguments.pattern.as_ref().map(selector).transpose()?,
         run: arguments.run.as_deref().map(|text| Run {
             text,
             grace: arguments.grace,
@@ -53,9 +53,9 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             pid: Pid(pid),
             arguments,
             continued_by,
-            is_for_root,
+            needs_root,
         } => {
-            let sudo = if *is_for_root { "sudo " } else { "" };
+            let sudo = if *needs_root { "sudo " } else { "" };
             format!(
                 "process {pid} is stopped before its first instruction: {}{}",
                 command_line(arguments),
@@ -67,18 +67,18 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             "the --run command did not attach within {} s: continuing process {pid} anyway",
             ATTACH_TIMEOUT.as_secs()
         ),
-        Notice::EndedBefore(Pid(pid), status) => {
+        Notice::EndedBeforeAttach(Pid(pid), status) => {
             format!(
                 "the --run command ended ({}): continuing process {pid}",
                 outcome(*status)
             )
         }
-        Notice::NotStarted(Pid(pid), why) => {
+        Notice::ToolNotStarted(Pid(pid), why) => {
             format!("failed to start the --run command ({why}): continuing process {pid}")
         }
-        Notice::Failed(status) => format!("the --run command ended ({})", outcome(*status)),
+        Notice::ToolFailed(status) => format!("the --run command ended ({})", outcome(*status)),
         Notice::Sending(signal) => format!("the --run command is still running: sending {signal}"),
-        Notice::Left(Pid(pid)) => {
+        Notice::ToolLeftRunning(Pid(pid)) => {
             format!("the --run command is still running after all signals: process {pid} is left running")
         }
         Notice::Continued(Pid(pid)) => format!("process {pid} was continued by another process"),
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn printed_debugger_commands_use_sudo_if_only_root_may_attach() {
-        let stopped = |is_for_root| Notice::Stopped {
+        let stopped = |needs_root| Notice::Stopped {
             pid: Pid(7),
             arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
             continued_by: ContinuedBy::Signal,
-            is_for_root,
+            needs_root,
         };
         let plain = message(&["true"], &stopped(false));
         assert!(
@@ -188,7 +188,7 @@ mod tests {
                 .map(|word| word.as_bytes().to_vec())
                 .to_vec(),
             continued_by: ContinuedBy::RunCommand,
-            is_for_root: false,
+            needs_root: false,
         };
         let shown = message(&["true"], &stopped);
         assert!(shown.ends_with("mysql -uroot '-p***'"), "{shown}");

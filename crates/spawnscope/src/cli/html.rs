@@ -97,7 +97,7 @@ struct PageData<'a> {
 
 impl<'a> PageData<'a> {
     fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> PageData<'a> {
-        let (thread_data, causes) = parallel::both(
+        let (thread_data, causes) = parallel::join(
             || {
                 let wall = Parameters::of(recording).map(|parameters| parameters.wall);
                 let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
@@ -112,7 +112,7 @@ impl<'a> PageData<'a> {
         let (stretches, waits, waits_of_parents) = thread_data;
         let (causes, removals) = causes.unzip();
         let path = causes.as_ref().map(|causes| causes.path.clone());
-        let (mut tables, (flames, mut report)) = parallel::both(
+        let (mut tables, (flames, mut report)) = parallel::join(
             || GROUPINGS.map(|by| (by, groups(forest, path.as_ref(), by))).to_vec(),
             || {
                 let flames = flames(recording, forest, path.as_ref());

@@ -24,7 +24,7 @@ use crate::present::live_metrics::{RecorderState, Snapshot, command_label};
 use crate::present::otlp::TraceContext;
 use crate::present::otlp::live::{self, LongestSpans, Source};
 use crate::present::text;
-use crate::record::{Follower, Following, Header, follow};
+use crate::record::{Follower, Header, RowReceiver, follow};
 
 /// How often metrics are written and sent. Prometheus usually reads every 15 to 60 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -174,7 +174,7 @@ struct PublishingThread {
     metrics: LaunchMetrics,
     state: RecorderState,
     lost: Arc<Mutex<Vec<Loss>>>,
-    following: Following,
+    following: RowReceiver,
     file: Option<MetricsFile>,
     remote: Option<Remote>,
 }

@@ -160,7 +160,7 @@ impl Recordings {
             .finish(ending)
             .with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.settings.follower {
-            *follower = follower.of_next_recording(started_unix_ns);
+            *follower = follower.for_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
         self.recorder.send(rotation.living.adoptions(now));

@@ -99,7 +99,7 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
             ..
         } = input;
         // Only reports need the waits, and on a large recording they take a second.
-        let (waits, mut report) = parallel::both(
+        let (waits, mut report) = parallel::join(
             || attributed_waits(recording, forest, timelines),
             || {
                 let causes = Causes::find(recording, forest, timelines);
@@ -108,7 +108,11 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
         );
         debug_assert!(
             !input.contradictions.0.is_empty()
-                || waits_fit(&waits, recording.info.last.max(report.wall), timelines.threads.len()),
+                || waits_fit(
+                    &waits,
+                    recording.info.last_event.max(report.wall),
+                    timelines.threads.len()
+                ),
             "the threads wait longer than the wall"
         );
         report.waits = waits;

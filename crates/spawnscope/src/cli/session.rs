@@ -18,7 +18,7 @@ use crate::allowed_cpus::allowed_cpus;
 use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
-use crate::signals::{Arrived, Signals};
+use crate::signals::{ArrivedSignal, Signals};
 use crate::units;
 
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
@@ -114,7 +114,7 @@ impl Session<'_> {
             let ready = self.wait(is_recording, outcome.process_ended, max_time)?;
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
-                    arrived.hand_on(command.pid.0);
+                    arrived.forward_to(command.pid.0);
                 }
                 if self.ends_recording(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
@@ -217,7 +217,7 @@ impl Session<'_> {
 
     /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
     /// a second.
-    fn ends_recording(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
+    fn ends_recording(&self, arrived: ArrivedSignal, has_ended: bool, interrupts: &mut Interrupts) -> bool {
         let Some(command) = self.command.filter(|_| !has_ended) else {
             return arrived.should_end();
         };

@@ -11,7 +11,7 @@ use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Finding, Foreign, Owner};
-use crate::analyze::replay::is_believable;
+use crate::analyze::replay::is_reliable;
 use crate::analyze::report::Report;
 
 /// Maximum number of findings that a report lists.
@@ -58,7 +58,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     }
     if advices.worth.is_empty() {
         let cause = verdict(report).unwrap_or_else(|| format!("{NOTHING}."));
-        let is_unknown = report.replay_error.is_some_and(|error| !is_believable(error));
+        let is_unknown = report.replay_error.is_some_and(|error| !is_reliable(error));
         if !is_unknown && !cause.starts_with(NOTHING) {
             page.sentence(2, PLAIN, NO_ADVICE);
         }

@@ -66,7 +66,7 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
     let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
     let problems = diagnosis.findings.iter().filter(is_problem).count() as u64;
-    let by_these_checks = if diagnosis.is_whole { "" } else { " by these checks" };
+    let by_these_checks = if diagnosis.is_complete { "" } else { " by these checks" };
     if problems == 0 && times.iter().all(Option::is_some) {
         page.sentence(0, PLAIN, &format!("no problems found{by_these_checks}: {cost}"));
     } else {
@@ -143,7 +143,11 @@ fn print_marked(page: &mut Page, mark: &str, style: Style, sentence: &str) {
 fn cost(effect: Effect) -> String {
     let more_than = if effect.is_lower_bound { "more than " } else { "" };
     let span = units::time(effect.span);
-    format!("effect: {more_than}{span} for {} ({})", effect.of, effect.basis.name())
+    format!(
+        "effect: {more_than}{span} for {} ({})",
+        effect.affected,
+        effect.basis.name()
+    )
 }
 
 /// Renders a list of the checks and of what each examines.
@@ -202,7 +206,7 @@ fn finding(finding: &Finding) -> Value {
         "evidence": finding.evidence.join(". "),
         "effect_ns": finding.effect.map(|effect| effect.span.0),
         "effect_is_lower_bound": finding.effect.map(|effect| effect.is_lower_bound),
-        "effect_of": finding.effect.map(|effect| effect.of),
+        "effect_of": finding.effect.map(|effect| effect.affected),
         "effect_basis": finding.effect.map(|effect| effect.basis.name()),
         "fix": finding.fix.join("\n"),
         "fix_cost": finding.fix_cost,

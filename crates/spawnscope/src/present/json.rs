@@ -192,7 +192,7 @@ fn waits(waits: &AttributedWaits) -> Value {
         "syscall": waits.syscall.and_then(crate::event::syscalls::name),
         "syscall_number": waits.syscall,
         "object": waits.object.as_ref().map(waited_object),
-        "on": waits.on.iter().map(wait_target).collect::<Vec<_>>(),
+        "on": waits.targets.iter().map(wait_target).collect::<Vec<_>>(),
         "count": waits.count,
         "total_ns": parts.total().0,
         "tax_ns": parts.tax.0,
@@ -211,9 +211,9 @@ fn waits(waits: &AttributedWaits) -> Value {
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
-    if let Some(only) = &waited.only {
-        object.insert("device".into(), only.device.into());
-        object.insert("inode".into(), only.inode.into());
+    if let Some(identity) = &waited.identity {
+        object.insert("device".into(), identity.device.into());
+        object.insert("inode".into(), identity.inode.into());
     }
     if let Some(path) = &waited.path {
         insert_text(&mut object, "path", path);

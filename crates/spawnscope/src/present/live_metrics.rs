@@ -57,14 +57,14 @@ pub struct Family<'a> {
     /// Its description, one or two sentences.
     pub help: &'static str,
     /// Its type.
-    pub kind: Kind,
+    pub kind: MetricType,
     /// Its series. Empty if nothing was counted.
     pub series: Vec<Series<'a>>,
 }
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricType {
     /// A number that only increases.
     Counter,
     /// A number that varies.
@@ -134,19 +134,19 @@ pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     families.push(Family::single(
         "launches_started_total",
         "Launches that began, all commands.",
-        Kind::Counter,
+        MetricType::Counter,
         snapshot.started,
     ));
     families.push(Family::single(
         "launches_running",
         "Launches that have not ended.",
-        Kind::Gauge,
+        MetricType::Gauge,
         snapshot.running,
     ));
     let by_command = BY_COMMAND.map(|(name, help, count)| Family {
         name,
         help,
-        kind: Kind::Counter,
+        kind: MetricType::Counter,
         series: snapshot
             .launches
             .commands()
@@ -172,19 +172,19 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         Family {
             name: "recorder_info",
             help: "The recorder; the value is always 1.",
-            kind: Kind::Gauge,
+            kind: MetricType::Gauge,
             series: vec![info],
         },
         Family::single(
             "recorder_running",
             "1 while recording, 0 once the recording has ended.",
-            Kind::Gauge,
+            MetricType::Gauge,
             recorder.is_recording.into(),
         ),
         Family::single(
             "recorder_start_time_seconds",
             "When the recording began, in seconds since 1970-01-01 UTC.",
-            Kind::Gauge,
+            MetricType::Gauge,
             (recorder.started_unix_ns / 1_000_000_000)
                 .try_into()
                 .unwrap_or_default(),
@@ -192,7 +192,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         Family {
             name: "lost_events_total",
             help: "Events that did not reach the recording, by kind. Without a line, none was lost.",
-            kind: Kind::Counter,
+            kind: MetricType::Counter,
             series: lost
                 .map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events))
                 .collect(),
@@ -200,7 +200,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         Family::single(
             "skipped_launches_total",
             "Launches that are in the recording, but not in these metrics, because they were too many at once.",
-            Kind::Counter,
+            MetricType::Counter,
             recorder.skipped,
         ),
     ]
@@ -211,13 +211,13 @@ fn delivery_families(undelivered: Undelivered) -> [Family<'static>; 2] {
         Family::single(
             "otlp_skipped_spans_total",
             "Launches whose span was not sent: above the limit of an interval, or in a request that failed.",
-            Kind::Counter,
+            MetricType::Counter,
             undelivered.spans,
         ),
         Family::single(
             "otlp_failed_requests_total",
             "Requests to the OTLP endpoint that failed and were dropped.",
-            Kind::Counter,
+            MetricType::Counter,
             undelivered.requests,
         ),
     ]
@@ -227,7 +227,7 @@ fn phases(launches: &LaunchMetrics) -> Family<'_> {
     Family {
         name: "phase_seconds",
         help: "Wall time of launches by phase: create, queue, setup, exec, load, run, teardown, reap.",
-        kind: Kind::Histogram,
+        kind: MetricType::Histogram,
         series: launches
             .commands()
             .flat_map(|(command, row)| {
@@ -247,7 +247,7 @@ impl Family<'_> {
         format!("{PREFIX}_{}", self.name)
     }
 
-    fn single(name: &'static str, help: &'static str, kind: Kind, value: u64) -> Self {
+    fn single(name: &'static str, help: &'static str, kind: MetricType, value: u64) -> Self {
         Family {
             name,
             help,

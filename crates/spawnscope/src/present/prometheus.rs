@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::live_metrics::{Kind, Snapshot, Value, families};
+use super::live_metrics::{MetricType, Snapshot, Value, families};
 use crate::analyze::live::Histogram;
 use crate::event::Nanos;
 
@@ -14,9 +14,9 @@ use crate::event::Nanos;
 pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
     for family in families(snapshot) {
         let kind = match family.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
         let name = &family.name();
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help)?;

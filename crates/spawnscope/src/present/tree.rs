@@ -71,7 +71,7 @@ impl TreeWriter<'_, '_> {
         // For each level above the current line, whether its last sibling was reached.
         let mut finished_levels = Vec::new();
         for line in self.view.lines(tops) {
-            let (depth, is_last) = line.place();
+            let (depth, is_last) = line.position();
             finished_levels.truncate(depth);
             finished_levels.push(is_last);
             // The roots of the main tree are at the margin, without a branch.

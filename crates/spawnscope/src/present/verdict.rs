@@ -8,7 +8,7 @@ use crate::analyze::dependence::Dependence;
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::principal::{Work, culprit};
-use crate::analyze::replay::{is_believable, unbelievable};
+use crate::analyze::replay::{is_reliable, unreliable_text};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
@@ -41,8 +41,8 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
         sentences[0] = format!("Busiest episode, {title}: {}", sentences[0]);
         return Some(sentences);
     }
-    if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
-        return Some(vec![format!("No verdict: {}.", unbelievable(error))]);
+    if let Some(error) = report.replay_error.filter(|error| !is_reliable(*error)) {
+        return Some(vec![format!("No verdict: {}.", unreliable_text(error))]);
     }
     let mut sentences = principal_sentences(report)?;
     let (largest, _) = report.where_the_wall_went.first()?;

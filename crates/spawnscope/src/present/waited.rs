@@ -67,7 +67,7 @@ pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let object = waits.object.as_ref().and_then(describe_object).unwrap_or_default();
     // Data through a pipe comes *from* a process; without an object, the wait is *for* its end.
     let word = if object.is_empty() { "for" } else { "from" };
-    let targets = list_targets(&waits.on);
+    let targets = list_targets(&waits.targets);
     format!(
         "{command} waited {total}{}{object} {word} {targets}{}",
         call.unwrap_or_default(),

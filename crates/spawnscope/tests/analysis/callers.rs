@@ -140,7 +140,7 @@ fn ndjson_has_the_whole_call_chain_of_a_launch() {
     builder.called(launch, &chain);
     let native = builder.code("/bin/bash", "make_child", 0x10);
     let native = builder.called(launch, &[native]);
-    builder.recording.stacks[native.place() as usize].is_truncated = true;
+    builder.recording.stacks[native.index() as usize].is_truncated = true;
     let name = builder.text(b"caf\xe9");
     builder.recording.frames[1].function = Some(name);
     let forest = Forest::build(&builder.recording);

@@ -219,7 +219,7 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
         let launch = builder.launch(ROOT, number * 3_000_000, &Spans::USUAL, GIT);
         let frame = builder.code("/usr/bin/make", "child_execute_job", 0x10 + number);
         let stack = builder.called(launch, &[frame]);
-        builder.recording.stacks[stack.place() as usize].is_truncated = number == 2;
+        builder.recording.stacks[stack.index() as usize].is_truncated = number == 2;
     }
     let counted = FlameOptions {
         weight: Weight::Count,
@@ -441,7 +441,7 @@ proptest! {
 fn a_reference_to_a_missing_stack_adds_no_callers() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, GIT);
-    builder.row(child).script_stack = Some(StackId::at(77));
+    builder.row(child).script_stack = Some(StackId::from_index(77));
     let counted = FlameOptions {
         weight: Weight::Count,
         ..CALLER

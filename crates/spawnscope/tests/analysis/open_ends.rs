@@ -49,7 +49,7 @@ fn nothing_is_concluded_if_the_replay_error_is_large() {
     };
     let none = timelines(&forest, &[]);
     let refused = whatif_report(&builder.recording, &forest, &none, &[asked]);
-    assert!(matches!(refused, Err(WhatIfError::Unbelievable(error)) if error == -1.0));
+    assert!(matches!(refused, Err(WhatIfError::Unreliable(error)) if error == -1.0));
 }
 
 #[test]

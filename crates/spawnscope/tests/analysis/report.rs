@@ -352,7 +352,7 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
 fn the_wall_of_a_recording_that_was_cut_off_ends_at_its_last_event() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let info = &mut builder.recording.info;
-    (info.wall, info.ended, info.last) = (None, None, Nanos(700_000_000));
+    (info.wall, info.ended, info.last_event) = (None, None, Nanos(700_000_000));
     let found = report(&builder.recording, GroupBy::Command);
     assert!(found.is_cut_off());
     assert_eq!(found.wall, Nanos(700_000_000));

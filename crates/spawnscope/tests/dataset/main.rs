@@ -85,7 +85,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
     let started = "UPDATE recording SET started_unix_ns = 1700000000000000000;";
     let sample = Sample::new(&format!("{LABELS}{started}"));
     sample.add();
-    for table in Table::OF_A_RECORDING {
+    for table in Table::FOR_RECORDINGS {
         let path = sample.file(table.name());
         let within = path.strip_prefix(sample.dataset()).unwrap();
         let parts: Vec<&str> = within.iter().map(|part| part.to_str().unwrap()).collect();
@@ -185,7 +185,7 @@ fn adding_a_recording_again_adds_nothing_and_says_so() {
         files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     };
     let before = contents();
-    assert_eq!(before.len(), Table::OF_A_RECORDING.len());
+    assert_eq!(before.len(), Table::FOR_RECORDINGS.len());
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
     // A recording whose pages SQLite has rearranged is still the same recording.
@@ -202,7 +202,7 @@ fn adding_a_recording_again_adds_nothing_and_says_so() {
     sample.add();
     assert_eq!(
         contents().len(),
-        2 * Table::OF_A_RECORDING.len(),
+        2 * Table::FOR_RECORDINGS.len(),
         "another recording is added"
     );
 }
@@ -246,7 +246,7 @@ fn a_killed_writer_leaves_only_complete_files() {
         if sample.dataset().join("runs").exists() && !files(&sample.dataset().join("runs")).is_empty() {
             assert_eq!(
                 files(&sample.dataset()).len(),
-                Table::OF_A_RECORDING.len(),
+                Table::FOR_RECORDINGS.len(),
                 "the table runs is written last"
             );
             fs::remove_dir_all(sample.dataset()).unwrap();
@@ -263,7 +263,7 @@ fn concurrent_writers_add_a_recording_once() {
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
-    assert_eq!(files(&sample.dataset()).len(), Table::OF_A_RECORDING.len());
+    assert_eq!(files(&sample.dataset()).len(), Table::FOR_RECORDINGS.len());
     assert_eq!(sample.rows("launches").len(), 21);
 }
 
@@ -309,7 +309,7 @@ fn the_guide_has_the_columns_of_the_tables() {
 fn written_files_have_the_documented_schema_version_and_compression() {
     let sample = Sample::new(LABELS);
     sample.add();
-    for table in Table::OF_A_RECORDING {
+    for table in Table::FOR_RECORDINGS {
         check_schema(&sample.file(table.name()), table);
     }
 }

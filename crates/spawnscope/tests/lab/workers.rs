@@ -68,8 +68,8 @@ impl Worker {
         self.reply()
     }
 
-    fn launch(&mut self, mechanism: &str, argv: &[&str], status: i32, says: &str) -> Value {
-        let program = json!({"argv": argv, "status": status, "says": says});
+    fn launch(&mut self, mechanism: &str, argv: &[&str], status: i32, output: &str) -> Value {
+        let program = json!({"argv": argv, "status": status, "output": output});
         self.ask(&json!({"Launch": {"mechanism": mechanism, "program": program, "count": 3}}))
     }
 
@@ -143,7 +143,7 @@ fn the_end_of_a_child_is_described() {
         answer["Invalid"].as_str().expect("a reason").contains(expected),
         "{answer}"
     );
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
+    let answer = worker.ask(&json!({"Concurrent": {"paths": ["/bin/false"], "status": 0}}));
     let expected = "a child ended with exit status 1 instead of exit status 0";
     assert_eq!(answer["Invalid"], expected);
     worker.end();
@@ -155,7 +155,7 @@ fn an_uncounted_launch_precedes_several_launches() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("launches");
     let script = format!("echo >>{}", file.display());
-    let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "says": ""});
+    let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "output": ""});
     let mut worker = Worker::start(0, 0);
     for request in ["Launch", "Stall"] {
         for (count, launched) in [(1, 1), (2, 3), (5, 6)] {
@@ -228,11 +228,11 @@ fn a_parent_has_the_requested_memory() {
 fn concurrent_children_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     let paths: Vec<&str> = vec!["/bin/true"; 12];
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
+    let answer = worker.ask(&json!({"Concurrent": {"paths": paths, "status": 0}}));
     assert_eq!(answer["Done"].as_array().map(Vec::len), Some(12), "{answer}");
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
+    let answer = worker.ask(&json!({"Concurrent": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
     assert!(answer["Invalid"].is_string(), "{answer}");
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
+    let answer = worker.ask(&json!({"Concurrent": {"paths": paths, "status": 0}}));
     assert!(answer["Done"].is_array(), "the failure has no later effect: {answer}");
     worker.end();
 }
@@ -242,7 +242,7 @@ fn concurrent_children_are_all_waited_for() {
 #[apply(live_test)]
 fn another_thread_stalls_while_page_tables_are_copied() {
     let mut worker = Worker::start(250_000_000, 0);
-    let program = json!({"argv": ["/bin/true"], "status": 0, "says": ""});
+    let program = json!({"argv": ["/bin/true"], "status": 0, "output": ""});
     for count in [1, 5] {
         let request = json!({"Stall": {"mechanism": "ForkExec", "program": program, "count": count}});
         let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
@@ -277,8 +277,8 @@ fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
 fn all_launches_in_flight_are_waited_for() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS {
-        let says = if READERS.contains(&mechanism) { "a\n" } else { "" };
-        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "says": says});
+        let output = if READERS.contains(&mechanism) { "a\n" } else { "" };
+        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "output": output});
         let request = |program: &Value| {
             json!({"Throughput": {
                 "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
@@ -287,7 +287,7 @@ fn all_launches_in_flight_are_waited_for() {
         let answer = worker.ask(&request(&program));
         assert!(answer["Done"][0].as_f64() > Some(0.0), "{mechanism}: {answer}");
         if mechanism != "ForkExit" {
-            let bad = json!({"argv": ["/bin/false"], "status": 0, "says": ""});
+            let bad = json!({"argv": ["/bin/false"], "status": 0, "output": ""});
             assert!(worker.ask(&request(&bad))["Invalid"].is_string(), "{mechanism}");
         }
     }
@@ -314,7 +314,7 @@ fn children_inherit_the_open_file_limit_of_bench() {
 fn launches_of_a_worker_die_with_the_thread_that_started_it() {
     let started = std::thread::spawn(|| {
         let mut worker = Worker::start(0, 0);
-        let program = json!({"argv": ["/bin/sleep", "1000"], "status": 0, "says": ""});
+        let program = json!({"argv": ["/bin/sleep", "1000"], "status": 0, "output": ""});
         let request = json!({"Launch": {"mechanism": "VforkExec", "program": program, "count": 1}});
         writeln!(worker.input, "{request}").expect("it listens");
         let pid = worker.child.id();

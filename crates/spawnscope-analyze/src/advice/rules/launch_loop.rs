@@ -58,10 +58,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 /// The names of a parent and of the program that it launches.
-type Kind<'a> = (&'a [u8], &'a [u8]);
+type ParentAndProgram<'a> = (&'a [u8], &'a [u8]);
 
 /// Returns the programs that are launched often, without the launches in `excluded`.
-fn frequent_programs<'a>(context: &RuleContext<'_, 'a>, excluded: &HashSet<u32>) -> Vec<(Kind<'a>, Vec<u32>)> {
+fn frequent_programs<'a>(
+    context: &RuleContext<'_, 'a>,
+    excluded: &HashSet<u32>,
+) -> Vec<(ParentAndProgram<'a>, Vec<u32>)> {
     let forest = context.forest();
     let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
@@ -128,9 +131,9 @@ fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
 
 /// Returns the command lines that programs other than shells run with `sh -c`, and that need a
 /// shell. Each command line is a list of launches, with the shell first.
-fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u32>>)> {
+fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>, Vec<Vec<u32>>)> {
     let forest = context.forest();
-    let mut by_kind: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<ParentAndProgram<'a>, Vec<Vec<u32>>> = BTreeMap::new();
     // Command lines may be nested. Parents come before their children, so the outermost command
     // line is found first.
     let mut taken: HashSet<u32> = HashSet::new();
@@ -161,7 +164,11 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
     by_kind
 }
 
-fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {
+fn command_lines_finding(
+    context: &RuleContext<'_, '_>,
+    (parent, shell): ParentAndProgram<'_>,
+    lines: &[Vec<u32>],
+) -> Finding {
     let title = format!(
         "{} runs {} command lines through {}",
         name(parent),
@@ -195,7 +202,7 @@ fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_
 /// Limits of all findings of this rule.
 const LIMITS: &str = "whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches";
 
-fn finding(context: &RuleContext<'_, '_>, (parent, program): Kind<'_>, all: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, (parent, program): ParentAndProgram<'_>, all: Vec<u32>) -> Finding {
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
     let evidence = format!(

@@ -14,14 +14,14 @@ use crate::whatif::changes::Change;
 const MAX_FINDINGS: usize = 1;
 
 /// The parent's program, the shell, and the number of lines of a recipe.
-type Kind<'a> = (&'a [u8], &'a [u8], usize);
+type RecipeGroup<'a> = (&'a [u8], &'a [u8], usize);
 
 /// Lines belong to one recipe only if the most frequent one runs at most this many times as often
 /// as the least frequent one.
 const MAX_COUNT_RATIO: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<RecipeGroup<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for &index in context.forest().children(parent) {

@@ -28,7 +28,7 @@ struct Replacement {
 }
 
 /// The parent's program, and the replacements in its pipelines.
-type Kind<'a> = (&'a [u8], BTreeSet<Replacement>);
+type PipelineGroup<'a> = (&'a [u8], BTreeSet<Replacement>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replacement)>> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
     }
-    let mut by_kind: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<PipelineGroup<'_>, Vec<u32>> = BTreeMap::new();
     for (parent, found) in by_parent {
         let forms = found.iter().map(|(_, replaced)| *replaced).collect();
         let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();

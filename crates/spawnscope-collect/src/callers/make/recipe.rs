@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 /// What a line of a makefile means for the recipe that began before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LineRole {
     /// It is a line of the recipe.
     Recipe,
     /// It is a conditional, so the lines after it may not be in the recipe.
@@ -27,16 +27,16 @@ struct Logical<'a> {
 }
 
 impl Logical<'_> {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> LineRole {
         if self.text.starts_with(b"\t") {
-            return Kind::Recipe;
+            return LineRole::Recipe;
         }
         let mut words = self.text.split(|byte| byte.is_ascii_whitespace() || *byte == b'(');
         match words.find(|word| !word.is_empty()) {
-            None => Kind::Nothing,
-            Some(word) if word.starts_with(b"#") => Kind::Nothing,
-            Some(word) if CONDITIONALS.contains(&word) => Kind::Conditional,
-            Some(_) => Kind::Other,
+            None => LineRole::Nothing,
+            Some(word) if word.starts_with(b"#") => LineRole::Nothing,
+            Some(word) if CONDITIONALS.contains(&word) => LineRole::Conditional,
+            Some(_) => LineRole::Other,
         }
     }
 }
@@ -130,7 +130,7 @@ pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
     let mut lines = lines_from(makefile, wanted.first).peekable();
     let mut passed = 0;
     let head = lines.peek()?;
-    if head.kind() != Kind::Recipe {
+    if head.kind() != LineRole::Recipe {
         if wanted.index == 0 {
             return wanted.follows_semicolon(head.text).then_some(head.number);
         }
@@ -162,10 +162,10 @@ impl Search<'_> {
     /// Examines a line. Breaks at the recipe's end, or with the line if it is certain.
     fn examine(&mut self, line: &Logical<'_>) -> ControlFlow<Option<u32>> {
         match line.kind() {
-            Kind::Nothing => {}
-            Kind::Conditional => self.has_conditional = true,
-            Kind::Other => return ControlFlow::Break(None),
-            Kind::Recipe => {
+            LineRole::Nothing => {}
+            LineRole::Conditional => self.has_conditional = true,
+            LineRole::Other => return ControlFlow::Break(None),
+            LineRole::Recipe => {
                 let matches = self.passed >= self.wanted.index && self.wanted.matches(&line.text[1..]);
                 if !self.has_conditional && self.passed == self.wanted.index {
                     return ControlFlow::Break(matches.then_some(line.number));

@@ -39,7 +39,7 @@ struct Position {
 
 /// Returns the call chain of a stopped thread; `None` if it cannot be read.
 pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut Makefiles) -> Option<Chain> {
-    let stack_pointer = CallInfo::of(thread).ok()?.stack_pointer;
+    let stack_pointer = CallInfo::read(thread).ok()?.stack_pointer;
     let mut make = Make {
         memory: Memory::of(thread),
         stack: Vec::new(),

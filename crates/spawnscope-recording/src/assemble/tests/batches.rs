@@ -39,7 +39,7 @@ fn a_batch_contains_only_what_has_changed() {
     let batch = assembler.take_batch();
     assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.referenced.is_empty());
     assert_eq!(
-        assembler.take_batch().last,
+        assembler.take_batch().last_event,
         Nanos(100),
         "the latest event is remembered"
     );
@@ -133,7 +133,7 @@ fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
         .collect();
     assert_eq!(spans, [(Some(Nanos(20)), None), (None, None)]);
     assert!(batch.slices[0].is_open_wait() && batch.slices[1].is_open());
-    assert_eq!(batch.last, Nanos(100), "the time of the last event");
+    assert_eq!(batch.last_event, Nanos(100), "the time of the last event");
     assert!(batch.launches.is_empty(), "an open slice does not change a launch");
 }
 

@@ -33,7 +33,7 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         prepare: Some(Nanos(1_040)),
         parent_tidied: Some(Nanos(1_020)),
         parent_faults: Some(5),
-        script_stack: Some(StackId::at(1)),
+        script_stack: Some(StackId::from_index(1)),
         native_stack: None,
         work_cpu: None,
         exit_faults: Some(7),

@@ -96,7 +96,7 @@ fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
         let [ended, arrived] = both;
         if !arrived.revents().is_empty() {
             while let Some(signal) = signals.next() {
-                signal.hand_on(pid);
+                signal.forward_to(pid);
             }
         }
         if !ended.revents().is_empty() {

@@ -189,7 +189,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let effort = Effort { quick, time };
     let progress = Progress::new(chosen.iter().map(|experiment| experiment.takes(effort)).collect());
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
-    let mut report = Report::new(Machine::here(), quick);
+    let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
     report.machine.run_conditions = RunConditions::before(context.directory());
     let show = |text: &dyn Fn(usize) -> String| match table_width {

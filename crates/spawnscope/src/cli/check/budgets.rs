@@ -182,7 +182,7 @@ mod tests {
         let commands: Vec<(&str, u64)> = budgets
             .per_command
             .iter()
-            .map(|each| (each.name.as_str(), each.most))
+            .map(|each| (each.name.as_str(), each.max_launches))
             .collect();
         assert_eq!(commands, [("git", 3), ("sed", 1)]);
         assert_eq!(requested.against, [PathBuf::from("base.db")]);

@@ -26,8 +26,8 @@ use crate::event::Nanos;
 use crate::owner::act_as;
 use crate::present::text;
 use crate::present::top::{ScreenStatus, View, draw};
-use crate::record::{Follower, Following, Header, follow};
-use crate::signals::{Arrived, Signals};
+use crate::record::{Follower, Header, RowReceiver, follow};
+use crate::signals::{ArrivedSignal, Signals};
 
 /// The size of the ring on disk, in bytes.
 const RING_BYTES: u64 = 256 << 20;
@@ -200,7 +200,7 @@ impl Viewer {
         };
         let mut deadline = None;
         while !thread.is_finished() {
-            if signals.next().is_some_and(Arrived::should_end) {
+            if signals.next().is_some_and(ArrivedSignal::should_end) {
                 self.flags.must_end.store(true, Ordering::Relaxed);
             }
             if self.flags.must_end.load(Ordering::Relaxed)
@@ -224,7 +224,7 @@ enum ViewEnd {
 
 /// The data of the drawing thread.
 struct DrawingThread {
-    following: Following,
+    following: RowReceiver,
     board: LiveBoard,
     view: View,
     origin: Nanos,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{blame, name, numbers, text as as_text};
 use crate::analyze::budgets::{Check, Culprit, Verdict};
-use crate::analyze::diff::Place;
+use crate::analyze::diff::ScriptLine;
 use crate::present::text;
 
 /// Maximum number of annotations of a step that GitHub shows.
@@ -84,12 +84,12 @@ fn without_command(line: &str) -> String {
 
 /// Returns the file, relative to the directory of the sources, and the line. `None` if the file is outside of this directory.
 fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
-    let place = culprit.place.as_ref()?;
-    Some((relative_path(place, workspace)?, place.line?))
+    let script_line = culprit.script_line.as_ref()?;
+    Some((relative_path(script_line, workspace)?, script_line.line?))
 }
 
-fn relative_path(place: &Place, workspace: &Path) -> Option<String> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(place.path.0.as_deref()?));
+fn relative_path(script_line: &ScriptLine, workspace: &Path) -> Option<String> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(script_line.path.0.as_deref()?));
     let path = if path.is_absolute() {
         path.strip_prefix(workspace).ok()?
     } else {

@@ -46,12 +46,15 @@ fn verdict(verdict: &Verdict) -> Value {
 fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &culprit.command);
-    let place = culprit.place.as_ref();
-    match place.and_then(|place| place.path.0.as_deref()) {
+    let script_line = culprit.script_line.as_ref();
+    match script_line.and_then(|script_line| script_line.path.0.as_deref()) {
         Some(file) => insert_text(&mut object, "file", file),
         None => drop(object.insert("file".into(), Value::Null)),
     }
-    object.insert("line".into(), place.and_then(|place| place.line).into());
+    object.insert(
+        "line".into(),
+        script_line.and_then(|script_line| script_line.line).into(),
+    );
     object.insert("count".into(), culprit.count.into());
     object.insert("text".into(), blame(culprit, &verdict.budget).into());
     let advice = culprit

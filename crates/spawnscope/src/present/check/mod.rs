@@ -167,9 +167,9 @@ fn blame(culprit: &Culprit, budget: &Budget) -> String {
         Budget::ForksWithoutExec(_) => units::counted(count, "fork", "forks"),
         _ => units::counted(count, "launch", "launches"),
     };
-    let place = culprit.place.as_ref();
-    let at = place
-        .map(|place| format!(" at {}", text::escape(&place.label())))
+    let script_line = culprit.script_line.as_ref();
+    let at = script_line
+        .map(|script_line| format!(" at {}", text::escape(&script_line.label())))
         .unwrap_or_default();
     format!("{}: {what}{at}", programs(culprit))
 }

@@ -50,7 +50,7 @@ impl Table {
         Table::Doctor,
     ];
     /// The tables of a recording, in the order in which they are written.
-    pub const OF_A_RECORDING: [Table; 6] = [
+    pub const FOR_RECORDINGS: [Table; 6] = [
         Table::Launches,
         Table::Execs,
         Table::Callers,
@@ -116,7 +116,7 @@ impl<'a> Dataset<'a> {
     #[must_use]
     pub fn tables(&self) -> &'static [Table] {
         match self.0 {
-            Rows::Recording(_) => &Table::OF_A_RECORDING,
+            Rows::Recording(_) => &Table::FOR_RECORDINGS,
             Rows::Examination(_) => &[Table::Doctor],
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
-use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChange, Times};
+use crate::analyze::diff::{ChangeKind, Count, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
 use crate::present::json::insert_text;
 use crate::present::text;
 
@@ -63,10 +63,10 @@ fn time(change: &TimeChange) -> Value {
 
 fn row(row: &Row) -> Value {
     let kind = match row.kind {
-        Kind::Added => "added",
-        Kind::Removed => "removed",
-        Kind::Changed => "changed",
-        Kind::Same => "same",
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Same => "same",
     };
     let mut object = Map::new();
     object.insert("kind".into(), kind.into());
@@ -76,8 +76,8 @@ fn row(row: &Row) -> Value {
         None => drop(object.insert("arguments".into(), Value::Null)),
     }
     insert_text(&mut object, "parent", &row.parent);
-    object.insert("line_before".into(), row.place_before.as_ref().map(script_line).into());
-    object.insert("line_after".into(), row.place_after.as_ref().map(script_line).into());
+    object.insert("line_before".into(), row.line_before.as_ref().map(script_line).into());
+    object.insert("line_after".into(), row.line_after.as_ref().map(script_line).into());
     object.insert("launches".into(), count(&row.count));
     object.insert("failed_execs".into(), count(&row.failed_execs));
     object.insert("critical_ns".into(), time(&row.times.critical));
@@ -86,11 +86,11 @@ fn row(row: &Row) -> Value {
     Value::Object(object)
 }
 
-fn script_line(place: &Place) -> Value {
+fn script_line(line: &ScriptLine) -> Value {
     let mut object = Map::new();
-    insert_text(&mut object, "file", place.path.0.as_deref().unwrap_or(&place.file));
-    object.insert("line".into(), place.line.into());
-    let function = place.function.as_deref().map(String::from_utf8_lossy);
+    insert_text(&mut object, "file", line.path.0.as_deref().unwrap_or(&line.file));
+    object.insert("line".into(), line.line.into());
+    let function = line.function.as_deref().map(String::from_utf8_lossy);
     object.insert("function".into(), function.map(String::from).into());
     Value::Object(object)
 }

@@ -43,10 +43,10 @@ fn write_groups(text: &mut String, heading: &str, rows: &[&Row], omitted: usize)
         "\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"
     ));
     for each in rows {
-        let place = sentence::line_label(each)
-            .map(|place| code_cell(&place))
+        let line = sentence::line_label(each)
+            .map(|line| code_cell(&line))
             .unwrap_or_else(|| "-".to_owned());
-        let cells = [vec![code_cell(&escape(&each.command)), place], figures(each)].concat();
+        let cells = [vec![code_cell(&escape(&each.command)), line], figures(each)].concat();
         text.push_str(&row(&cells));
     }
     if omitted > 0 {

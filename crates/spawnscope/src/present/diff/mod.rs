@@ -11,7 +11,7 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
-use crate::analyze::diff::{Condition, CountChange, Diff, Kind, Row, Side, TimeChange};
+use crate::analyze::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
 use crate::event::{Constant, Nanos};
 
 pub use json::json;
@@ -62,10 +62,10 @@ const FIGURES: [Column; 3] = [
 ];
 
 /// The kinds that are listed, each with its heading.
-const KINDS: [(Kind, &str); 3] = [
-    (Kind::Removed, "Removed"),
-    (Kind::Added, "Added"),
-    (Kind::Changed, "Changed"),
+const KINDS: [(ChangeKind, &str); 3] = [
+    (ChangeKind::Removed, "Removed"),
+    (ChangeKind::Added, "Added"),
+    (ChangeKind::Changed, "Changed"),
 ];
 
 /// Renders the difference as text. `top` limits the groups of each kind.
@@ -227,7 +227,7 @@ fn print_groups(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize
     let title = text::pad_right(TITLE_OF_NAMES, name_width);
     page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
     for ((row, name), figures) in shown.iter().zip(&names).zip(&figures) {
-        let style = if row.kind == Kind::Added { FINDING } else { PLAIN };
+        let style = if row.kind == ChangeKind::Added { FINDING } else { PLAIN };
         let name = text::pad_right(name, name_width);
         page.line([styled(style, format!("  {name}")), plain(columns.row(figures))]);
         let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();
@@ -250,7 +250,7 @@ fn print_groups(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize
 fn name(row: &Row) -> String {
     let command = text::escape(&row.command);
     match sentence::line_label(row) {
-        Some(place) => format!("{command} at {place}"),
+        Some(line) => format!("{command} at {line}"),
         None => format!("{command} by {}", text::escape(&row.parent)),
     }
 }
@@ -271,7 +271,7 @@ fn figures(row: &Row) -> Vec<String> {
 }
 
 fn unchanged_note(diff: &Diff) -> String {
-    let same = diff.rows.iter().filter(|row| row.kind == Kind::Same).count();
+    let same = diff.rows.iter().filter(|row| row.kind == ChangeKind::Same).count();
     let same = units::counted(same as u64, "group of launches is", "groups of launches are");
     let noise = if diff.runs.iter().all(|runs| *runs > 1) {
         "; times in parentheses are noise"

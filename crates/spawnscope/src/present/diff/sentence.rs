@@ -1,6 +1,6 @@
 //! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
 
-use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChange};
+use crate::analyze::diff::{ChangeKind, Count, CountChange, Diff, Row, ScriptLine, TimeChange};
 use crate::event::Nanos;
 use crate::present::{text, units};
 
@@ -37,7 +37,7 @@ fn wall(diff: &Diff) -> String {
 /// Returns the largest changes. Changes of the same program at the same script line are added up.
 fn causes(diff: &Diff) -> Vec<String> {
     let mut causes: Vec<(&Row, CountChange)> = Vec::new();
-    for row in diff.rows.iter().filter(|row| row.kind != Kind::Same) {
+    for row in diff.rows.iter().filter(|row| row.kind != ChangeKind::Same) {
         let is_alike = |(other, _): &&mut (&Row, CountChange)| {
             other.command == row.command && line_label(other) == line_label(row)
         };
@@ -78,13 +78,13 @@ fn cause(row: &Row, change: &CountChange) -> String {
 
 /// Formats the script line of a group, or both lines if it moved: `unpack.sh:20 -> 24`.
 pub(super) fn line_label(row: &Row) -> Option<String> {
-    let label = |place: &Place| text::escape(&place.label());
-    match (&row.place_before, &row.place_after) {
+    let label = |script_line: &ScriptLine| text::escape(&script_line.label());
+    match (&row.line_before, &row.line_after) {
         (Some(before), Some(after)) if before.line != after.line => {
             let line = after.line.map(|line| format!(" -> {line}")).unwrap_or_default();
             Some(format!("{}{line}", label(before)))
         }
-        _ => row.place().map(label),
+        _ => row.line().map(label),
     }
 }
 

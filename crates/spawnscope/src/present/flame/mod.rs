@@ -43,9 +43,9 @@ fn box_text(label: &Label<'_>) -> String {
         Label::UnknownPhase => "(unknown phase)".to_owned(),
         Label::Program(command) => text::escape(&command.label()),
         Label::Frame(frame) => frame_text(frame),
-        Label::Given(script, line) => script_text(script, *line),
+        Label::InlineScript(script, line) => script_text(script, *line),
         Label::Truncated => "(callers unknown)".to_owned(),
-        Label::Beyond => "(more)".to_owned(),
+        Label::AboveMaxLevel => "(more)".to_owned(),
         Label::ExternalWait(what, name) => {
             let words = critical::description(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
             format!("({words})")
@@ -141,7 +141,7 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
         stack.truncate(level);
         stack.push(position);
         let own = flame.nodes[position as usize].own;
-        let width = match flame.wanted.weight {
+        let width = match flame.options.weight {
             Weight::Count => own,
             Weight::Wall | Weight::Tax | Weight::Critical | Weight::OnCpu | Weight::OffCpu => {
                 rounding.microseconds(own)
@@ -194,8 +194,8 @@ fn box_kind(label: &Label<'_>) -> BoxKind {
         Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::ExternalWait(..) => BoxKind::Phase,
         Label::Program(_) => BoxKind::Program,
         Label::Frame(frame) if frame.language.is_script() => BoxKind::Script,
-        Label::Given(..) => BoxKind::Script,
-        Label::Frame(_) | Label::Truncated | Label::Beyond => BoxKind::MachineCode,
+        Label::InlineScript(..) => BoxKind::Script,
+        Label::Frame(_) | Label::Truncated | Label::AboveMaxLevel => BoxKind::MachineCode,
     }
 }
 

@@ -98,7 +98,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
     options.subtitle = Some(subtitle(flame));
-    unit(flame.wanted.weight).clone_into(&mut options.count_name);
+    unit(flame.options.weight).clone_into(&mut options.count_name);
     options.name_type = "Box:".to_owned();
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
     options.text_truncate_direction = TextTruncateDirection::Right;
@@ -147,9 +147,9 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
     match label {
         Label::Phase(phase) => PHASES[*phase as usize],
         Label::RunQueue => RUN_QUEUE,
-        Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::Beyond => UNKNOWN,
+        Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::AboveMaxLevel => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
-        Label::Given(..) => tint(&SCRIPTS),
+        Label::InlineScript(..) => tint(&SCRIPTS),
         Label::Frame(_) if box_kind(label) == BoxKind::Script => tint(&SCRIPTS),
         Label::Frame(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Frame(_) => tint(&MACHINE_CODE),
@@ -170,7 +170,7 @@ fn unit(weight: Weight) -> &'static str {
 }
 
 fn subtitle(flame: &Flame<'_>) -> String {
-    let wanted = &flame.wanted;
+    let wanted = &flame.options;
     let width = match wanted.weight {
         Weight::Wall => "wall time of processes, without their children",
         Weight::Tax => "launch tax",

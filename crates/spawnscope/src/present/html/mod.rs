@@ -196,12 +196,12 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
 }
 
 fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
-    let stacking = match flame.wanted.stacking {
+    let stacking = match flame.options.stacking {
         Stacking::Tree => "tree",
         Stacking::Caller => "caller",
         Stacking::Command => "command",
     };
-    let weight = match flame.wanted.weight {
+    let weight = match flame.options.weight {
         Weight::Wall => "wall",
         Weight::Tax => "tax",
         Weight::Count => "count",

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_axis_shows_its_ends_and_the_positions_that_most_series_share() {
-        let estimate = Estimate::of(&[1.0]).unwrap();
+        let estimate = Estimate::from_values(&[1.0]).unwrap();
         let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
         let long: Vec<f64> = (0..=100).map(f64::from).collect();
         let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];

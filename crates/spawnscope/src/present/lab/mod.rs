@@ -74,7 +74,7 @@ mod tests {
                 ("wall_ns".to_owned(), value),
             ])
         };
-        let measured = Value::from(Estimate::of(&[1e6, 2e6, 3e6]));
+        let measured = Value::from(Estimate::from_values(&[1e6, 2e6, 3e6]));
         outcome.rows = vec![
             row(CASE, 0, measured.clone()),
             row(CASE, 1_000_000, measured),
@@ -83,7 +83,7 @@ mod tests {
         outcome.note("a note | with <tags>");
         Report {
             experiments: vec![outcome],
-            ..Report::new(Machine::here(), false)
+            ..Report::new(Machine::read(), false)
         }
     }
 

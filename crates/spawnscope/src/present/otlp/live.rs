@@ -9,7 +9,7 @@ use super::metric_messages::{
 use super::{INTERNAL, SCOPE, TraceContext, outcome_attributes, status};
 use crate::analyze::live::{BUCKETS, EndedLaunch};
 use crate::event::Nanos;
-use crate::present::live_metrics::{Family, Kind, Series, Snapshot, Value, command_label, families};
+use crate::present::live_metrics::{Family, MetricType, Series, Snapshot, Value, command_label, families};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: the next request makes up for one that is lost.
 const CUMULATIVE: i32 = 2;
@@ -79,15 +79,15 @@ fn scope() -> Scope {
 fn metric(family: &Family<'_>, start: u64, now: u64) -> Metric {
     let numbers = || family.series.iter().filter_map(|series| number(series, start, now));
     let points = match family.kind {
-        Kind::Gauge => Points::Gauge(Gauge {
+        MetricType::Gauge => Points::Gauge(Gauge {
             points: numbers().collect(),
         }),
-        Kind::Counter => Points::Sum(Sum {
+        MetricType::Counter => Points::Sum(Sum {
             points: numbers().collect(),
             temporality: CUMULATIVE,
             is_monotonic: true,
         }),
-        Kind::Histogram => Points::Histogram(Histogram {
+        MetricType::Histogram => Points::Histogram(Histogram {
             points: family
                 .series
                 .iter()

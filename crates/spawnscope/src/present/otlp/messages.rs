@@ -84,13 +84,13 @@ pub(super) struct KeyValue {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
-    #[prost(oneof = "Kind", tags = "1, 3, 5")]
-    pub(super) kind: Option<Kind>,
+    #[prost(oneof = "AnyValueKind", tags = "1, 3, 5")]
+    pub(super) kind: Option<AnyValueKind>,
 }
 
 /// The types of values that are used here.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Kind {
+pub(super) enum AnyValueKind {
     #[prost(string, tag = "1")]
     Text(String),
     #[prost(int64, tag = "3")]
@@ -107,26 +107,26 @@ pub(super) struct ArrayValue {
 
 impl KeyValue {
     pub(super) fn text(key: &str, value: impl Into<String>) -> KeyValue {
-        KeyValue::new(key, Kind::Text(value.into()))
+        KeyValue::new(key, AnyValueKind::Text(value.into()))
     }
 
     pub(super) fn int(key: &str, value: impl TryInto<i64>) -> KeyValue {
-        KeyValue::new(key, Kind::Int(value.try_into().unwrap_or(i64::MAX)))
+        KeyValue::new(key, AnyValueKind::Int(value.try_into().unwrap_or(i64::MAX)))
     }
 
     pub(super) fn texts(key: &str, values: impl Iterator<Item = String>) -> KeyValue {
         let values = values.map(|value| AnyValue {
-            kind: Some(Kind::Text(value)),
+            kind: Some(AnyValueKind::Text(value)),
         });
         KeyValue::new(
             key,
-            Kind::Array(ArrayValue {
+            AnyValueKind::Array(ArrayValue {
                 values: values.collect(),
             }),
         )
     }
 
-    fn new(key: &str, kind: Kind) -> KeyValue {
+    fn new(key: &str, kind: AnyValueKind) -> KeyValue {
         KeyValue {
             key: key.to_owned(),
             value: Some(AnyValue { kind: Some(kind) }),
@@ -141,9 +141,9 @@ impl KeyValue {
 impl AnyValue {
     fn json(&self) -> Value {
         match &self.kind {
-            Some(Kind::Text(text)) => json!({ "stringValue": text }),
-            Some(Kind::Int(int)) => json!({ "intValue": int.to_string() }),
-            Some(Kind::Array(array)) => {
+            Some(AnyValueKind::Text(text)) => json!({ "stringValue": text }),
+            Some(AnyValueKind::Int(int)) => json!({ "intValue": int.to_string() }),
+            Some(AnyValueKind::Array(array)) => {
                 json!({ "arrayValue": { "values": array.values.iter().map(AnyValue::json).collect::<Vec<_>>() } })
             }
             None => json!({}),

@@ -142,7 +142,7 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
 impl WaitLine<'_> {
     /// Returns the target of most of the waits.
     fn main_target(&self) -> Option<&WaitTargets> {
-        self.waits.on.first()
+        self.waits.targets.first()
     }
 }
 

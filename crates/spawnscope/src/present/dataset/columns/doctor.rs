@@ -123,7 +123,7 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "effect_of",
-            Text(|line| Some(line.finding()?.effect?.of.into())),
+            Text(|line| Some(line.finding()?.effect?.affected.into())),
             "what takes that much longer, such as `each launch`",
         ),
         optional(

@@ -11,7 +11,7 @@ use spawnscope_data::event::Pid;
 
 /// Counts matching launches up to the wanted one.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct LaunchSelector {
     pattern: GlobMatcher,
     nth: u32,
     /// The pids of matching launches that have not ended.
@@ -20,14 +20,14 @@ pub struct Wanted {
     count: u32,
 }
 
-impl Wanted {
+impl LaunchSelector {
     /// Selects the `nth` matching launch, counted from 1.
     ///
     /// # Errors
     /// If the pattern is invalid.
-    pub fn new(pattern: &str, nth: u32) -> Result<Wanted, globset::Error> {
+    pub fn new(pattern: &str, nth: u32) -> Result<LaunchSelector, globset::Error> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build()?;
-        Ok(Wanted {
+        Ok(LaunchSelector {
             pattern: glob.compile_matcher(),
             nth,
             matched: HashSet::new(),
@@ -66,16 +66,16 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    fn is_wanted(wanted: &mut Wanted, pid: i32, program: &str, arguments: &[&str]) -> bool {
+    fn is_wanted(selector: &mut LaunchSelector, pid: i32, program: &str, arguments: &[&str]) -> bool {
         let arguments: Vec<Vec<u8>> = arguments.iter().map(|text| text.as_bytes().to_vec()).collect();
-        wanted.note_exec(Pid(pid), Some(program.as_bytes()), &arguments)
+        selector.note_exec(Pid(pid), Some(program.as_bytes()), &arguments)
     }
 
     #[test]
     fn a_pattern_matches_the_base_name_or_all_the_arguments() {
         let matches = |pattern: &str| {
-            let mut wanted = Wanted::new(pattern, 1).unwrap();
-            is_wanted(&mut wanted, 1, "/usr/bin/git", &["git", "-C", "/a/b", "status"])
+            let mut selector = LaunchSelector::new(pattern, 1).unwrap();
+            is_wanted(&mut selector, 1, "/usr/bin/git", &["git", "-C", "/a/b", "status"])
         };
         for pattern in ["git", "g?t", "git *", "*status", "*/a/* status", "git -C /a/b status"] {
             assert!(matches(pattern), "{pattern}");
@@ -83,29 +83,29 @@ mod tests {
         for pattern in ["gi", "status", "/usr/bin/git", "Git", "git status"] {
             assert!(!matches(pattern), "{pattern}");
         }
-        let mut unreadable = Wanted::new("*true", 1).unwrap();
+        let mut unreadable = LaunchSelector::new("*true", 1).unwrap();
         assert!(
             unreadable.note_exec(Pid(1), None, &[b"/bin/true".to_vec()]),
             "the arguments match, although the program is unknown"
         );
-        assert!(Wanted::new("[", 1).is_err());
+        assert!(LaunchSelector::new("[", 1).is_err());
     }
 
     #[test]
     fn each_matching_launch_is_counted_once() {
-        let mut wanted = Wanted::new("tool", 3).unwrap();
-        assert!(!is_wanted(&mut wanted, 1, "/shims/tool", &["sh", "/shims/tool"]));
-        assert!(!is_wanted(&mut wanted, 1, "/bin/tool", &["tool"]), "the same launch");
-        assert!(!is_wanted(&mut wanted, 2, "/bin/other", &["other"]));
-        wanted.forget(Pid(1));
+        let mut selector = LaunchSelector::new("tool", 3).unwrap();
+        assert!(!is_wanted(&mut selector, 1, "/shims/tool", &["sh", "/shims/tool"]));
+        assert!(!is_wanted(&mut selector, 1, "/bin/tool", &["tool"]), "the same launch");
+        assert!(!is_wanted(&mut selector, 2, "/bin/other", &["other"]));
+        selector.forget(Pid(1));
         assert!(
-            !is_wanted(&mut wanted, 1, "/bin/tool", &["tool"]),
+            !is_wanted(&mut selector, 1, "/bin/tool", &["tool"]),
             "the second launch, with a reused pid"
         );
-        assert_eq!(wanted.count(), 2);
-        assert!(is_wanted(&mut wanted, 4, "/bin/tool", &["tool"]));
+        assert_eq!(selector.count(), 2);
+        assert!(is_wanted(&mut selector, 4, "/bin/tool", &["tool"]));
         assert!(
-            !is_wanted(&mut wanted, 5, "/bin/tool", &["tool"]),
+            !is_wanted(&mut selector, 5, "/bin/tool", &["tool"]),
             "only one launch is held"
         );
     }
