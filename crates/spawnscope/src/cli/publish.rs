@@ -230,7 +230,7 @@ impl PublishingThread {
         self.state.skipped = self.receiver.skipped();
         if let Some(remote) = &mut self.remote {
             if let Some(spans) = &mut remote.spans {
-                let (body, sent, skipped) = spans.take(&remote.source);
+                let (body, sent, skipped) = spans.finish_interval(&remote.source);
                 remote.sender.queue_spans(body, sent, skipped);
             }
             self.state.undelivered = Some(remote.sender.undelivered());

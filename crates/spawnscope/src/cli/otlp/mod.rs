@@ -15,7 +15,7 @@ use ureq::http::{Response, StatusCode};
 
 pub use self::endpoint::Endpoint;
 use super::output::{escape_line, print_message};
-use crate::present::live_metrics::Undelivered;
+use crate::present::live_metrics::DeliveryLosses;
 
 /// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ struct QueuedRequests {
     metrics: Option<Vec<u8>>,
     /// Requests, each with its number of spans.
     spans: VecDeque<(Vec<u8>, u64)>,
-    undelivered: Undelivered,
+    undelivered: DeliveryLosses,
     /// When to stop sending. `None` while recording.
     deadline: Option<Instant>,
 }
@@ -154,7 +154,7 @@ impl Sender {
     }
 
     /// Returns the numbers of requests and spans that were not delivered so far.
-    pub fn undelivered(&self) -> Undelivered {
+    pub fn undelivered(&self) -> DeliveryLosses {
         self.queue.lock().undelivered
     }
 
