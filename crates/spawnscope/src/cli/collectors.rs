@@ -45,9 +45,7 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
         CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, PTRACE_REMEDY)),
         CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
         CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
-            Err(error) if may_fall_back(&error, follow, settings) => {
-                attach_fallback(options, follow, settings, &error)
-            }
+            Err(error) if may_fall_back(&error, follow, settings) => attach_fallback(options, follow, settings, &error),
             collector => collector.map_err(|error| describe(options, error)),
         },
     }
@@ -75,7 +73,10 @@ fn attach_fallback(
     };
     match attach_perf(follow, settings) {
         Ok(collector) => {
-            let remedy = format!("{remedy}; ptrace would record some of them, but failed: {:#}", ptrace.root_cause());
+            let remedy = format!(
+                "{remedy}; ptrace would record some of them, but failed: {:#}",
+                ptrace.root_cause()
+            );
             Ok(announce(options, collector, &remedy))
         }
         Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),

@@ -52,7 +52,9 @@ impl Destinations {
         let path = arguments.metrics.as_deref();
         let file = path.map(|path| check_file(arguments, path)).transpose()?;
         let endpoint = arguments.otlp.as_ref();
-        let endpoint = endpoint.map(|address| Endpoint::from_option(address.as_deref())).transpose()?;
+        let endpoint = endpoint
+            .map(|address| Endpoint::from_option(address.as_deref()))
+            .transpose()?;
         Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
             file,
             endpoint,

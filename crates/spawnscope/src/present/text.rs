@@ -222,7 +222,10 @@ fn columns(character: char) -> usize {
 }
 
 fn is_hidden(character: char) -> bool {
-    character.is_control() || HIDDEN_RANGES.iter().any(|(first, last)| (*first..=*last).contains(&character))
+    character.is_control()
+        || HIDDEN_RANGES
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&character))
 }
 
 fn push_escaped(shown: &mut String, bytes: &[u8], needs_backslash: impl Fn(char) -> bool) {

@@ -52,7 +52,11 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
             &format!("… {} more, in `report --json`", units::count(more as u64)),
         );
     }
-    if shown.iter().take(MAX_ENTRIES).any(|waits| !list_parts(&waits.parts).is_empty()) {
+    if shown
+        .iter()
+        .take(MAX_ENTRIES)
+        .any(|waits| !list_parts(&waits.parts).is_empty())
+    {
         page.sentence(2, QUIET, "after the colon: what the awaited programs did meanwhile");
     }
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");

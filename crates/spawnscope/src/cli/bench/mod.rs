@@ -182,7 +182,11 @@ fn choose(names: &[String]) -> Vec<&'static Experiment> {
 /// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
     let chosen = choose(&arguments.experiments);
-    let default = if arguments.quick { DEFAULT_QUICK_TIME } else { DEFAULT_TIME };
+    let default = if arguments.quick {
+        DEFAULT_QUICK_TIME
+    } else {
+        DEFAULT_TIME
+    };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
     let quick = arguments.quick;

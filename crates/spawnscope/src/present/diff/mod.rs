@@ -98,10 +98,8 @@ fn runs_note(diff: &Diff) -> String {
             "One run each: counts are exact, times have no interval. Use `record --runs 5` to get intervals.".to_owned()
         }
         [1, _] | [_, 1] => {
-            {
             let runs = units::counted(before as u64, "run", "runs");
             format!("{runs} before, {after} after: intervals need several runs on both sides (`record --runs 5`).")
-        }
         }
         _ => format!("{before} runs before, {after} after; \u{b1} is half of a 95 % interval."),
     }

@@ -216,9 +216,7 @@ fn fix_parts(lines: &[String]) -> Vec<FixPart> {
 fn combined_saving(report: &Report) -> Option<String> {
     let [expected, low, high] = report.advices.together?.map(units::time);
     let first = report.advices.worth.len().min(super::super::advice::MAX_IN_REPORT);
-    Some(format!(
-        "The first {first} together save {expected} ({low} to {high})."
-    ))
+    Some(format!("The first {first} together save {expected} ({low} to {high})."))
 }
 
 #[cfg(test)]

@@ -75,7 +75,11 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         if parent_span.is_some_and(|span| at < span.start) {
             return None;
         }
-        let mut fork = TrackEvent::instant(track_uuid(self.tracks.track_of[parent]?), LAUNCH_CATEGORY, "fork".to_owned());
+        let mut fork = TrackEvent::instant(
+            track_uuid(self.tracks.track_of[parent]?),
+            LAUNCH_CATEGORY,
+            "fork".to_owned(),
+        );
         fork.flow_ids = vec![launch.id.0];
         Some((at, fork))
     }

@@ -97,7 +97,10 @@ impl Tracks {
             }
             let can_share = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
             let lanes = lanes.entry((command, own.is_empty())).or_default();
-            let track = match span.filter(|_| can_share).and_then(|span| lanes.take_free_at(span.start)) {
+            let track = match span
+                .filter(|_| can_share)
+                .and_then(|span| lanes.take_free_at(span.start))
+            {
                 Some(track) => self.add_to_track(track, index),
                 None => {
                     children.push(Vec::new());

@@ -151,7 +151,9 @@ impl View {
                 self.filter.clear();
             }
             KeyCode::Backspace => drop(self.filter.pop()),
-            KeyCode::Char(character) if self.filter.chars().count() < MAX_FILTER_CHARACTERS => self.filter.push(character),
+            KeyCode::Char(character) if self.filter.chars().count() < MAX_FILTER_CHARACTERS => {
+                self.filter.push(character)
+            }
             _ => {}
         }
     }

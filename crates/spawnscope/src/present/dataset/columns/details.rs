@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::column::Column;
-use super::super::column::Get::{Int, Long, Text, Bool};
+use super::super::column::Get::{Bool, Int, Long, Text};
 use super::super::lines::{AdviceLine, CallerLine, WaitLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::waits::attribution::{WaitTarget, WaitTargets};

@@ -1,7 +1,7 @@
 //! The columns of the table `doctor`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Instant, Int, Long, Real, Text, Bool};
+use super::super::column::Get::{Bool, Instant, Int, Long, Real, Text};
 use super::super::examination::{DoctorLine, RowSubject};
 use super::{int, span};
 

@@ -1,7 +1,7 @@
 //! The columns of the table `execs`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Int, Long, Text, Bool};
+use super::super::column::Get::{Bool, Int, Long, Text};
 use super::super::lines::{ExecAttempt, ExecLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::launch::Exec;
