@@ -65,7 +65,7 @@ impl DatasetFiles {
     /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a directory.
     pub fn for_recording(root: &Path, file: &RecordingFile, info: &Info) -> Result<DatasetFiles> {
         if info.is_live {
-            bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
+            bail!("the recording is still being written, and would be added again when it has ended: wait until then");
         }
         check_root(root)?;
         let date = date(info.started_unix_ns).ok_or_else(|| anyhow!("the recording has no valid date"))?;

@@ -60,7 +60,7 @@ impl Ring {
             return false;
         }
         self.next_size_check = now + SIZE_CHECK_INTERVAL;
-        now.duration_since(self.started) >= MAX_AGE || size_of(&self.current()) >= self.keep / PARTS
+        now.duration_since(self.started) >= MAX_AGE || size_with_log(&self.current()) >= self.keep / PARTS
     }
 
     /// Switches to the next file, which the caller must create.
@@ -84,7 +84,7 @@ impl Ring {
         let mut used = 0;
         let mut kept = 0;
         for file in files {
-            used += size_of(&file);
+            used += size_with_log(&file);
             if used <= max_bytes {
                 kept += 1;
             } else {
@@ -128,7 +128,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Returns the size of a recording with its log.
-fn size_of(file: &Path) -> u64 {
+fn size_with_log(file: &Path) -> u64 {
     let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
     size(file) + size(&with_suffix(file, SQLITE_SUFFIXES[0]))
 }
