@@ -40,7 +40,7 @@ impl Stacks {
         caller
     }
 
-    /// Returns the frames and chains that were new since the last call.
+    /// Returns the frames and chains that are new since the last call.
     pub(super) fn take_new(&mut self) -> NewStacks {
         std::mem::take(&mut self.new)
     }
