@@ -12,6 +12,7 @@ use spawnscope_data::statistics::median;
 
 /// With fewer rounds, a median has no 95 % interval.
 pub const MIN_ROUNDS: usize = 6;
+/// The maximum number of rounds, even if there is time for more.
 const MAX_ROUNDS: usize = 200;
 
 /// How much to measure.
@@ -105,6 +106,7 @@ impl Estimate {
 /// Returns how many of the sorted values can be dropped at either end so that the range of the remaining values contains the median with a
 /// probability of at least 95 %. This is the sign test, which follows the binomial distribution.
 fn droppable_ranks(count: usize) -> usize {
+    // The probability that the median lies beyond an end of the range.
     const MISSED_AT_EITHER_END: f64 = 0.025;
     let mut dropped = 0;
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));

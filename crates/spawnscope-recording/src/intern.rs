@@ -106,6 +106,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
+    /// Maximum number of known objects, and of known paths.
     const MAX_KNOWN: usize = 65_536;
 
     /// Sets the current path of a file. This replaces the path of a deleted file that had the same inode.

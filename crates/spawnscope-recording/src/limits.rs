@@ -19,8 +19,8 @@ pub(super) const MAX_TOTAL_LIFE_NS: u128 = 1 << 63;
 /// Maximum size of the statement that created a table, including comments, in bytes: ten times that of the longest statement in our schema.
 pub(super) const MAX_STATEMENT_BYTES: i32 = 64 << 10;
 
-/// Maximum number of tables and indexes: twice as many as in our schema.
+/// Maximum number of tables and indexes: about twice as many as in our schema.
 pub(super) const MAX_TABLES: i32 = 40;
 
-/// Maximum number of columns of a table or a statement: twice as many as in our schema.
+/// Maximum number of columns of a table or a statement: about twice as many as in our schema.
 pub(super) const MAX_COLUMNS: i32 = 64;

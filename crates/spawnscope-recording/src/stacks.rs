@@ -89,6 +89,7 @@ impl<Row> Default for Numbers<Row> {
 }
 
 impl<Row: Eq + Hash> Numbers<Row> {
+    /// Maximum number of known rows.
     const MAX_KNOWN: usize = 65_536;
 
     /// Returns the number of a row, and whether it is new.

@@ -11,6 +11,7 @@ use crate::shell::find_program;
 use crate::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::worker::{Mechanism, Worker};
 
+/// The size of the parent's memory that is written to.
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
 /// The number of measured columns: before, during and after.

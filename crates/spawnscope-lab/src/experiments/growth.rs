@@ -10,6 +10,7 @@ use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 
+/// How much the parent grows before each launch.
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;
 const QUICK_STEPS: u64 = 24;

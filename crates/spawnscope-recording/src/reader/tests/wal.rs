@@ -9,7 +9,7 @@ use crate::{FinishedFiles, log};
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
-    let _recorder = recorder_of(launches, &path);
+    let _recorder = start_recorder(launches, &path);
     wait_for_launches(&path, launches as usize + 1);
     let copy = directory.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();
