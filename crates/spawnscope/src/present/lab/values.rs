@@ -263,7 +263,7 @@ mod tests {
             at_zero_ns,
             slope_ns: 266_000.0,
             slope_interval_ns: Some([227_000.0, 289_000.0]),
-            per: "library".to_owned(),
+            x_unit: "library".to_owned(),
             r_squared: Some(r_squared),
             linearity,
         }
