@@ -2,7 +2,7 @@
 //!
 //! Data goes one way: `collect` (reads the kernel) -> `record` (one SQLite file) -> `analyze` (pure) -> `present` (pure). `event`
 //! is the vocabulary of the first two. `cli` holds the verbs that join the stages. `hold`, `lab` and `doctor` are not part of this
-//! chain: they record nothing. Each stage is a crate, so the compiler enforces what it may use. They are re-exported here under short names.
+//! chain: they record nothing. Each stage is a crate, so the compiler enforces what it may use. The stages are re-exported here under short names.
 
 pub mod cli;
 pub mod present;

@@ -225,7 +225,7 @@ fn a_budget_that_dirname_exceeds_fails_with_its_line() {
     );
     let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "after.db"]);
     assert_eq!(status, 0, "the fixed script: {text}");
-    assert!(text.contains("The budget is kept: bash relocate.sh"), "{text}");
+    assert!(text.contains("The budget is met: bash relocate.sh"), "{text}");
 }
 
 #[test]

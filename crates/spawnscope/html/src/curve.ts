@@ -7,7 +7,7 @@ import type { State } from "./state";
 
 /** Height of the chart, in CSS pixels. */
 const HEIGHT = 90;
-/** Minimum distance of points, in CSS pixels. Where points are closer, several are drawn as their mean: more points would only look like noise. */
+/** Minimum distance of points, in CSS pixels. If points are closer, several are drawn as their mean: more points would only look like noise. */
 const PIXELS_PER_POINT = 5;
 
 export function showCurve(data: Data, state: State): void {

@@ -81,7 +81,7 @@ export class Details {
     return elements;
   }
 
-  /** Returns the predictions without all launches of the same program, and without all from the same line. */
+  /** Returns the predicted savings without all launches of the same program, and without all launches from the same line. */
   private removals(row: number): HTMLElement[] {
     const { data } = this;
     const labels: Record<string, string> = { command: data.text(data.command[row]), line: data.text(data.line[row]) };

@@ -279,7 +279,7 @@ export class Painter {
     return kept > 2 ? `${short.slice(0, kept)}…` : "";
   }
 
-  /** Underlines the critical path. */
+  /** Draws the critical path as a line above the rows that it is on. */
   private paintPath(context: CanvasRenderingContext2D, scene: Scene): void {
     const { start, end, row } = this.path;
     context.fillStyle = this.colors.critical;

@@ -4,7 +4,7 @@
 import { button, byId, el } from "./dom";
 import { count } from "./format";
 
-/** Replaces the titles by buttons. The first click sorts texts in ascending order, figures in descending order. */
+/** Replaces the titles with buttons. The first click sorts texts in ascending order, figures in descending order. */
 export function makeSortable(table: HTMLTableElement): void {
   const titles = [...(table.tHead?.rows[0].cells ?? [])];
   titles.forEach((title, column) => {

@@ -50,7 +50,7 @@ pub fn with_timelines_of<T>(
         let reader = reader.context("failed to start a thread that reads slices")?;
         let mut recording = file.read()?;
         let mut threads = file.threads()?;
-        let window = window_of(&recording, &threads, part)?;
+        let window = choose_window(&recording, &threads, part)?;
         if let Some(window) = &window {
             window.cut(&mut recording);
             threads = window.cut_threads(threads);
@@ -77,7 +77,7 @@ pub fn with_timelines_of<T>(
 
 /// Returns the window for a part of a recording. `None` if the part is the whole recording, as for most
 /// recordings of a command.
-fn window_of(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result<Option<Window>> {
+fn choose_window(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result<Option<Window>> {
     if matches!(part, Part::Whole | Part::Main) && recording.info.scope == Scope::Command {
         return Ok(None);
     }

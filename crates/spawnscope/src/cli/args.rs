@@ -97,7 +97,7 @@ pub enum Verb {
     Top(TopArguments),
     /// Report where the time of launches went
     ///
-    /// The report fits on one screen; --full prints everything. Launch tax is the time of all phases but `run`, in which the program
+    /// The report fits on one screen; --full prints all sections. Launch tax is the time of all phases but `run`, in which the program
     /// itself runs. It is summed over launches, so it can exceed the wall when launches overlap. `-` means unknown, not zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
@@ -119,7 +119,7 @@ pub enum Verb {
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
     /// sentence says what happened to the wall, and because of which launches.
-    #[command(after_help = diff::EXAMPLES)]
+    #[command(after_help = diff::EXAMPLES, override_usage = diff::USAGE)]
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
@@ -172,7 +172,7 @@ pub enum Verb {
     /// Run a command without needless `sh -c` shells
     ///
     /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
-    /// starts TEXT without the shell where TEXT is provably one simple command. The programs themselves are unchanged.
+    /// starts TEXT without the shell if TEXT is provably one simple command. The programs themselves are unchanged.
     #[command(after_help = accel::EXAMPLES)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
@@ -253,7 +253,7 @@ pub struct TreeArguments {
     /// Print only this number of levels
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Print only what is on the critical path, each launch with its time on it
+    /// Print only launches on the critical path, each with its time on that path
     #[arg(long)]
     pub critical: bool,
     /// Print every process, even if four or more siblings are similar
@@ -284,7 +284,7 @@ pub struct FlameArguments {
     /// Where to write the graph; - is standard output [default: flame.svg, or standard output if that is not a terminal]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of a box shows [default: wall; with --phase, the samples if there are any]
+    /// What the width of a box shows [default: wall; with --phase, the on-CPU samples if the recording has any]
     #[arg(long, value_enum)]
     pub weight: Option<WeightChoice>,
     /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
@@ -366,7 +366,7 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
-    /// A trace in Chrome's JSON, for programs that do not read Perfetto's
+    /// A trace in Chrome's JSON format, for programs that cannot read Perfetto's
     Chrome,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,

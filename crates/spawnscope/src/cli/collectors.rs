@@ -45,9 +45,7 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
         CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, PTRACE_REMEDY)),
         CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
         CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
-            Err(error) if is_replaceable(&error, follow, settings) => {
-                attach_fallback(options, follow, settings, &error)
-            }
+            Err(error) if may_fall_back(&error, follow, settings) => attach_fallback(options, follow, settings, &error),
             collector => collector.map_err(|error| describe(options, error)),
         },
     }
@@ -75,7 +73,10 @@ fn attach_fallback(
     };
     match attach_perf(follow, settings) {
         Ok(collector) => {
-            let remedy = format!("{remedy}; ptrace would add some of them ({:#})", ptrace.root_cause());
+            let remedy = format!(
+                "{remedy}; ptrace would record some of them, but failed: {:#}",
+                ptrace.root_cause()
+            );
             Ok(announce(options, collector, &remedy))
         }
         Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
@@ -84,7 +85,7 @@ fn attach_fallback(
 
 /// Whether another collector may be used instead of eBPF. A failure that is not about permissions or the kernel is an error that the user
 /// must see.
-fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> bool {
+fn may_fall_back(error: &CollectError, follow: Follow, settings: &Settings) -> bool {
     let is_unavailable = matches!(
         error,
         CollectError::NotPermitted { .. }

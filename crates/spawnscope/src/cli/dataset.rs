@@ -22,8 +22,8 @@ use crate::record::reader::{Info, RecordingFile};
 
 /// The name that query engines give to the directory of rows without a value.
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Maximum bytes of a job in the name of a directory; file systems allow 255 for the name.
-const MAX_JOB: usize = 180;
+/// Maximum length of a job in the name of a directory; file systems allow 255 bytes for the name.
+const MAX_JOB_BYTES: usize = 180;
 
 /// Creates a temporary directory for a dataset that is then copied elsewhere. The directory belongs to the user who called sudo, if any.
 ///
@@ -65,7 +65,7 @@ impl DatasetFiles {
     /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a directory.
     pub fn for_recording(root: &Path, file: &RecordingFile, info: &Info) -> Result<DatasetFiles> {
         if info.is_live {
-            bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
+            bail!("the recording is still being written, and would be added again when it has ended: wait until then");
         }
         check_root(root)?;
         let date = date(info.started_unix_ns).ok_or_else(|| anyhow!("the recording has no valid date"))?;
@@ -74,7 +74,7 @@ impl DatasetFiles {
         Ok(DatasetFiles {
             root: root.to_owned(),
             partition: Path::new(&format!("date={date}")).join(format!("job={job}")),
-            run: hash_of(file)?,
+            run: hash_recording(file)?,
         })
     }
 
@@ -188,7 +188,7 @@ fn date(unix_ns: i64) -> Option<NaiveDate> {
 
 /// Returns 32 hexadecimal digits, a hash of the checksums of all tables. The bytes of the file do not identify a recording: SQLite may
 /// move the log into the file.
-fn hash_of(file: &RecordingFile) -> Result<String> {
+fn hash_recording(file: &RecordingFile) -> Result<String> {
     let mut hasher = Sha256::new();
     for (table, rows, sum) in file.sums()? {
         hasher.update(format!("{table} {rows} {sum}\n"));
@@ -213,7 +213,7 @@ fn encode_job(job: &str) -> String {
     let mut encoded = String::new();
     for character in job.chars() {
         let part = encode_character(character);
-        if encoded.len() + part.len() > MAX_JOB {
+        if encoded.len() + part.len() > MAX_JOB_BYTES {
             return format!("{encoded}-{}", hexadecimal(&Sha256::digest(job)[..4]));
         }
         encoded.push_str(&part);

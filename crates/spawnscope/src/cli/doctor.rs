@@ -36,7 +36,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)
         .context("failed to find the working directory")?;
     #[cfg(feature = "parquet")]
-    let destination = arguments.output.as_deref().map(Destination::find).transpose()?;
+    let destination = arguments.output.as_deref().map(Destination::check).transpose()?;
     let diagnosis = examine(&machine, &Measured::measure(&machine), &wanted);
     let text = if arguments.json {
         doctor::json(&diagnosis)

@@ -22,7 +22,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// When it is standard output, or exists and is not a directory.
-    pub fn find(root: &'a Path) -> Result<Destination<'a>> {
+    pub fn check(root: &'a Path) -> Result<Destination<'a>> {
         let is_store = fleet::is_store(root);
         if !is_store {
             if root == Path::new("-") {

@@ -12,6 +12,7 @@ use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, LaunchSelector, 
 use crate::present::text;
 use crate::record::Redaction;
 use crate::signals::Signals;
+use crate::units;
 
 /// Runs the verb.
 ///
@@ -113,8 +114,9 @@ fn no_match_message(arguments: &HoldArguments, count: u32) -> String {
     match count {
         0 => format!("no launch matched {pattern}: nothing was held"),
         _ => format!(
-            "launch {} that matches {pattern} was requested, but only {count} matched: nothing was held",
-            arguments.nth
+            "--nth {} was given, but only {} matched {pattern}: nothing was held",
+            arguments.nth,
+            units::counted(u64::from(count), "launch", "launches")
         ),
     }
 }
@@ -201,7 +203,7 @@ mod tests {
         let few = message(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
         assert_eq!(
             few,
-            "launch 3 that matches a was requested, but only 2 matched: nothing was held"
+            "--nth 3 was given, but only 2 launches matched a: nothing was held"
         );
     }
 }

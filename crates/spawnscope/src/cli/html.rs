@@ -33,8 +33,8 @@ const DEFAULT_OUTPUT: &str = "report.html";
 const CURVE_POINTS: usize = 4000;
 /// Maximum number of programs, and of script lines, whose removal is predicted.
 const MAX_REMOVALS: usize = 12;
-/// Number of launches that the predictions for programs may replay in total, and those for lines. A large recording therefore gets fewer
-/// predictions, but at least one of each kind.
+/// Maximum number of launches that the predictions for programs may replay in total; those for script lines may replay as many. A large
+/// recording therefore gets fewer predictions, but at least one of each kind.
 const MAX_REPLAYED_LAUNCHES: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
 

@@ -53,7 +53,7 @@ pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
         .with_context(copy_failure)?;
     let mut input = stdin_without_buffer().context("failed to read standard input")?;
     io::copy(&mut input.by_ref().take(CHECKED_BYTES), &mut copy).with_context(copy_failure)?;
-    if !is_recording(&descriptor(&copy)) {
+    if !is_recording(&descriptor_path(&copy)) {
         bail!("standard input is not a spawnscope recording: pipe a file that `spawnscope record` wrote");
     }
     io::copy(&mut input, &mut copy).with_context(copy_failure)?;
@@ -68,6 +68,6 @@ fn stdin_without_buffer() -> io::Result<File> {
 }
 
 /// Returns a path that opens the file of a descriptor.
-fn descriptor(file: &File) -> PathBuf {
+fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 /// Number of presses that make the recorder exit.
-const PRESSES: usize = 3;
+const PRESSES_TO_EXIT: usize = 3;
 /// Maximum time from the first to the last of these presses.
 const MAX_TIME: Duration = Duration::from_secs(1);
 /// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through `timeout`.
-const ONE_PRESS: Duration = Duration::from_millis(50);
+const MIN_PRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The most recent presses.
 #[derive(Debug, Default)]
@@ -22,13 +22,13 @@ impl Interrupts {
         if self
             .presses
             .last()
-            .is_some_and(|&last| now.duration_since(last) < ONE_PRESS)
+            .is_some_and(|&last| now.duration_since(last) < MIN_PRESS_INTERVAL)
         {
             return false;
         }
         self.presses.retain(|&press| now.duration_since(press) <= MAX_TIME);
         self.presses.push(now);
-        self.presses.len() >= PRESSES
+        self.presses.len() >= PRESSES_TO_EXIT
     }
 }
 

@@ -24,7 +24,7 @@ struct LivingProcess {
 
 impl LivingProcesses {
     /// Updates the processes with an event.
-    pub fn note(&mut self, event: &Event) {
+    pub fn update(&mut self, event: &Event) {
         let id = event.launch;
         match &event.kind {
             EventKind::Adopted { pid, name } => self.insert(id, *pid, name.clone()),
@@ -141,12 +141,12 @@ mod tests {
             tid: Pid(0),
             creator: TaskId(1),
         };
-        living.note(&event(1, 1, adopted("server")));
-        living.note(&event(1, 7, thread()));
-        living.note(&event(1, 8, thread()));
-        living.note(&event(2, 2, adopted("shell")));
-        living.note(&event(1, 7, gone(false)));
-        living.note(&event(2, 2, gone(true)));
+        living.update(&event(1, 1, adopted("server")));
+        living.update(&event(1, 7, thread()));
+        living.update(&event(1, 8, thread()));
+        living.update(&event(2, 2, adopted("shell")));
+        living.update(&event(1, 7, gone(false)));
+        living.update(&event(2, 2, gone(true)));
         let at = Nanos(99);
         let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
         let wanted = wanted.map(|event| Event { at, ..event });

@@ -17,8 +17,8 @@ Starting and finishing takes 189 ms (quartiles 172 to 202). When recorded, a sto
 of launches (bash, 1,000 x /bin/true) takes 1.06 (quartiles 1.01 to 1.08) times
 as long, with --stacks 1.09 (quartiles 1.06 to 1.14), and GNU hello's cold
 configure 1.01 (quartiles 0.99 to 1.05). For each of 4,000 launches through
-xargs, 334 bytes are stored. A program that does little but very many system
-calls can take twice as long.
+xargs, 334 bytes are stored. A program that mostly makes system calls can take
+twice as long.
 
 These are medians on 2 shared virtual CPUs. Measure on your machine, in the
 source tree: benchmarks/overhead.py --only start_and_finish; also storm,

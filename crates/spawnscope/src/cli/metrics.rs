@@ -41,7 +41,7 @@ impl MetricsFile {
         }
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             bail!(
-                "--metrics {} is not a regular file, and it is replaced by renaming: name another file",
+                "--metrics {} must be a regular file, because it is replaced by renaming: name another file",
                 path.display()
             );
         }

@@ -3,7 +3,7 @@
 // does.
 'use strict';
 const PREFIX = '/dev/null/spawnscope-node-lines/';
-// Includes the innermost four formatFrames, which are in this file.
+// Includes the innermost four frames, which are in this file.
 const MAX_FRAMES = 20;
 const MAX_BYTES = 4000;
 
@@ -25,7 +25,7 @@ function formatFrames(_, sites) {
 
 function reportCallStack() {
   const { prepareStackTrace, stackTraceLimit } = Error;
-  const hadOwn = Object.hasOwn(Error, 'prepareStackTrace');
+  const wasSet = Object.hasOwn(Error, 'prepareStackTrace');
   try {
     Error.prepareStackTrace = formatFrames;
     Error.stackTraceLimit = MAX_FRAMES;
@@ -34,7 +34,7 @@ function reportCallStack() {
     const text = holder.stack;
     if (typeof text === 'string' && text !== PREFIX) existsSync(text);
   } finally {
-    if (hadOwn) Error.prepareStackTrace = prepareStackTrace;
+    if (wasSet) Error.prepareStackTrace = prepareStackTrace;
     else delete Error.prepareStackTrace;
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -48,7 +48,7 @@ function reportWithoutThrowing() {
   }
 }
 
-function reporting(call) {
+function withReport(call) {
   return new Proxy(call, {
     apply(target, self, args) {
       reportWithoutThrowing();
@@ -59,8 +59,8 @@ function reporting(call) {
 
 try {
   const { prototype } = childProcess.ChildProcess;
-  prototype.spawn = reporting(prototype.spawn);
-  for (const name of ['spawnSync', 'execSync', 'execFileSync']) childProcess[name] = reporting(childProcess[name]);
+  prototype.spawn = withReport(prototype.spawn);
+  for (const name of ['spawnSync', 'execSync', 'execFileSync']) childProcess[name] = withReport(childProcess[name]);
   require('module').syncBuiltinESMExports();
 } catch {
   // The lines stay unknown.

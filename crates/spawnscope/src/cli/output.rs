@@ -23,7 +23,7 @@ use crate::units;
 /// The width in columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
 /// Values of `COLUMNS` that are accepted.
-const WIDTHS: RangeInclusive<usize> = 20..=1000;
+const ACCEPTED_WIDTHS: RangeInclusive<usize> = 20..=1000;
 /// The name for standard input or output where a file is expected.
 pub const STANDARD_STREAM: &str = "-";
 /// Minimum width that all outputs support. A narrower terminal wraps lines.
@@ -37,7 +37,7 @@ pub fn width(stream: &impl AsFd) -> usize {
             .ok()?
             .parse()
             .ok()
-            .filter(|columns| WIDTHS.contains(columns))
+            .filter(|columns| ACCEPTED_WIDTHS.contains(columns))
     };
     let width = terminal_width(stream).or_else(from_variable);
     width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
@@ -105,8 +105,8 @@ pub fn print_usage_error(error: &clap::Error) {
     let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
 }
 
-/// Adds the tip to record a command that was typed instead of a verb. clap's own tip is kept if it names a similar verb that is not
-/// hidden.
+/// If a command was typed instead of a verb, adds the tip "did you mean `spawnscope record -- COMMAND`?". clap's own tip is kept if it
+/// names a similar verb that is not hidden.
 fn suggest_record(error: &mut clap::Error, command: &str) {
     let definition = Arguments::command();
     let typed = match error.get(ContextKind::InvalidSubcommand) {
@@ -143,7 +143,7 @@ pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
     for kind in &contradictions.0 {
         let rows = units::count(kind.rows);
         print_message(&format!(
-            "recording {} contradicts itself: {rows} {}, first {}; results about these are wrong",
+            "recording {} contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
             recording.display(),
             kind.what,
             kind.first_id

@@ -48,7 +48,7 @@ impl Progress {
         if self.started.elapsed() < SPINNER_DELAY {
             return;
         }
-        if terminal_used() || !is_ours_to_draw_on() {
+        if terminal_used() || !may_draw_on_terminal() {
             // Do not clear the line: the cursor may be behind another program's prompt.
             spinner.set_draw_target(ProgressDrawTarget::hidden());
             self.spinner = None;
@@ -73,7 +73,7 @@ impl Progress {
 
 /// Whether this process is in the terminal's foreground and the terminal is in the mode that ordinary commands use. A background job must
 /// not draw, and the spinner must not overwrite an editor or a password prompt.
-fn is_ours_to_draw_on() -> bool {
+fn may_draw_on_terminal() -> bool {
     let stderr = std::io::stderr();
     let in_foreground = tcgetpgrp(&stderr).is_ok_and(|group| group == getpgrp());
     let echoes_lines = LocalFlags::ICANON | LocalFlags::ECHO;

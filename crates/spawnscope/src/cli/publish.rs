@@ -48,11 +48,13 @@ impl Destinations {
     ///
     /// # Errors
     /// When the file cannot be replaced, or the endpoint is not valid.
-    pub fn find(arguments: &RecordArguments) -> Result<Option<Destinations>> {
+    pub fn from_arguments(arguments: &RecordArguments) -> Result<Option<Destinations>> {
         let path = arguments.metrics.as_deref();
         let file = path.map(|path| check_file(arguments, path)).transpose()?;
         let endpoint = arguments.otlp.as_ref();
-        let endpoint = endpoint.map(|address| Endpoint::find(address.as_deref())).transpose()?;
+        let endpoint = endpoint
+            .map(|address| Endpoint::from_option(address.as_deref()))
+            .transpose()?;
         Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
             file,
             endpoint,
@@ -66,7 +68,7 @@ impl Destinations {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(self, header: &Header) -> Result<(Publisher, Follower)> {
-        let (follower, following) = follow(header.started_unix_ns);
+        let (follower, receiver) = follow(header.started_unix_ns);
         let lost = Arc::<Mutex<Vec<Loss>>>::default();
         let sender = self.endpoint.map(Sender::start).transpose()?;
         let state = RecorderState {
@@ -83,7 +85,7 @@ impl Destinations {
             metrics: LaunchMetrics::new(self.max_commands),
             state,
             lost: Arc::clone(&lost),
-            following,
+            receiver,
             file: self.file,
             remote: sender.map(|sender| Remote {
                 sender,
@@ -134,8 +136,8 @@ fn source(header: &Header) -> Source {
 }
 
 impl Publisher {
-    /// Sets how many events were lost so far.
-    pub fn note_lost(&self, lost: &[Loss]) {
+    /// Sets the numbers of events lost so far.
+    pub fn set_lost(&self, lost: &[Loss]) {
         // A collector may report one kind in several parts, and a metric series must occur only once.
         let mut by_kind = BTreeMap::<&str, u64>::new();
         for loss in lost {
@@ -148,8 +150,8 @@ impl Publisher {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
     }
 
-    /// Waits until the metrics of the whole recording are published, but for the network only a few seconds. Finish the recorder before calling
-    /// this: the thread runs until then.
+    /// Waits until the metrics of the whole recording are published. Waits for the network only a few seconds. The thread ends when the
+    /// recorder is finished, so finish that first.
     ///
     /// # Errors
     /// When the file could not be written at the end.
@@ -174,7 +176,7 @@ struct PublishingThread {
     metrics: LaunchMetrics,
     state: RecorderState,
     lost: Arc<Mutex<Vec<Loss>>>,
-    following: RowReceiver,
+    receiver: RowReceiver,
     file: Option<MetricsFile>,
     remote: Option<Remote>,
 }
@@ -187,7 +189,7 @@ impl PublishingThread {
         // The first metrics are published early, so that an operator soon sees that this works.
         let mut due = Instant::now() + Duration::from_secs(1);
         loop {
-            match self.following.next(due.saturating_duration_since(Instant::now())) {
+            match self.receiver.next(due.saturating_duration_since(Instant::now())) {
                 Ok(rows) => {
                     let started_unix_ns = rows.started_unix_ns;
                     for launch in self.live.apply(rows) {
@@ -227,10 +229,10 @@ impl PublishingThread {
 
     fn publish(&mut self) -> Result<()> {
         self.state.lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.state.skipped = self.following.skipped();
+        self.state.skipped = self.receiver.skipped();
         if let Some(remote) = &mut self.remote {
             if let Some(spans) = &mut remote.spans {
-                let (body, sent, skipped) = spans.take(&remote.source);
+                let (body, sent, skipped) = spans.finish_interval(&remote.source);
                 remote.sender.queue_spans(body, sent, skipped);
             }
             self.state.undelivered = Some(remote.sender.undelivered());

@@ -83,7 +83,7 @@ pub fn record_watched(
     }
     labels::check(&arguments.labels)?;
     let json = json_file(arguments)?;
-    let destinations = Destinations::find(arguments)?;
+    let destinations = Destinations::from_arguments(arguments)?;
     let identity = identity_of_command(arguments)?;
     let hook = arguments.node_lines.then(NodeHook::create).transpose()?;
     let held = hold_command(arguments, identity.clone(), hook.as_ref(), signals)?;
@@ -142,7 +142,7 @@ pub fn record_watched(
         running: RunningProcesses::default(),
     };
     let outcome = session.run()?;
-    if let Some(hook) = hook.filter(|_| outcome.wait_status.is_none() || session.running.processes() > 0) {
+    if let Some(hook) = hook.filter(|_| outcome.wait_status.is_none() || session.running.process_count() > 0) {
         hook.keep();
     }
     // The collector's buffers are not needed any more, and the report needs memory.
@@ -408,7 +408,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     let lost = last.lost(&outcome.lost);
     let written = last.recorder.finish(Ending {
         wall: Some(end.since(last.started)),
-        ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
+        ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
         lost,
     });
@@ -420,7 +420,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     }
     match &written {
         Err(error) if !outcome.has_failed => {
-            print_message(&format!("the recording is incomplete: {}", escape_line(error)))
+            print_message(&format!("the recording is incomplete: {}", escape_line(error)));
         }
         Ok(FinishedFiles::WithLog(log)) => print_message(&format!(
             "another program is reading {}: until it ends, keep {} next to the recording",
@@ -440,9 +440,10 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::outcome_clause);
-            let earlier = match last.earlier {
+            let earlier = match last.earlier_count {
                 0 => String::new(),
-                many => format!(", {} before it", units::counted(many as u64, "recording", "recordings")),
+                1 => " (1 earlier recording is kept)".to_owned(),
+                many => format!(" ({} earlier recordings are kept)", units::count(many as u64)),
             };
             print_message(&format!(
                 "recorded {launches} to {}{earlier}{ended}",
@@ -453,7 +454,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     Ok(match (outcome.wait_status, failed) {
         (Some(status), _) => exit::status_of_command(status),
         (None, true) => ExitCode::from(exit::FAILED),
-        (None, false) if outcome.ended == "interrupted" && !arguments.command.is_empty() => {
+        (None, false) if outcome.end_reason == "interrupted" && !arguments.command.is_empty() => {
             ExitCode::from(exit::INTERRUPTED)
         }
         (None, false) => ExitCode::SUCCESS,

@@ -29,7 +29,7 @@ pub struct RecordingSettings {
     pub follower: Option<Follower>,
 }
 
-/// The current recording.
+/// The current recording, and what is needed to begin the next one.
 pub struct Recordings {
     recorder: Recorder,
     file: PathBuf,
@@ -49,7 +49,7 @@ struct Rotation {
     /// When the current recording began, if it is not the first.
     rotated_at: Option<Instant>,
     /// Number of recordings of the ring before the current one.
-    earlier: usize,
+    earlier_count: usize,
     /// Number of events that the current recording does not contain because they belong to the previous one.
     late: u64,
 }
@@ -64,7 +64,7 @@ impl Rotation {
         events.retain(|event| {
             let is_late = is_new && self.living.is_late(event);
             self.late += u64::from(is_late);
-            self.living.note(event);
+            self.living.update(event);
             !is_late
         });
     }
@@ -79,7 +79,7 @@ pub struct LastRecording {
     /// When it began.
     pub started: Nanos,
     /// How many earlier recordings of the ring there are.
-    pub earlier: usize,
+    pub earlier_count: usize,
     lost_before: Vec<Loss>,
     late: u64,
 }
@@ -102,7 +102,7 @@ impl Recordings {
                 settings,
                 living: LivingProcesses::default(),
                 rotated_at: None,
-                earlier: 0,
+                earlier_count: 0,
                 late: 0,
             }),
             launches_before: 0,
@@ -168,7 +168,7 @@ impl Recordings {
         let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
             .context("failed to switch to the ids of the recordings' owner")?;
         rotation.rotated_at = Some(Instant::now());
-        rotation.earlier = rotation.ring.trim()?;
+        rotation.earlier_count = rotation.ring.trim()?;
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl Recordings {
             recorder: self.recorder,
             file: self.file,
             started: self.started,
-            earlier: self.rotation.as_ref().map_or(0, |rotation| rotation.earlier),
+            earlier_count: self.rotation.as_ref().map_or(0, |rotation| rotation.earlier_count),
             late: self.rotation.map_or(0, |rotation| rotation.late),
             lost_before: self.lost_before,
         }

@@ -16,7 +16,7 @@ const PARTS: u64 = 8;
 /// A file is also finished after this time, so that the recordings of a quiet machine do not span days.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
-const INTERVAL: Duration = Duration::from_millis(100);
+const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Suffixes of the files that SQLite keeps with a recording.
 const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
@@ -54,13 +54,13 @@ impl Ring {
         numbered_file(&self.output, self.number)
     }
 
-    /// Whether the current file is large or old enough.
+    /// Whether the next file must begin, because the current one is large or old enough.
     pub fn is_due(&mut self, now: Instant) -> bool {
         if now < self.next_size_check {
             return false;
         }
-        self.next_size_check = now + INTERVAL;
-        now.duration_since(self.started) >= MAX_AGE || size_of(&self.current()) >= self.keep / PARTS
+        self.next_size_check = now + SIZE_CHECK_INTERVAL;
+        now.duration_since(self.started) >= MAX_AGE || size_with_log(&self.current()) >= self.keep / PARTS
     }
 
     /// Switches to the next file, which the caller must create.
@@ -84,7 +84,7 @@ impl Ring {
         let mut used = 0;
         let mut kept = 0;
         for file in files {
-            used += size_of(&file);
+            used += size_with_log(&file);
             if used <= max_bytes {
                 kept += 1;
             } else {
@@ -128,7 +128,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Returns the size of a recording with its log.
-fn size_of(file: &Path) -> u64 {
+fn size_with_log(file: &Path) -> u64 {
     let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
     size(file) + size(&with_suffix(file, SQLITE_SUFFIXES[0]))
 }
@@ -202,16 +202,16 @@ mod tests {
     fn a_file_is_due_when_it_is_large_or_old_enough() {
         let directory = tempfile::tempdir().unwrap();
         let mut ring = Ring::open(&directory.path().join("ring.db"), 8_000).unwrap();
-        let mut now = Instant::now() + INTERVAL;
+        let mut now = Instant::now() + SIZE_CHECK_INTERVAL;
         assert!(!ring.is_due(now));
         fs::write(ring.current(), vec![0; 600]).unwrap();
         fs::write(with_suffix(&ring.current(), "-wal"), vec![0; 400]).unwrap();
         assert!(!ring.is_due(now), "the size is not looked up that often");
-        now += INTERVAL;
+        now += SIZE_CHECK_INTERVAL;
         assert!(ring.is_due(now));
         ring.advance(now);
         assert_eq!(ring.current(), directory.path().join("ring.2.db"));
-        assert!(!ring.is_due(now + INTERVAL));
+        assert!(!ring.is_due(now + SIZE_CHECK_INTERVAL));
         assert!(ring.is_due(now + MAX_AGE));
     }
 }

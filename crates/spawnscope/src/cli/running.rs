@@ -19,7 +19,7 @@ pub struct RunningProcesses {
 
 impl RunningProcesses {
     /// Updates the state with an event.
-    pub fn note(&mut self, event: &Event) {
+    pub fn update(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Launched(launched) => drop(self.processes.insert(event.launch, launched.pid)),
             EventKind::Exited(_) => drop(self.leaving.insert(event.task)),
@@ -39,7 +39,7 @@ impl RunningProcesses {
     }
 
     /// Returns the number of launched processes that have not ended.
-    pub fn processes(&self) -> usize {
+    pub fn process_count(&self) -> usize {
         self.processes.len()
     }
 
@@ -78,12 +78,12 @@ mod tests {
     fn a_process_lives_until_its_last_thread_is_gone() {
         let mut running = RunningProcesses::default();
         running.processes.insert(LaunchId(2), Pid(0));
-        running.note(&gone(2, 3, None));
-        assert_eq!(running.processes(), 1, "another thread is still running");
+        running.update(&gone(2, 3, None));
+        assert_eq!(running.process_count(), 1, "another thread is still running");
         running.forget_missing();
-        assert_eq!(running.processes(), 1, "its pid is unknown");
-        running.note(&gone(2, 2, Some(Nanos(4))));
-        assert_eq!(running.processes(), 0);
+        assert_eq!(running.process_count(), 1, "its pid is unknown");
+        running.update(&gone(2, 2, Some(Nanos(4))));
+        assert_eq!(running.process_count(), 0);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct Session<'a> {
     pub command: Option<Command>,
     /// When to stop recording.
     pub deadline: Option<Instant>,
-    /// Whether to keep recording after the command's end until all processes that it launched have ended.
+    /// Whether to record until all processes that the command launched have ended, not only the command.
     pub waits_for_all: bool,
     /// Whether to print no notices.
     pub is_quiet: bool,
@@ -73,7 +73,7 @@ pub struct Command {
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why the recording ended.
-    pub ended: &'static str,
+    pub end_reason: &'static str,
     /// Whether the command (or the followed process) has ended.
     process_ended: bool,
     /// When the command became a zombie, as the collector saw it. With `--wait-for-all`, when the last process did.
@@ -108,7 +108,7 @@ impl Session<'_> {
         let mut outcome = Outcome::default();
         let mut interrupts = Interrupts::default();
         let mut has_more = false;
-        while outcome.ended.is_empty() {
+        while outcome.end_reason.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
             let max_time = if has_more { Duration::ZERO } else { INTERVAL };
             let ready = self.wait(is_recording, outcome.process_ended, max_time)?;
@@ -117,14 +117,14 @@ impl Session<'_> {
                     arrived.forward_to(command.pid.0);
                 }
                 if self.ends_recording(arrived, outcome.process_ended, &mut interrupts) {
-                    outcome.ended = "interrupted";
+                    outcome.end_reason = "interrupted";
                 }
                 if let Some(watcher) = self.watcher.filter(|_| arrived.should_end()) {
                     watcher.end_now();
                 }
             }
             if self.watcher.is_some_and(Watcher::has_quit) {
-                outcome.ended = "interrupted";
+                outcome.end_reason = "interrupted";
             }
             if is_recording {
                 has_more = self.move_events(&mut outcome);
@@ -140,14 +140,14 @@ impl Session<'_> {
                 self.print_remaining_processes(&outcome);
             }
             if outcome.process_ended && !self.should_wait_for_others(&outcome) {
-                outcome.ended = "exited";
+                outcome.end_reason = "exited";
             }
         }
         if outcome.recorded_until.is_none() {
             self.stop_collecting(&mut outcome);
-        } else if self.command.is_some() && outcome.ended == "exited" {
+        } else if self.command.is_some() && outcome.end_reason == "exited" {
             // The recording ended before the command did.
-            outcome.ended = if outcome.has_failed { "failed" } else { "duration" };
+            outcome.end_reason = if outcome.has_failed { "failed" } else { "duration" };
         }
         self.reap_command(&mut outcome);
         Ok(outcome)
@@ -175,12 +175,12 @@ impl Session<'_> {
             return false;
         }
         self.running.forget_missing();
-        self.running.processes() > 0
+        self.running.process_count() > 0
     }
 
     fn print_remaining_processes(&mut self, outcome: &Outcome) {
         if self.should_wait_for_others(outcome) && !self.is_quiet {
-            let processes = units::counted(self.running.processes() as u64, "process", "processes");
+            let processes = units::counted(self.running.process_count() as u64, "process", "processes");
             print_message(&format!(
                 "the command has ended; waiting for {processes} that it launched (Ctrl-C stops the recording, not the processes)"
             ));
@@ -240,7 +240,7 @@ impl Session<'_> {
         });
         let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
         for event in &events {
-            self.running.note(event);
+            self.running.update(event);
             let ended = match &event.kind {
                 EventKind::Gone { zombie, .. } => *zombie,
                 // The best estimate of an end if the collector does not see when the process can be reaped.
@@ -274,14 +274,14 @@ impl Session<'_> {
         }
     }
 
-    /// Passes the counts of lost events to the thread of metrics. Errors are ignored here; `stop_collecting` reports them at the end.
+    /// Passes the counts of lost events to the publisher. Errors are ignored here; `stop_collecting` reports them at the end.
     fn pass_losses_to_publisher(&mut self) {
         let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else {
             return;
         };
         self.losses_due = Instant::now() + LOSSES_INTERVAL;
         if let Ok(lost) = self.collector.losses() {
-            publisher.note_lost(&lost);
+            publisher.set_lost(&lost);
         }
     }
 
@@ -308,7 +308,7 @@ impl Session<'_> {
             outcome.has_failed = true;
         }
         if self.command.is_none() {
-            outcome.ended = reason;
+            outcome.end_reason = reason;
         }
     }
 
@@ -322,12 +322,12 @@ impl Session<'_> {
             .iter()
             .filter(|_| !self.is_quiet)
             .for_each(|notice| print_message(notice));
-        let is_cut = self.waits_for_all && self.running.processes() > 0;
+        let is_cut = self.waits_for_all && self.running.process_count() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
             Ok(lost) => {
                 if let Some(publisher) = self.publisher {
-                    publisher.note_lost(&lost);
+                    publisher.set_lost(&lost);
                 }
                 outcome.lost = lost;
             }

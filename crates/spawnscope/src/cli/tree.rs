@@ -49,7 +49,7 @@ fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalP
         .context("failed to write the tree")
 }
 
-/// Returns for each launch whether the options choose it. `None` if they choose all.
+/// Returns for each launch whether to show it: those that the options choose, and their ancestors. `None` if all are shown.
 fn choose(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<Option<Vec<bool>>> {
     if arguments.matching.is_empty() && path.is_none() {
         return Ok(None);

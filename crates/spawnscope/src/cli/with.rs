@@ -39,7 +39,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     Ok(found.into_iter().filter(|pid| !own.contains(pid)).collect())
 }
 
-/// Returns the pid if there is such a process.
+/// Returns the pid. Fails if no process has it.
 fn check_exists(pid: Pid) -> Result<Pid> {
     match pidfd(pid) {
         Ok(_) => Ok(pid),

@@ -96,16 +96,16 @@ fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
 }
 
 pub(super) fn saving(advice: &Advice, report: &Report) -> String {
-    let [expected, least, most] = advice.saving.map(units::time);
+    let [expected, low, high] = advice.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let share = units::percent(advice.saving[0], unrecorded);
     let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
-        Basis::Measured => "recorded time",
-        Basis::Modelled => "modelled",
+        Basis::Measured => "from recorded times",
+        Basis::Modelled => "estimated by a model",
     };
     let rule = advice.finding.rule;
-    format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis}; rule {rule})")
+    format!("saves {expected} ({low} to {high}), {share} of {wall}; {basis}; rule {rule}")
 }
 
 /// Returns a sentence on where the example was launched, if that is known and other launches have other call sites.
@@ -178,12 +178,12 @@ pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &st
 }
 
 fn print_combined_saving(page: &mut Page, advices: &Advices) {
-    if let Some([expected, least, most]) = advices.together.map(|saving| saving.map(units::time)) {
+    if let Some([expected, low, high]) = advices.together.map(|saving| saving.map(units::time)) {
         let first = advices.worth.len().min(MAX_IN_REPORT);
         page.sentence(
             2,
             PLAIN,
-            &format!("the first {first} together save {expected} ({least} to {most})"),
+            &format!("the first {first} together save {expected} ({low} to {high})"),
         );
     }
 }
@@ -209,11 +209,11 @@ fn print_not_worth(page: &mut Page, advices: &Advices, all: bool) {
             });
         }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
-        let [expected, least, most] = advice.saving.map(units::time);
+        let [expected, low, high] = advice.saving.map(units::time);
         let saves = match doubt {
-            Doubt::Uncertain => format!("{expected} of the wall (between {least} and {most})"),
-            Doubt::SmallSaving | Doubt::OffPath if advice.saving[0].0 == 0 => format!("at most {most} of the wall"),
-            Doubt::SmallSaving | Doubt::OffPath => format!("{expected} of the wall (at most {most})"),
+            Doubt::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
+            Doubt::SmallSaving | Doubt::OffPath if advice.saving[0].0 == 0 => format!("at most {high} of the wall"),
+            Doubt::SmallSaving | Doubt::OffPath => format!("{expected} of the wall (at most {high})"),
         };
         page.sentence(5, QUIET, &format!("would save {saves}"));
     }
@@ -233,9 +233,9 @@ pub fn json(report: &Report) -> String {
         "principal_cause": verdict(report),
         "advice": values(&advices.worth),
         "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
-        "together": advices.together.map(|[expected, least, most]| json!({
+        "together": advices.together.map(|[expected, low, high]| json!({
             "rules": advices.worth.iter().take(MAX_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
-            "saving_ns": expected.0, "saving_low_ns": least.0, "saving_high_ns": most.0,
+            "saving_ns": expected.0, "saving_low_ns": low.0, "saving_high_ns": high.0,
         })),
     });
     format!("{value:#}\n")
@@ -273,15 +273,15 @@ fn owner(advice: &Advice) -> &'static str {
 
 fn object(advice: &Advice) -> Map<String, Value> {
     let finding = &advice.finding;
-    let [expected, least, most] = advice.saving;
+    let [expected, low, high] = advice.saving;
     let mut object = Map::new();
     object.insert("rule".into(), finding.rule.into());
     object.insert("owner".into(), owner(advice).into());
     object.insert("title".into(), finding.title.as_str().into());
     object.insert("count".into(), finding.launches.len().into());
     object.insert("saving_ns".into(), nanos(Some(expected)));
-    object.insert("saving_low_ns".into(), nanos(Some(least)));
-    object.insert("saving_high_ns".into(), nanos(Some(most)));
+    object.insert("saving_low_ns".into(), nanos(Some(low)));
+    object.insert("saving_high_ns".into(), nanos(Some(high)));
     let evidence: Vec<String> = finding
         .evidence
         .iter()

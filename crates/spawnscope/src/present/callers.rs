@@ -71,12 +71,12 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
         |(what, _): &(Spent, _)| matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder);
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
-            "; % of the wall: on the critical path, without sleeps and other external waits"
+            "; % of the wall: what they and their descendants spent on the critical path, without sleeps and other external waits"
         }
-        Some(_) => "; % of the wall: on the critical path",
+        Some(_) => "; % of the wall: what they and their descendants spent on the critical path",
         None => "",
     };
-    let legend = format!("each row includes the descendants of its launches{share}");
+    let legend = format!("the time is the wall time of the launches, summed{share}");
     page.sentence(2, QUIET, &legend);
     let named = |group: &'_ Group| -> Vec<Vec<u8>> {
         let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.clone());

@@ -275,7 +275,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((
             WARNING,
             format!(
-                "the recording contradicts itself: {rows} {}, first {}; results about these are wrong",
+                "the recording contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
                 kind.what, kind.first_id
             ),
         ));

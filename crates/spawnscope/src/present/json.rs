@@ -97,12 +97,12 @@ fn value(report: &Report) -> Value {
 fn dependence(dependence: &Dependence) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &dependence.label);
-    let [expected, least, most] = dependence.saving;
+    let [expected, low, high] = dependence.saving;
     let rest = json!({
         "count": dependence.count,
         "saving_ns": expected.0,
-        "saving_low_ns": least.0,
-        "saving_high_ns": most.0,
+        "saving_low_ns": low.0,
+        "saving_high_ns": high.0,
         "is_wrapper": dependence.is_wrapper,
     });
     append(&mut object, rest);

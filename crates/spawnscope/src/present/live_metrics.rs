@@ -36,13 +36,13 @@ pub struct RecorderState {
     pub lost: Vec<Loss>,
     /// Number of launches that are missing in these metrics, because they could not be computed fast enough.
     pub skipped: u64,
-    /// What an OTLP endpoint did not receive. `None` if there is none.
-    pub undelivered: Option<Undelivered>,
+    /// What the OTLP endpoint did not receive. `None` if there is no endpoint.
+    pub undelivered: Option<DeliveryLosses>,
 }
 
 /// What an OTLP endpoint did not receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Undelivered {
+pub struct DeliveryLosses {
     /// Number of launches whose span was not sent: above the limit, or in a request that failed.
     pub spans: u64,
     /// Number of requests that failed even when repeated.
@@ -206,7 +206,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
     ]
 }
 
-fn delivery_families(undelivered: Undelivered) -> [Family<'static>; 2] {
+fn delivery_families(undelivered: DeliveryLosses) -> [Family<'static>; 2] {
     [
         Family::single(
             "otlp_skipped_spans_total",

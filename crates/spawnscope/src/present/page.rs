@@ -8,7 +8,7 @@ use super::palette::{PLAIN, TITLE};
 use super::text;
 
 /// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the sentence starts on the next line.
-const HANGING_WIDTH: usize = 16;
+const MIN_HANGING_WIDTH: usize = 16;
 /// The indentation of a sentence on the next line, in columns.
 const HANGING_INDENT: usize = 4;
 
@@ -90,7 +90,7 @@ impl Page {
         let mut beginning: Vec<Span> = beginning.into_iter().collect();
         let column: usize = beginning.iter().map(|span| text::width(&span.text)).sum();
         let width = self.width.saturating_sub(column);
-        if width < HANGING_WIDTH.min(text::width(sentence)) {
+        if width < MIN_HANGING_WIDTH.min(text::width(sentence)) {
             self.line(beginning);
             if !sentence.is_empty() {
                 self.sentence(HANGING_INDENT, style, sentence);

@@ -20,7 +20,7 @@ const MAX_COMMANDS: usize = 5;
 /// The legend of the table is printed only if the screen has room for it below this many rows.
 const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
-const MIN_SHARE: f64 = 0.01;
+const MIN_TAX_SHARE: f64 = 0.01;
 /// Width of a saving, in columns.
 const SAVING_WIDTH: usize = 9;
 
@@ -73,7 +73,7 @@ fn render_above_table(report: &Report, width: usize) -> String {
     page.line([]);
     page.sentence(2, PLAIN, &totals(report));
     let tax = report.all.tax.unwrap_or_default();
-    if tax.0 as f64 >= MIN_SHARE * report.wall.0 as f64 && report.all.count > 0 {
+    if tax.0 as f64 >= MIN_TAX_SHARE * report.wall.0 as f64 && report.all.count > 0 {
         table::print_bar(&mut page, report);
         print_legend(&mut page, report);
     }
@@ -177,7 +177,7 @@ fn print_legend(page: &mut Page, report: &Report) {
 }
 
 /// Prints warnings in full, and how many notes the full report has.
-pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
+pub(super) fn print_warnings_and_note_count(page: &mut Page, report: &Report) {
     let notes = findings::print_warnings(page, report);
     if notes > 0 {
         let notes = units::counted(notes as u64, "note", "notes");
@@ -225,7 +225,7 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
         page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);
     }
     page.line([]);
-    warnings_and_note_count(&mut page, report);
+    print_warnings_and_note_count(&mut page, report);
     let file = table::argument(file);
     let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Doubt::Uncertain);
     match advices.is_empty() {

@@ -70,7 +70,7 @@ const SUBCOMMAND_WIDTH: usize = 24;
 /// Width of the glyph and the name of a phase in the legend, in columns.
 const PHASE_WIDTH: usize = 13;
 
-/// The last column.
+/// The last column: the number of failed execs.
 const FAILED: Column = column("failed execs", 13, 1);
 /// The last column with a short title, if `FAILED` does not fit. The legend explains it.
 const FAILED_SHORT: Column = column("failed", 7, 1);
@@ -93,7 +93,7 @@ const DEPENDS_COLUMN: usize = 1;
 /// Explains the columns of the short table.
 pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; critical: time on the critical path";
 /// Explains the column `depends` of the full table.
-const DEPENDS: &str = "depends: how much shorter the wall would be without these launches and their waits";
+const DEPENDS_LEGEND: &str = "depends: how much shorter the wall would be without these launches and their waits";
 
 /// The columns of the legend of phases.
 const PHASE_FIGURES: [Column; 4] = [
@@ -116,7 +116,7 @@ pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     if report.all.count > 0 {
         print_groups(&mut page, report, options);
     }
-    summary::warnings_and_note_count(&mut page, report);
+    summary::print_warnings_and_note_count(&mut page, report);
     page.finish()
 }
 
@@ -263,8 +263,8 @@ fn print_phases(page: &mut Page, report: &Report) {
     let unknown = unknown.map(|(phase, sum)| format!("{} for {}", phase.name(), units::count(sum.unknown)));
     let unknown: Vec<String> = unknown.collect();
     if !unknown.is_empty() {
-        let of = units::counted(all.count, "launch", "launches");
-        page.sentence(2, QUIET, &format!("unknown: {} of {of}", unknown.join(", ")));
+        let launches = units::counted(all.count, "launch", "launches");
+        page.sentence(2, QUIET, &format!("unknown: {} of {launches}", unknown.join(", ")));
     }
 }
 
@@ -327,10 +327,10 @@ fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Caller => ("Launches by function", ""),
         GroupBy::Label(BuildLabel::Target) => ("Launches by target", TARGET),
         GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", CRATE),
-        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", DIRECTORY),
+        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make or ninja", DIRECTORY),
         GroupBy::Label(BuildLabel::Package) => ("Launches by package", PACKAGE),
         GroupBy::Label(BuildLabel::Test) => ("Launches by test", TEST),
-        GroupBy::Label(BuildLabel::Cmake) => ("Launches by target of CMake", CMAKE),
+        GroupBy::Label(BuildLabel::Cmake) => ("Launches by CMake target", CMAKE),
     };
     page.heading(heading);
     let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
@@ -390,7 +390,7 @@ pub(super) fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bo
 
 fn print_groups_legend(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.depends.is_some()) {
-        page.sentence(2, QUIET, DEPENDS);
+        page.sentence(2, QUIET, DEPENDS_LEGEND);
     }
     if report.all.critical.is_some() {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Maximum size of arguments, in bytes, that are quoted completely to show their beginning and end.
-const MAX_QUOTED: usize = 64 << 10;
+/// Arguments of up to this many bytes in total are quoted completely before they are abridged.
+const MAX_QUOTED_BYTES: usize = 64 << 10;
 
 /// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
 /// fillers, variation selectors and tags.
-const HIDDEN: [(char, char); 18] = [
+const HIDDEN_RANGES: [(char, char); 18] = [
     ('\u{00ad}', '\u{00ad}'),
     ('\u{034f}', '\u{034f}'),
     ('\u{061c}', '\u{061c}'),
@@ -145,7 +145,7 @@ fn ending(text: &str, limit: usize) -> &str {
 #[must_use]
 pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> + Clone, limit: usize) -> String {
     let bytes: usize = arguments.clone().into_iter().map(<[u8]>::len).sum();
-    if bytes > MAX_QUOTED {
+    if bytes > MAX_QUOTED_BYTES {
         return command_line(arguments, Some(limit));
     }
     abridge(&command_line(arguments, None), limit)
@@ -222,7 +222,10 @@ fn columns(character: char) -> usize {
 }
 
 fn is_hidden(character: char) -> bool {
-    character.is_control() || HIDDEN.iter().any(|(first, last)| (*first..=*last).contains(&character))
+    character.is_control()
+        || HIDDEN_RANGES
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&character))
 }
 
 fn push_escaped(shown: &mut String, bytes: &[u8], needs_backslash: impl Fn(char) -> bool) {
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_can_be_typed_back_to_a_shell() {
+    fn quoted_arguments_can_be_pasted_into_a_shell() {
         assert_eq!(quote(b"plain-word_1.c"), "plain-word_1.c");
         assert_eq!(quote(b""), "''");
         assert_eq!(quote(b"a b"), "'a b'");
@@ -303,7 +306,7 @@ mod tests {
         assert_eq!(abridge("日本語日本語", 7), "日…本語");
         let many = [b"mv".as_slice(), b"a b", b"c"];
         assert_eq!(abridged_command_line(many, 40), "mv 'a b' c");
-        let huge = vec![b'x'; MAX_QUOTED + 1];
+        let huge = vec![b'x'; MAX_QUOTED_BYTES + 1];
         assert_eq!(abridged_command_line([huge.as_slice()], 4), "xxx…");
         assert_eq!(pad_right("日本語", 4), "日… ");
     }

@@ -170,7 +170,7 @@ fn launch_tax_sentence(report: &Report) -> String {
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
-    let [expected, least, most] = best.saving.map(units::time);
+    let [expected, low, high] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if has_visible_overhead(report.wall, unrecorded) {
         format!("{} without recording overhead", units::time(unrecorded))
@@ -178,7 +178,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Fix first: {title}. Fixing this saves {expected} ({least} to {most}) of {wall}.")
+    format!("Fix first: {title}. Fixing this saves {expected} ({low} to {high}) of {wall}.")
 }
 
 /// Describes the row of the table with the largest tax on the critical path, as the end of a clause.

@@ -11,9 +11,9 @@ use crate::event::{Nanos, ObjectKind};
 const MIN_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
 const MIN_TIME: Nanos = Nanos(1_000_000);
-/// Maximum number of lines of the section.
-const MAX_LINES: usize = 6;
-/// Maximum number of programs named in a line.
+/// Maximum number of entries in the section.
+const MAX_ENTRIES: usize = 6;
+/// Maximum number of programs named in an entry.
 const MAX_NAMED: usize = 3;
 /// Maximum width of a name or path, in columns.
 const NAME_WIDTH: usize = 40;
@@ -37,7 +37,7 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("What programs waited for");
-    for waits in &shown[..shown.len().min(MAX_LINES)] {
+    for waits in &shown[..shown.len().min(MAX_ENTRIES)] {
         // Continuation lines are indented further, so that the beginning of each list entry is visible.
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
@@ -45,12 +45,19 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
             page.line([plain(indent), styled(PLAIN, line.replace(NO_BREAK_SPACE, " "))]);
         }
     }
-    if let Some(more) = shown.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
+    if let Some(more) = shown.len().checked_sub(MAX_ENTRIES).filter(|more| *more > 0) {
         page.sentence(
             2,
             QUIET,
             &format!("… {} more, in `report --json`", units::count(more as u64)),
         );
+    }
+    if shown
+        .iter()
+        .take(MAX_ENTRIES)
+        .any(|waits| !list_parts(&waits.parts).is_empty())
+    {
+        page.sentence(2, QUIET, "after the colon: what the awaited programs did meanwhile");
     }
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
 }

@@ -15,7 +15,7 @@ use crate::event::Nanos;
 /// The `schema_version` of `whatif --json`.
 const SCHEMA_VERSION: u32 = 1;
 /// Share of the wall below which the overhead of recording is not mentioned.
-const MIN_OVERHEAD: f64 = 0.005;
+const MIN_OVERHEAD_SHARE: f64 = 0.005;
 /// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
@@ -86,8 +86,8 @@ fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str
     page.hanging(beginning, PLAIN, note);
 }
 
-fn format_interval(least: Nanos, most: Nanos) -> String {
-    format!("between {} and {}", units::time(least), units::time(most))
+fn format_interval(low: Nanos, high: Nanos) -> String {
+    format!("between {} and {}", units::time(low), units::time(high))
 }
 
 /// Returns a note on the wall without the overhead of recording, if the difference is large enough to mention.
@@ -103,7 +103,7 @@ fn overhead_note(prediction: &Prediction) -> String {
 
 /// Whether the overhead of recording is large enough to mention.
 pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
-    wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD * wall.0 as f64
+    wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD_SHARE * wall.0 as f64
 }
 
 /// Returns the name of the wall that savings are a share of: the wall without the overhead of recording.
@@ -139,14 +139,14 @@ fn print_saving(page: &mut Page, prediction: &Prediction) {
     let name = wall_name(prediction.wall, wall);
     let more = prediction.predicted.since(wall);
     if more.0 > 0 {
-        let note = format!("longer, {} of {name}", units::percent(more, wall));
+        let note = format!("{} of {name}", units::percent(more, wall));
         return print_time(page, PLAIN, "added", more, &note);
     }
-    let [saved, least, most] = prediction.saving();
+    let [saved, low, high] = prediction.saving();
     let note = format!(
         "{} of {name}; {}",
         units::percent(saved, wall),
-        format_interval(least, most)
+        format_interval(low, high)
     );
     print_time(page, PLAIN, "saved", saved, &note);
 }

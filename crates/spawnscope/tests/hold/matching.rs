@@ -71,7 +71,7 @@ fn every_way_to_launch_is_counted_once() {
     };
     let errors = run_hold(with_nth("1010")).expect_code(0).errors();
     assert!(
-        errors.contains("launch 1010 that matches tiny was requested, but only 1009 matched"),
+        errors.contains("--nth 1010 was given, but only 1,009 launches matched tiny"),
         "{errors}"
     );
     // The 300th is a vfork: its parent sleeps until the exec, and cannot be interrupted.
@@ -122,7 +122,7 @@ fn a_missing_match_is_reported_and_changes_nothing() {
         .expect_code(0)
         .errors();
     assert!(
-        errors.contains("launch 2 that matches 'tr*' was requested, but only 1 matched"),
+        errors.contains("--nth 2 was given, but only 1 launch matched 'tr*'"),
         "{errors}"
     );
 }

@@ -209,7 +209,7 @@ fn a_bad_file_is_an_error_before_the_command_starts() {
     let marker = directory.path().join("ran");
     for (file, why) in [
         ("missing/x.prom", "failed to create a file next to"),
-        (".", "not a regular file"),
+        (".", "must be a regular file"),
     ] {
         let file = directory.path().join(file);
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);

@@ -85,7 +85,7 @@ fn perf_events_are_used_if_ptrace_is_refused() {
         .errors();
     assert!(errors.contains("collecting with perf"), "{errors}");
     let unwrapped = errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unwrapped.contains("ptrace would add some of them"), "{errors}");
+    assert!(unwrapped.contains("ptrace would record some of them"), "{errors}");
     assert!(errors.contains("recorded 2 launches"), "{errors}");
 }
 

@@ -1,5 +1,5 @@
 //! `accel --explain`: runs the command as a child of this process, and prints the counts of the library. The library keeps them in a
-//! file that all processes of the tree map.
+//! file that every process of the tree maps into its memory.
 
 use std::env;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ const REASONS: [&str; 10] = [
     "used after all: the program could not be executed",
     "kept: a redirection that only the shell can do",
 ];
-/// The index of the number of small programs whose work was done in place. It follows the numbers of the reasons.
+/// The index, in the file, of the count of small programs whose work was done in place. It follows the counts of the reasons.
 const IN_PLACE_INDEX: usize = REASONS.len();
 
 /// Runs the command, prints the counts, and returns the command's exit status.
@@ -100,12 +100,12 @@ fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
             }
         }
         if !ended.revents().is_empty() {
-            return status_of(pid);
+            return reap(pid);
         }
     }
 }
 
-fn status_of(pid: i32) -> Result<i32> {
+fn reap(pid: i32) -> Result<i32> {
     let status = waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::empty()));
     Ok(match status.context("failed to read the command's status")? {
         nix::sys::wait::WaitStatus::Signaled(_, signal, _) => signal as i32,

@@ -24,7 +24,7 @@ use super::output::print_message;
 use crate::held::StartError;
 
 const LIBRARY: &str = "libvspawn_preload.so";
-/// Directories of the library, relative to that of spawnscope: of `make install`, of `make build` and of `cargo build`.
+/// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
 const DIRECTORIES: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";

@@ -19,7 +19,7 @@ pub fn notice(name: &OsStr) -> Option<String> {
     let file = fs::File::open(&path).ok()?;
     if file.metadata().ok()?.mode() & SET_ID != 0 {
         return Some(format!(
-            "{} is set-user-id or set-group-id: accel has no effect on it and on what it launches",
+            "{} is set-user-id or set-group-id: accel has no effect on it or on what it launches",
             path.display()
         ));
     }

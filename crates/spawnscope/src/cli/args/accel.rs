@@ -14,7 +14,7 @@ Examples:
   spawnscope accel --no-in-place -- ./unpack.sh
   spawnscope accel --open-files 1024 -- ./old-daemon
 
-Where /bin/sh is dash, which stays between a program and its command, two
+If /bin/sh is dash, which stays between a program and its command, two
 differences can be noticed. The parent of the command is the program itself. If
 the program replaces itself with the shell (exec), and signal n kills the
 command, the status is that signal, not exit status 128+n. --strict keeps the

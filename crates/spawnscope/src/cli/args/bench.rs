@@ -22,9 +22,10 @@ Examples:
       custom condition: does any case take over 20 % longer than before?
 
 With --exit-code, the exit status is 1 if a case changed by more than the shift
-common to all cases. No privilege is needed; as root, `runtimes` also shows
-where start-up time goes. The first Ctrl-C ends the measurement and reports the
-results so far, with exit status 130. So do SIGTERM (143) and SIGHUP (129).";
+common to all cases. No privilege is needed; as root, the experiment `runtimes`
+also shows where start-up time goes. The first Ctrl-C ends the measurement and
+reports the results so far, with exit status 130. So do SIGTERM (143) and
+SIGHUP (129).";
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]

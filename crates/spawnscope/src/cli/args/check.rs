@@ -27,7 +27,7 @@ spawnscope.toml has the same budgets; options take precedence:
   [check.per-command]
   git = 50
 
-Exit status: 0 if all budgets are kept, 1 if one is exceeded, 125 if
+Exit status: 0 if all budgets are met, 1 if one is exceeded, 125 if
 spawnscope itself fails.";
 
 /// Arguments of `check`.

@@ -7,6 +7,10 @@ use clap::{ArgGroup, Args, ValueHint};
 
 use super::WeightChoice;
 
+pub(super) const USAGE: &str = "\
+spawnscope diff [OPTIONS] <BEFORE> <AFTER>
+       spawnscope diff [OPTIONS] <BEFORE>... -- <AFTER>...";
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope diff before.db after.db
@@ -24,7 +28,7 @@ intervals. With one on each side, changes of times may be noise.";
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("drawn").args(["flame", "output"]).multiple(true)))]
 pub struct DiffArguments {
-    /// The older recording and the newer one; before `--`, all older ones; - is standard input
+    /// The older recordings; without `--`, one older and one newer recording; - is standard input
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub before: Vec<PathBuf>,
     /// The newer recordings
@@ -36,7 +40,7 @@ pub struct DiffArguments {
     /// Print Markdown, for a comment on a pull request
     #[arg(long)]
     pub markdown: bool,
-    /// How many added, removed and changed groups of launches to print each, largest change first; 0 prints all [default: 10]
+    /// How many groups of launches to print of each kind (added, removed, changed), largest change first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
     /// Also draw a flame graph of the difference (an SVG): red: more after; blue: less

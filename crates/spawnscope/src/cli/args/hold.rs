@@ -21,7 +21,7 @@ the command and everything it launched, as usual; the held process is continued
 so that it receives the signal.
 
 With --run, the process is continued once a tracer has attached to it, or once
-the --run command has performance events open and sleeps. If neither happens
+the --run command has opened perf events and sleeps. If neither happens
 within 10 s, it is continued anyway.
 
 No privilege is needed, but until the process is held, set-user-id programs run

@@ -24,7 +24,7 @@ pub struct RecordArguments {
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
     /// Also follow a daemon that is already running, by its pid or its name, with its child processes and what they launch, until the command
-    /// ends; repeatable. When the command waits for the daemon, the critical path then follows what the daemon does
+    /// ends; can be repeated. When the command waits for the daemon, the critical path then follows what the daemon does
     #[arg(long, value_name = "PID|NAME", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "wait_for_all"])]
     pub with: Vec<String>,
     /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
@@ -33,7 +33,7 @@ pub struct RecordArguments {
     /// Stop recording after S seconds; the command keeps running
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_seconds)]
     pub duration: Option<Duration>,
-    /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
+    /// Record until every process that the command launched has ended, daemons included; once the command has ended, Ctrl-C ends the recording
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
     pub wait_for_all: bool,
     /// How to collect events
@@ -54,7 +54,7 @@ pub struct RecordArguments {
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
     #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
-    /// Store a label, for example of the run or the machine; repeatable. Commit, branch, job, run and attempt of a CI service are stored
+    /// Store a label, for example of the run or the machine; can be repeated. Commit, branch, job, run and attempt of a CI service are stored
     /// automatically
     #[arg(long = "label", value_name = "NAME=VALUE", value_hint = ValueHint::Other, value_parser = labels::parse)]
     pub labels: Vec<Label>,
@@ -124,11 +124,11 @@ Examples:
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
 Without them, it uses ptrace: this records less, and -p, -a and --with do not
-work.
-If ptrace is refused too, it uses perf events, which record even less. Under
-sudo, the command runs as the user who called sudo, and that user owns the
-recording. A sudoers entry for spawnscope still amounts to full root access
-(see SECURITY.md).";
+work. If ptrace is refused too, it uses perf events, which record even less.
+
+Under sudo, the command runs as the user who called sudo, and that user owns the
+recording. A sudoers entry for spawnscope still amounts to full root access (see
+SECURITY.md).";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -9,7 +9,7 @@ use crate::analyze::advice::Advices;
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope report                       reads spawnscope.db
-  spawnscope report --full                everything
+  spawnscope report --full                all sections
   spawnscope report --by parent ci.db     which programs launch others
   spawnscope report --by line             which script lines launch
   ssh build cat ci.db | spawnscope report -    from standard input

@@ -31,7 +31,7 @@ Examples:
 
 Keys:
   q, Ctrl-C    quit; a command keeps running
-  Tab          change between the list of commands and the tree of processes
+  Tab          switch between the list of commands and the tree of processes
   Enter        details of the selected row
   p            select the parent, in the tree
   /            show only rows with this text

@@ -24,67 +24,67 @@ not include caches, copy-on-write after a fork, or CPU frequency.";
 pub struct WhatifArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Without these launches and everything that they launch
+    /// Remove these launches and everything that they launch
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub remove: Vec<String>,
-    /// As shell builtins; forks for $( ) and pipelines remain
+    /// Replace them with shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
     /// Merge every K launches into one: of the same parent, or of parents that launch only one each (such as one per shell)
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
-    /// With their work done in the parent's process, by a library or a function
+    /// Do their work in the parent's process, by a library or a function
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub in_process: Vec<String>,
-    /// Started once per parent, which sends it each request through a pipe
+    /// Start the program once per parent, which sends it each request through a pipe
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub coprocess: Vec<String>,
-    /// As another program, whose run takes RATIO of the time, for example 0.5
+    /// Replace them with another program, whose run takes RATIO of the time, for example 0.5
     #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
     pub replace: Vec<String>,
     /// Run serial launches of one program N at a time: in all loops, or only those that SEL selects
     #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
     pub jobs: Vec<String>,
-    /// Created by vfork or posix_spawn
+    /// Create them by vfork or posix_spawn
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub vfork: Vec<String>,
-    /// With the memory of the parents in huge pages
+    /// Keep the parents' memory in huge pages
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub huge_pages: Vec<String>,
-    /// Without needless `sh -c` between parent and program: all of them, or those of SEL
+    /// Skip needless `sh -c` between parent and program: for all launches, or for those that SEL selects
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub no_shell: Vec<String>,
-    /// Linked statically, without a dynamic loader
+    /// Link them statically, without a dynamic loader
     #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
     pub static_: Vec<String>,
-    /// Executed directly, without wrappers (env, pyenv, npm run, scripts)
+    /// Execute them directly, without wrappers (env, pyenv, npm run, scripts)
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub direct: Vec<String>,
-    /// Executed by absolute path, without failed execs along PATH
+    /// Execute them by absolute path, without failed execs along PATH
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub absolute: Vec<String>,
-    /// With each library in the first directory that the dynamic loader searches
+    /// Find each library in the first directory that the dynamic loader searches
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub no_search: Vec<String>,
-    /// With a parent that does not grow, so that fork stays as fast as at first
+    /// Keep the parent from growing, so that fork stays as fast as at first
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub steady_parent: Vec<String>,
-    /// With an immediate teardown, regardless of memory size
+    /// Make teardown immediate, regardless of memory size
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub no_teardown: Vec<String>,
-    /// With a launch cost of at most 10 ms each, as on a healthy machine
+    /// Limit the cost of each launch to 10 ms, as on a healthy machine
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub quick_launch: Vec<String>,
-    /// With file descriptors closed by one close_range before the exec
+    /// Close file descriptors by one close_range before the exec
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub close_range: Vec<String>,
-    /// With parents that reap at once: all, or those of SEL
+    /// Make parents reap at once: for all launches, or for those that SEL selects
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub reap_now: Vec<String>,
-    /// Without permission scanners that delay execs and opens
+    /// Remove permission scanners, which delay execs and opens
     #[arg(long)]
     pub no_scan: bool,
-    /// On this number of CPUs
+    /// Run on this number of CPUs
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub cpus: Option<u32>,
     /// Print JSON (schema_version 1)

@@ -12,10 +12,10 @@ pub struct WindowArguments {
     /// Only episode N, as numbered by `report --full`: a span in which one process launched others, such as a request of a server
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "to", "process"])]
     pub episode: Option<u32>,
-    /// Only from S seconds after the start of the recording
+    /// Only what happened after the first S seconds of the recording
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_instant)]
     pub from: Option<Nanos>,
-    /// Only to S seconds after the start of the recording
+    /// Only what happened in the first S seconds of the recording
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = parse_instant)]
     pub to: Option<Nanos>,
     /// Only the process PID and what it launches

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use anyhow::{Context, Result};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-const CAUGHT: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+const CAUGHT_SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 /// The signal that arrived, or 0.
-static ARRIVED: AtomicI32 = AtomicI32::new(0);
+static ARRIVED_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn arrived(signal: i32) {
-    // The second signal exits at once.
-    if ARRIVED.swap(signal, Ordering::Relaxed) != 0 {
+extern "C" fn handle(signal: i32) {
+    // On the second signal, exit at once.
+    if ARRIVED_SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
         // SAFETY: `_exit` is async-signal-safe. The workers die with this process, and the keeper removes the directory.
         unsafe { libc::_exit(i32::from(status_of(signal))) }
     }
@@ -22,8 +22,8 @@ extern "C" fn arrived(signal: i32) {
 /// # Errors
 /// When the kernel refuses.
 pub fn catch() -> Result<()> {
-    let handler = SigAction::new(SigHandler::Handler(arrived), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in CAUGHT {
+    let handler = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
+    for signal in CAUGHT_SIGNALS {
         // SAFETY: the handler only stores a number or exits.
         let inherited = unsafe { sigaction(signal, &handler) }.with_context(|| format!("failed to catch {signal}"))?;
         if matches!(inherited.handler(), SigHandler::SigIgn) {
@@ -36,7 +36,7 @@ pub fn catch() -> Result<()> {
 
 /// Returns the exit status for the signal that arrived, if any.
 pub fn status() -> Option<u8> {
-    match ARRIVED.load(Ordering::Relaxed) {
+    match ARRIVED_SIGNAL.load(Ordering::Relaxed) {
         0 => None,
         signal => Some(status_of(signal)),
     }

@@ -28,9 +28,9 @@ use crate::lab::worker::serve;
 use crate::present::lab as present;
 
 /// Default time for the rounds of one experiment.
-const TIME: Duration = Duration::from_secs(15);
-/// The same with `--quick`.
-const QUICK_TIME: Duration = Duration::from_millis(1500);
+const DEFAULT_TIME: Duration = Duration::from_secs(15);
+/// Default time for the rounds of one experiment with `--quick`.
+const DEFAULT_QUICK_TIME: Duration = Duration::from_millis(1500);
 
 /// What is printed on standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,11 @@ fn choose(names: &[String]) -> Vec<&'static Experiment> {
 /// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
     let chosen = choose(&arguments.experiments);
-    let default = if arguments.quick { QUICK_TIME } else { TIME };
+    let default = if arguments.quick {
+        DEFAULT_QUICK_TIME
+    } else {
+        DEFAULT_TIME
+    };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
     let quick = arguments.quick;

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remaining_time_is_estimated_from_finished_rounds() {
+    fn the_total_time_is_estimated_from_finished_experiments() {
         let seconds = Duration::from_secs;
         let alike = [seconds(18); 14];
         assert_eq!(estimate_total(&alike, Duration::ZERO, 0), seconds(14 * 18));

@@ -19,7 +19,7 @@ const UNITS: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("ns", 1.0), ("s", 1e
 
 /// What to check.
 #[derive(Debug)]
-pub(super) struct Requested {
+pub(super) struct CheckRequest {
     pub(super) budgets: Budgets,
     /// The recordings of the baseline.
     pub(super) against: Vec<PathBuf>,
@@ -49,9 +49,9 @@ struct Section {
     tolerance: Option<String>,
 }
 
-impl Requested {
-    /// Joins the options with the budgets of the file.
-    pub(super) fn find(arguments: &CheckArguments) -> Result<Requested> {
+impl CheckRequest {
+    /// Combines the options with the budgets of the file.
+    pub(super) fn from_arguments(arguments: &CheckArguments) -> Result<CheckRequest> {
         let (section, directory) = match &arguments.config {
             Some(path) => (read(path)?, path.parent()),
             None if Path::new(DEFAULT_CONFIG).exists() => (read(Path::new(DEFAULT_CONFIG))?, None),
@@ -59,15 +59,15 @@ impl Requested {
         };
         let directory = directory.unwrap_or(Path::new(""));
         let file_baseline = section.against.iter().map(|file| directory.join(file)).collect();
-        Requested::join(&arguments.budgets, &section, file_baseline)
+        CheckRequest::join(&arguments.budgets, &section, file_baseline)
     }
 
-    fn join(options: &BudgetArguments, section: &Section, against: Vec<PathBuf>) -> Result<Requested> {
+    fn join(options: &BudgetArguments, section: &Section, against: Vec<PathBuf>) -> Result<CheckRequest> {
         let either = |option: &Option<String>, file: &Option<String>| option.clone().or(file.clone());
         let share = either(&options.max_critical_tax, &section.max_critical_tax);
         let wall = either(&options.max_wall, &section.max_wall);
         let tolerance = either(&options.tolerance, &section.tolerance);
-        Ok(Requested {
+        Ok(CheckRequest {
             budgets: Budgets {
                 launches: options.max_launches.or(section.max_launches),
                 forks_without_exec: options.max_forks_without_exec.or(section.max_forks_without_exec),
@@ -173,7 +173,7 @@ mod tests {
             per_command: vec!["git=3".to_owned()],
             ..BudgetArguments::default()
         };
-        let requested = Requested::join(&options, &config.check, vec!["base.db".into()]).unwrap();
+        let requested = CheckRequest::join(&options, &config.check, vec!["base.db".into()]).unwrap();
         let budgets = requested.budgets;
         assert_eq!(
             (budgets.launches, budgets.per_line, budgets.wall),

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use self::budgets::Requested;
+use self::budgets::CheckRequest;
 use super::args::{CheckArguments, CheckFormat};
 use super::{diff, exit, output, report};
 use crate::analyze::GroupBy;
@@ -28,7 +28,7 @@ const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 /// # Errors
 /// When a budget is invalid, a recording cannot be read, or the result cannot be written.
 pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
-    let requested = Requested::find(arguments)?;
+    let requested = CheckRequest::from_arguments(arguments)?;
     let runs = read_all(&arguments.files)?;
     // The first run stands for all, since they are runs of one version.
     let first = report::read(&arguments.files[0], Part::Whole, GroupBy::Command)?;

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use crate::record::reader::Label;
 
 /// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those that are found automatically.
-const MAX_GIVEN: usize = 32;
+const MAX_LABEL_OPTIONS: usize = 32;
 
 /// Parses `NAME=VALUE`.
 ///
@@ -31,8 +31,8 @@ pub fn parse(text: &str) -> Result<Label, String> {
 /// # Errors
 /// When there are too many labels, or two with the same key.
 pub fn check(given: &[Label]) -> Result<()> {
-    if given.len() > MAX_GIVEN {
-        bail!("at most {MAX_GIVEN} labels can be given, not {}", given.len());
+    if given.len() > MAX_LABEL_OPTIONS {
+        bail!("at most {MAX_LABEL_OPTIONS} labels can be given, not {}", given.len());
     }
     for (index, label) in given.iter().enumerate() {
         if given[..index].iter().any(|other| other.key == label.key) {

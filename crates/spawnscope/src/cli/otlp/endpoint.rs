@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use ureq::http::{HeaderName, HeaderValue, Uri};
 
 /// The default address according to the OTLP specification: a collector on this machine.
-const DEFAULT: &str = "http://localhost:4318";
+const DEFAULT_ADDRESS: &str = "http://localhost:4318";
 
 /// The address and the headers of requests. They are checked before the command starts.
 #[derive(Debug)]
@@ -21,12 +21,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the address or the headers are not valid.
-    pub fn find(address: Option<&str>) -> Result<Endpoint> {
+    pub fn from_option(address: Option<&str>) -> Result<Endpoint> {
         if let Some(address) = address {
             return Endpoint::parse(address, "").with_context(|| format!("--otlp {address}"));
         }
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let address = variable("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap_or_else(|| DEFAULT.to_owned());
+        let address = variable("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         let headers = variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
         Endpoint::parse(&address, &headers)
             .context("the variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, which --otlp reads")

@@ -15,16 +15,16 @@ use ureq::http::{Response, StatusCode};
 
 pub use self::endpoint::Endpoint;
 use super::output::{escape_line, print_message};
-use crate::present::live_metrics::Undelivered;
+use crate::present::live_metrics::DeliveryLosses;
 
 /// Maximum time of a request.
-const TIMEOUT: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time for sending after the end of the recording.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of queued requests with spans. Of metrics, only the newest are queued: they are cumulative.
-const MAX_QUEUED: usize = 4;
+const MAX_QUEUED_SPAN_REQUESTS: usize = 4;
 /// Pauses before the second to fifth attempt, in seconds.
-const PAUSES: [u64; 4] = [1, 2, 4, 8];
+const RETRY_PAUSES: [u64; 4] = [1, 2, 4, 8];
 /// Maximum pause that a server is granted if it asks for one (Retry-After).
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -34,7 +34,7 @@ struct QueuedRequests {
     metrics: Option<Vec<u8>>,
     /// Requests, each with its number of spans.
     spans: VecDeque<(Vec<u8>, u64)>,
-    undelivered: Undelivered,
+    undelivered: DeliveryLosses,
     /// When to stop sending. `None` while recording.
     deadline: Option<Instant>,
 }
@@ -92,8 +92,8 @@ impl Queue {
     /// Returns the maximum time of a request that starts now.
     fn time_left(&self) -> Duration {
         let deadline = self.lock().deadline;
-        deadline.map_or(TIMEOUT, |deadline| {
-            TIMEOUT.min(deadline.saturating_duration_since(Instant::now()))
+        deadline.map_or(REQUEST_TIMEOUT, |deadline| {
+            REQUEST_TIMEOUT.min(deadline.saturating_duration_since(Instant::now()))
         })
     }
 }
@@ -145,7 +145,7 @@ impl Sender {
         if spans > 0 {
             queued.spans.push_back((body, spans));
         }
-        if queued.spans.len() > MAX_QUEUED {
+        if queued.spans.len() > MAX_QUEUED_SPAN_REQUESTS {
             let dropped = queued.spans.pop_front().map_or(0, |(_, spans)| spans);
             queued.undelivered.spans += dropped;
         }
@@ -154,7 +154,7 @@ impl Sender {
     }
 
     /// Returns the numbers of requests and spans that were not delivered so far.
-    pub fn undelivered(&self) -> Undelivered {
+    pub fn undelivered(&self) -> DeliveryLosses {
         self.queue.lock().undelivered
     }
 
@@ -205,7 +205,7 @@ impl SendingThread {
 
     /// Sends a request, and repeats it after temporary failures, as the OTLP specification requires.
     fn deliver(&mut self, mut request: Request) {
-        let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
+        let mut pauses = RETRY_PAUSES.into_iter().map(Duration::from_secs);
         while let Err(failure) = self.attempt(&request) {
             let is_ending = self.queue.lock().deadline.is_some();
             let pause = failure

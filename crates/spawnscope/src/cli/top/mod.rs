@@ -153,9 +153,9 @@ struct Viewer {
 
 impl Watcher for Viewer {
     fn follower(&mut self, header: &Header) -> Follower {
-        let (follower, following) = follow(header.started_unix_ns);
+        let (follower, receiver) = follow(header.started_unix_ns);
         self.prepared = Some(DrawingThread {
-            following,
+            receiver,
             board: LiveBoard::new(header.missing.clone()),
             view: View::default(),
             origin: header.origin,
@@ -224,7 +224,7 @@ enum ViewEnd {
 
 /// The data of the drawing thread.
 struct DrawingThread {
-    following: RowReceiver,
+    receiver: RowReceiver,
     board: LiveBoard,
     view: View,
     origin: Nanos,
@@ -253,7 +253,7 @@ impl DrawingThread {
                 due = Instant::now() + INTERVAL;
                 let snapshot = self.board.snapshot();
                 if self.ended.is_none() {
-                    self.rates.note(Instant::now(), snapshot.started);
+                    self.rates.update(Instant::now(), snapshot.started);
                 }
                 self.view.update(snapshot);
                 page = self.draw(screen)?;
@@ -270,7 +270,7 @@ impl DrawingThread {
 
     fn apply_new_rows(&mut self) {
         while self.ended.is_none() {
-            match self.following.next(Duration::ZERO) {
+            match self.receiver.next(Duration::ZERO) {
                 Ok(rows) => self.board.apply(rows),
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => self.ended = Some(clock::now()),
@@ -283,7 +283,7 @@ impl DrawingThread {
             followed: &self.followed,
             rates: self.rates.whole_seconds(),
             now: self.ended.unwrap_or_else(clock::now).since(self.origin),
-            skipped: self.following.skipped(),
+            skipped: self.receiver.skipped(),
             has_ended: self.ended.is_some(),
             has_colour: screen.has_colour(),
         };
@@ -300,7 +300,7 @@ struct Rates {
 }
 
 impl Rates {
-    fn note(&mut self, now: Instant, started: u64) {
+    fn update(&mut self, now: Instant, started: u64) {
         let (mut start, mut before) = *self.current.get_or_insert((now, started));
         let elapsed_seconds = now.duration_since(start).as_secs();
         // If drawing took longer than a second, the launches are distributed evenly over the elapsed seconds.
@@ -330,10 +330,10 @@ mod tests {
         let mut rates = Rates::default();
         let start = Instant::now();
         for (milliseconds, started) in [(0, 100), (250, 120), (1000, 150), (1500, 160), (4000, 450)] {
-            rates.note(start + Duration::from_millis(milliseconds), started);
+            rates.update(start + Duration::from_millis(milliseconds), started);
         }
         assert_eq!(rates.whole_seconds(), [50, 100, 100, 100]);
-        rates.note(start + Duration::from_secs(100_000), 500);
+        rates.update(start + Duration::from_secs(100_000), 500);
         assert_eq!(rates.whole_seconds().len(), HISTORY_SECONDS);
     }
 }

@@ -13,7 +13,7 @@ pub fn markdown(check: &Check) -> String {
         sentence(&result_sentence(check))
     );
     for verdict in &check.verdicts {
-        let word = if verdict.is_exceeded { "**exceeded**" } else { "kept" };
+        let word = if verdict.is_exceeded { "**exceeded**" } else { "met" };
         let cells = [name(&verdict.budget), limit(&verdict.budget), measured(verdict)];
         let cells = cells.iter().map(|cell| sentence(cell));
         text.push_str(&row(&std::iter::once(word.to_owned()).chain(cells).collect::<Vec<_>>()));

@@ -31,7 +31,7 @@ pub fn text(check: &Check, width: usize) -> String {
         let (style, word) = if verdict.is_exceeded {
             (WARNING, "exceeded")
         } else {
-            (QUIET, "kept")
+            (QUIET, "met")
         };
         let name = text::pad_right(&name(&verdict.budget), NAME_WIDTH);
         let beginning = [styled(style, format!("  {word:<10}")), plain(format!("{name} "))];
@@ -67,8 +67,8 @@ fn result_sentence(check: &Check) -> String {
     let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
     let budgets = units::counted(all, "budget", "budgets");
     match exceeded {
-        0 if all == 1 => format!("The budget is kept: {command}"),
-        0 => format!("All {budgets} are kept: {command}"),
+        0 if all == 1 => format!("The budget is met: {command}"),
+        0 => format!("All {budgets} are met: {command}"),
         _ if all == 1 => format!("{command} exceeds the budget"),
         1 => format!("{command} exceeds 1 of {budgets}"),
         _ => format!("{command} exceeds {exceeded} of {budgets}"),

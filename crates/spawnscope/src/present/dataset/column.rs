@@ -30,7 +30,7 @@ pub(super) enum Get<R> {
     /// DOUBLE.
     Real(fn(&R) -> Option<f64>),
     /// BOOLEAN.
-    Truth(fn(&R) -> Option<bool>),
+    Bool(fn(&R) -> Option<bool>),
     /// UTF-8.
     Text(for<'r> fn(&'r R) -> Option<Cow<'r, str>>),
     /// Microseconds since 1970-01-01 UTC. Spark cannot read timestamps with a finer unit.
@@ -69,7 +69,7 @@ impl<R> Column<R> {
             Get::Long(_) => "int64",
             Get::Int(_) => "int32",
             Get::Real(_) => "double",
-            Get::Truth(_) => "bool",
+            Get::Bool(_) => "bool",
             Get::Text(_) => "string",
             Get::Instant(_) => "timestamp",
         };
@@ -82,7 +82,7 @@ impl<R> Column<R> {
             Get::Long(_) | Get::Instant(_) => Physical::INT64,
             Get::Int(_) => Physical::INT32,
             Get::Real(_) => Physical::DOUBLE,
-            Get::Truth(_) => Physical::BOOLEAN,
+            Get::Bool(_) => Physical::BOOLEAN,
             Get::Text(_) => Physical::BYTE_ARRAY,
         }
     }
@@ -121,7 +121,7 @@ impl<R> Column<R> {
                 let writer = writer.typed::<DoubleType>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
-            Get::Truth(get) => {
+            Get::Bool(get) => {
                 let (values, levels) = self.values(rows, get)?;
                 let writer = writer.typed::<BoolType>();
                 writer.write_batch(&values, levels.as_deref(), None)

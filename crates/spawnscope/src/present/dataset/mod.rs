@@ -28,7 +28,7 @@ pub enum Table {
     Execs,
     /// One row per call site.
     Callers,
-    /// One row per sum of waits.
+    /// One row per group of waits.
     Waits,
     /// One row per finding.
     Advice,

@@ -17,7 +17,7 @@ use crate::event::{Constant, Nanos};
 pub use json::json;
 pub use markdown::markdown;
 pub(super) use sentence::{changed_count, changed_time, count, span};
-pub(super) use tabulated::{Tabulated, tabulate};
+pub(super) use tabulated::{DiffTables, tabulate};
 
 /// Default number of groups of launches to list of each kind.
 pub const DEFAULT_TOP: usize = 10;
@@ -98,7 +98,8 @@ fn runs_note(diff: &Diff) -> String {
             "One run each: counts are exact, times have no interval. Use `record --runs 5` to get intervals.".to_owned()
         }
         [1, _] | [_, 1] => {
-            format!("{before} before, {after} after: times need several runs on both sides (record --runs 5).")
+            let runs = units::counted(before as u64, "run", "runs");
+            format!("{runs} before, {after} after: intervals need several runs on both sides (`record --runs 5`).")
         }
         _ => format!("{before} runs before, {after} after; \u{b1} is half of a 95 % interval."),
     }
@@ -107,10 +108,10 @@ fn runs_note(diff: &Diff) -> String {
 /// Returns sentences on what makes the comparison less certain.
 fn warnings(diff: &Diff) -> Vec<String> {
     let mut warnings: Vec<String> = diff.conditions.iter().map(describe_condition).collect();
-    for (lost, side) in diff.lost.iter().zip(["before", "after"]) {
+    for (lost, side) in diff.lost.iter().zip(["Before", "After"]) {
         if *lost > 0 {
             let events = units::counted(*lost, "event was lost", "events were lost");
-            warnings.push(format!("{events} {side}: its counts are lower limits."));
+            warnings.push(format!("{side}: {events}, so counts are lower limits."));
         }
     }
     if diff.commands[0] != diff.commands[1] {
@@ -123,8 +124,8 @@ fn warnings(diff: &Diff) -> Vec<String> {
 
 fn describe_condition(condition: &Condition) -> String {
     let name = |side: &Side| match side {
-        Side::Before => "before",
-        Side::After => "after",
+        Side::Before => "Before",
+        Side::After => "After",
     };
     match condition {
         Condition::Cpus(before, after) => {
@@ -141,10 +142,10 @@ fn describe_condition(condition: &Condition) -> String {
             span(*after)
         ),
         Condition::NoLines(side) => format!(
-            "No script lines are known {}: launches are matched without them.",
+            "{}: no script lines are known, so launches are matched without them.",
             name(side)
         ),
-        Condition::Incomplete(side) => format!("A recording {} is incomplete: its wall is unknown.", name(side)),
+        Condition::Incomplete(side) => format!("{}: a recording is incomplete, so its wall is unknown.", name(side)),
     }
 }
 

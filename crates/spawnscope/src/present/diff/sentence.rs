@@ -24,7 +24,7 @@ fn wall(diff: &Diff) -> String {
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
             format!(
-                "wall unchanged_note ({} is noise)",
+                "wall unchanged ({} is noise)",
                 with_margin(difference.value, difference.margin())
             )
         }

@@ -10,7 +10,7 @@ const MAX_ROWS: usize = 1000;
 const MAX_COLUMNS: usize = 300;
 
 /// Everything that the page shows about the difference, apart from the flame graph.
-pub struct Tabulated {
+pub struct DiffTables {
     pub(in crate::present) command: String,
     pub(in crate::present) sentence: String,
     pub(in crate::present) runs: String,
@@ -35,8 +35,8 @@ pub(in crate::present) struct TableRow {
     pub(in crate::present) figures: Vec<(String, String)>,
 }
 
-pub(in crate::present) fn tabulate(diff: &Diff) -> Tabulated {
-    Tabulated {
+pub(in crate::present) fn tabulate(diff: &Diff) -> DiffTables {
+    DiffTables {
         command: text::command_line(diff.commands[1].iter().map(Vec::as_slice), Some(MAX_COLUMNS)),
         sentence: sentence::first_sentence(diff),
         runs: runs_note(diff),

@@ -1,4 +1,4 @@
-//! Rewrites the texts that appear when the pointer is on a box. inferno writes widths in microseconds, as in its input. This replaces them by
+//! Rewrites the texts that appear when the pointer is on a box. inferno writes widths in microseconds, as in its input. This replaces them with
 //! times in the units of the rest of the output.
 
 use super::svg::MICROSECONDS;
@@ -7,7 +7,7 @@ use crate::units;
 
 const END: &str = "</title>";
 
-/// Replaces microseconds by times with a suitable unit in all titles. Does not change a picture that does not look like
+/// Replaces microseconds with times with a suitable unit in all titles. Does not change a picture that does not look like
 /// inferno's.
 pub(super) fn with_units(drawn: Vec<u8>) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {

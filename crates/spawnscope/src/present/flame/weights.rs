@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The mean weight of each stack, before and after.
 pub(super) type Weights = BTreeMap<String, [u64; 2]>;
 
-/// A box of the flame graph of a difference. It is as wide as the larger weights of the stacks in it.
+/// A box of the flame graph of a difference. Its width is the sum, over the stacks in it, of the larger of the two weights.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::present) struct DifferenceBox {
     pub(in crate::present) name: String,

@@ -10,7 +10,7 @@ use super::frame::{STYLE, policy};
 use crate::analyze::diff::Diff;
 use crate::analyze::flame::Weight;
 use crate::event::Nanos;
-use crate::present::diff::{Tabulated, tabulate};
+use crate::present::diff::{DiffTables, tabulate};
 use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
@@ -29,7 +29,7 @@ const MIN_BOX_WIDTH: f64 = 0.3;
 /// Maximum number of rows of the drawing. Deeper rows are omitted.
 const MAX_ROWS: usize = 200;
 /// Maximum number of characters of a label.
-const MAX_LABEL: usize = 170;
+const MAX_LABEL_CHARACTERS: usize = 170;
 /// Number of shades of each colour.
 const SHADES: f64 = 4.0;
 
@@ -39,9 +39,9 @@ struct Frame<'f> {
     policy: String,
     version: &'static str,
     style: &'static str,
-    own_style: &'static str,
+    difference_style: &'static str,
     script: &'static str,
-    found: &'f Tabulated,
+    found: &'f DiffTables,
     unit: &'static str,
     boxes: Vec<DrawnBox>,
     height: usize,
@@ -55,7 +55,7 @@ struct DrawnBox {
     width: String,
     title: String,
     /// The label of a box that is wide enough, which the script shows after zooming. `label` is cut to the width.
-    full: String,
+    full_label: String,
     label: String,
 }
 
@@ -71,7 +71,7 @@ pub fn difference(diff: &Diff, before: &[String], after: &[String], weight: Weig
         policy: policy(&[SCRIPT], &[STYLE, DIFFERENCE_STYLE]),
         version: env!("CARGO_PKG_VERSION"),
         style: STYLE,
-        own_style: DIFFERENCE_STYLE,
+        difference_style: DIFFERENCE_STYLE,
         script: SCRIPT,
         found: &tabulate(diff),
         unit: if weight == Weight::Count { "launches" } else { "time" },
@@ -100,12 +100,12 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         format!("{sign}{}", amount(after.abs_diff(before)))
     };
     let name = text::escape(each.name.as_bytes());
-    let full = text::truncate(&format!("{name} {changed}"), MAX_LABEL);
+    let full_label = text::truncate(&format!("{name} {changed}"), MAX_LABEL_CHARACTERS);
     let characters = ((width - 6.0) / CHARACTER_WIDTH).max(0.0) as usize;
     let label = if characters < 3 {
         String::new()
     } else {
-        text::truncate(&full, characters)
+        text::truncate(&full_label, characters)
     };
     Some(DrawnBox {
         class: class(before, after),
@@ -113,7 +113,7 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         y: each.depth * ROW_HEIGHT,
         width: format!("{width:.2}"),
         title: format!("{name}: {} -> {} ({changed})", amount(before), amount(after)),
-        full,
+        full_label,
         label,
     })
 }

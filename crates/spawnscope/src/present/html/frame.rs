@@ -60,7 +60,7 @@ struct PhaseRow {
 struct AdviceItem {
     title: String,
     saving: String,
-    /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall.
+    /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall without recording overhead.
     interval: [String; 3],
     evidence: Vec<String>,
     example: String,
@@ -183,12 +183,12 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let escaped = |text: &str| text::escape(text.as_bytes());
     let wall = report.advices.unrecorded.0.max(1) as f64;
     let position = |time: Nanos| format!("{:.2}", (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
-    let [expected, least, most] = advice.saving;
+    let [expected, low, high] = advice.saving;
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
         title: escaped(&finding.title),
         saving: super::super::advice::saving(advice, report),
-        interval: [position(least), position(expected), position(most)],
+        interval: [position(low), position(expected), position(high)],
         evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
         example_call_site: super::super::advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
@@ -214,11 +214,9 @@ fn fix_parts(lines: &[String]) -> Vec<FixPart> {
 }
 
 fn combined_saving(report: &Report) -> Option<String> {
-    let [expected, least, most] = report.advices.together?.map(units::time);
+    let [expected, low, high] = report.advices.together?.map(units::time);
     let first = report.advices.worth.len().min(super::super::advice::MAX_IN_REPORT);
-    Some(format!(
-        "The first {first} together save {expected} ({least} to {most})."
-    ))
+    Some(format!("The first {first} together save {expected} ({low} to {high})."))
 }
 
 #[cfg(test)]

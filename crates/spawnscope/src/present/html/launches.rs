@@ -20,7 +20,7 @@ const MAX_COLUMNS: usize = 2000;
 /// Width to which a command line may always extend, in columns, even if there are very many launches.
 const MIN_COLUMNS: usize = 100;
 /// Maximum size of all command lines together, in bytes before compression.
-const COMMAND_LINES_BYTES: usize = 6 << 20;
+const MAX_COMMAND_LINES_BYTES: usize = 6 << 20;
 /// Maximum number of frames of a call chain.
 const MAX_FRAMES: usize = 30;
 
@@ -178,7 +178,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         .iter()
         .map(|row| rows.members(*row as usize)[0] as usize)
         .collect();
-    let columns = (COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
+    let columns = (MAX_COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
     let mut add = |name: &str, text_of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&text_of(*index))).collect();
         pack.add_plain(name, numbers);

@@ -35,8 +35,8 @@ use crate::event::Nanos;
 const MAX_ROWS: usize = 100_000;
 /// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
 const MAX_PRECISE_LAUNCHES: usize = 5_000;
-/// Boxes narrower than 1/MIN_WIDTH_DIVISOR of a flame graph are omitted.
-const MIN_WIDTH_DIVISOR: u64 = 4000;
+/// A flame graph has this many columns. Boxes narrower than one column are omitted.
+const FLAME_COLUMNS: u64 = 4000;
 /// Maximum number of waits in the list.
 const MAX_WAITS: usize = 200;
 
@@ -210,7 +210,7 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
         Weight::OffCpu => "off_cpu",
     };
     let name = format!("flame_{stacking}_{weight}");
-    let drawn = boxes(flame, flame.total / MIN_WIDTH_DIVISOR);
+    let drawn = boxes(flame, flame.total / FLAME_COLUMNS);
     let below = |(position, drawn): (usize, &super::flame::DrawnBox)| drawn.below.map_or(0, |below| position - below);
     pack.add_plain(
         &format!("{name}_below"),

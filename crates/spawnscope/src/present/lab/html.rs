@@ -26,7 +26,7 @@ li{margin:.2em 0}ul.summary{padding:0;list-style:none}.summary li{margin:.5em 0}
 @media screen and (max-width:799px){body{margin:1em auto;padding:0 10px}.wide{display:none}.narrow{display:block;width:100%;max-width:430px}ul{padding-left:1.2em}th:first-child,td:first-child{position:sticky;left:0;background:var(--ground)}}";
 const NO_RESULTS: &str = "No reliable results.";
 /// Maximum x values per table on a page.
-const MAX_ACROSS: usize = 9;
+const MAX_X_VALUES: usize = 9;
 
 /// Renders the whole report.
 #[must_use]
@@ -91,7 +91,7 @@ fn write_section(outcome: &Outcome, page: &mut String) {
     for svg in plot::svgs(outcome).iter().flatten() {
         page.push_str(svg);
     }
-    match grid(outcome, MAX_ACROSS) {
+    match grid(outcome, MAX_X_VALUES) {
         _ if outcome.rows.is_empty() => {
             let _ = writeln!(page, "<p><b>{NO_RESULTS}</b></p>");
         }

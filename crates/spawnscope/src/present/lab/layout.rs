@@ -7,7 +7,7 @@ use crate::present::text::{pad_left, pad_right, width, wrap};
 pub(super) const INDENT: usize = 2;
 const GAP: usize = 2;
 /// Width above which a word of a key may be broken, in columns.
-const MAX_WORD: usize = 16;
+const MAX_UNBROKEN_WORD: usize = 16;
 
 /// A table. The first row has the headings.
 pub(super) struct Table {
@@ -52,7 +52,7 @@ impl Table {
 
     fn longest_word(&self, column: usize) -> usize {
         let words = self.rows.iter().flat_map(|row| row[column].split(' ')).map(width);
-        words.max().unwrap_or(0).min(MAX_WORD)
+        words.max().unwrap_or(0).min(MAX_UNBROKEN_WORD)
     }
 
     fn print_block(&self, page: &mut Page, shown: &[usize], widths: &[usize]) {

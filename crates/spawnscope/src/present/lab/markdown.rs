@@ -11,7 +11,7 @@ use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
 /// Maximum x values per table.
-const MAX_ACROSS: usize = 9;
+const MAX_X_VALUES: usize = 9;
 
 /// Renders the whole report.
 #[must_use]
@@ -64,7 +64,7 @@ fn write_cases(outcome: &Outcome, lines: &mut Vec<String>) {
 
 /// Writes a table with one line per series, if there is an x axis. Returns whether there is one.
 fn write_series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
-    let Some(grid) = grid(outcome, MAX_ACROSS) else {
+    let Some(grid) = grid(outcome, MAX_X_VALUES) else {
         return false;
     };
     let titles: Vec<String> = [vec![grid.corner], grid.x].concat();

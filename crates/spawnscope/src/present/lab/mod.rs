@@ -24,13 +24,13 @@ use crate::lab::outcome::{Report, SCHEMA_VERSION};
 #[must_use]
 pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
     #[derive(serde::Serialize)]
-    struct Whole<'a> {
+    struct ReportWithComparison<'a> {
         #[serde(flatten)]
         report: &'a Report,
         #[serde(skip_serializing_if = "Option::is_none")]
         comparison: Option<&'a Comparison>,
     }
-    pretty(&Whole { report, comparison })
+    pretty(&ReportWithComparison { report, comparison })
 }
 
 /// Renders the list of experiments as JSON.

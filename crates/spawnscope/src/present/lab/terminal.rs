@@ -17,9 +17,9 @@ use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
 
 /// Maximum number of x values in a table: more would be hard to read.
-const MAX_ACROSS: usize = 7;
-/// Width reserved for each of them, in columns.
-const WIDTH_ACROSS: usize = 11;
+const MAX_X_VALUES: usize = 7;
+/// Width reserved for each x value, in columns.
+const X_VALUE_WIDTH: usize = 11;
 
 /// Renders the list of experiments.
 #[must_use]
@@ -80,8 +80,8 @@ pub fn render_end(report: &Report, comparison: Option<&Comparison>, width: usize
 /// Prints a table with one line per series and one column per x.
 fn print_series(page: &mut Page, outcome: &Outcome) {
     let names = outcome.series().iter().map(|(name, _)| width(name)).max();
-    let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / WIDTH_ACROSS;
-    let Some(grid) = grid(outcome, fitting.clamp(2, MAX_ACROSS)) else {
+    let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / X_VALUE_WIDTH;
+    let Some(grid) = grid(outcome, fitting.clamp(2, MAX_X_VALUES)) else {
         return;
     };
     let Grid {

@@ -7,10 +7,10 @@ use crate::lab::outcome::{Column, Fit, Outcome, Report, Row, Unit, Value};
 use crate::units;
 
 /// Noise above which a median is marked: half the confidence interval, as a share of the median.
-const NOISY: f64 = 0.1;
+const MARKED_NOISE: f64 = 0.1;
 /// Noise above which a median is not shown.
-const UNTRUSTED: f64 = 1.0;
-/// The mark before a median whose noise is above `NOISY`.
+const WITHHELD_NOISE: f64 = 1.0;
+/// The mark before a median whose noise is above `MARKED_NOISE`.
 pub(super) const WIDE_MARK: &str = "~";
 /// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
@@ -65,12 +65,12 @@ pub(super) fn format_estimate(estimate: &Estimate, unit: Unit) -> String {
 
 /// Returns the mark before a figure whose interval is wide.
 pub(super) fn mark(estimate: &Estimate) -> &'static str {
-    if estimate.noise() > NOISY { WIDE_MARK } else { "" }
+    if estimate.noise() > MARKED_NOISE { WIDE_MARK } else { "" }
 }
 
 /// Whether the value is reliable enough to show. Tables and plots omit the same values.
 pub(super) fn is_shown(estimate: &Estimate) -> bool {
-    estimate.noise() <= UNTRUSTED
+    estimate.noise() <= WITHHELD_NOISE
 }
 
 /// Explains the mark of wide intervals.
@@ -82,8 +82,8 @@ pub(super) fn wide_mark_legend() -> String {
 pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> Vec<String> {
     let (mut is_marked, mut withheld) = (false, 0);
     for noise in estimates.into_iter().map(Estimate::noise) {
-        is_marked |= noise > NOISY && noise <= UNTRUSTED;
-        withheld += u64::from(noise > UNTRUSTED);
+        is_marked |= noise > MARKED_NOISE && noise <= WITHHELD_NOISE;
+        withheld += u64::from(noise > WITHHELD_NOISE);
     }
     let marked = is_marked.then(wide_mark_legend);
     let withheld = (withheld > 0).then(|| {
@@ -109,7 +109,7 @@ pub(super) fn figure(number: f64, unit: Unit) -> String {
 /// Formats half the interval as a share, such as `±2 %`. Returns nothing for a withheld value.
 pub(super) fn noise(estimate: &Estimate) -> String {
     match 100.0 * estimate.noise() {
-        percent if percent > 100.0 * UNTRUSTED => String::new(),
+        percent if percent > 100.0 * WITHHELD_NOISE => String::new(),
         percent if percent < 9.95 => format!("±{percent:.1} %"),
         percent => format!("±{percent:.0} %"),
     }

@@ -1,5 +1,4 @@
-//! The ids of a trace: of the trace in TRACEPARENT (W3C Trace Context), so that the command becomes a part of its caller's trace, or of a new
-//! trace.
+//! The ids of a trace: those in TRACEPARENT (W3C Trace Context), so that the command becomes part of its caller's trace, or new ones.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,7 +14,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. `None` if it is invalid, which means that there is no trace.
+    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. `None` if it is invalid; it is then ignored.
     #[must_use]
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');

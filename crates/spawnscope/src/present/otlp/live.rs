@@ -13,7 +13,7 @@ use crate::present::live_metrics::{Family, MetricType, Series, Snapshot, Value, 
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: the next request makes up for one that is lost.
 const CUMULATIVE: i32 = 2;
-/// Maximum size of the arguments of a launch that are sent.
+/// Arguments of a launch beyond this many bytes are not sent.
 const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// Where the data comes from: the recorder, its machine, and the trace.
@@ -140,7 +140,8 @@ fn seconds(time: Nanos) -> f64 {
 #[derive(Debug)]
 pub struct LongestSpans {
     max: usize,
-    kept: Vec<(Nanos, Span)>,
+    /// The total time and the span of each launch.
+    spans: Vec<(Nanos, Span)>,
     /// Number of launches in this interval, with or without a span.
     launches: u64,
 }
@@ -151,7 +152,7 @@ impl LongestSpans {
     pub fn new(max: usize) -> LongestSpans {
         LongestSpans {
             max,
-            kept: Vec::new(),
+            spans: Vec::new(),
             launches: 0,
         }
     }
@@ -165,17 +166,17 @@ impl LongestSpans {
         let start = u64::try_from(started_unix_ns)
             .unwrap_or_default()
             .saturating_add(start.0);
-        self.kept.push((total, span(source, launch, start, total)));
+        self.spans.push((total, span(source, launch, start, total)));
         // Trimming only when the list is twice as long as necessary keeps the cost per launch low and the memory limited.
-        if self.kept.len() >= 2 * self.max {
+        if self.spans.len() >= 2 * self.max {
             self.trim();
         }
     }
 
-    /// Begins the next interval. Returns the body of a request with the spans, their number, and the number of launches without a span.
-    pub fn take(&mut self, source: &Source) -> (Vec<u8>, u64, u64) {
+    /// Ends the interval. Returns the body of a request with the spans, their number, and the number of launches without a span.
+    pub fn finish_interval(&mut self, source: &Source) -> (Vec<u8>, u64, u64) {
         self.trim();
-        let spans: Vec<Span> = self.kept.drain(..).map(|(_, span)| span).collect();
+        let spans: Vec<Span> = self.spans.drain(..).map(|(_, span)| span).collect();
         let sent = spans.len() as u64;
         let skipped = std::mem::take(&mut self.launches).saturating_sub(sent);
         let data = TracesData {
@@ -191,9 +192,9 @@ impl LongestSpans {
     }
 
     fn trim(&mut self) {
-        if self.kept.len() > self.max {
-            self.kept.select_nth_unstable_by(self.max, |(a, _), (b, _)| b.cmp(a));
-            self.kept.truncate(self.max);
+        if self.spans.len() > self.max {
+            self.spans.select_nth_unstable_by(self.max, |(a, _), (b, _)| b.cmp(a));
+            self.spans.truncate(self.max);
         }
     }
 }

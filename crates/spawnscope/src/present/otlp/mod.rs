@@ -129,12 +129,12 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     let parent = node.parent.map(|parent| id(&tree.nodes[parent])).or(context.parent);
     let launch = &forest.launches[first];
     let name = text::escape(&launch.command.label());
-    let is_one = node.launches.len() == 1;
+    let is_one_launch = node.launches.len() == 1;
     Span {
         trace_id: context.trace_id.to_vec(),
         span_id: id(node).to_vec(),
         parent_span_id: parent.map(Vec::from).unwrap_or_default(),
-        name: if is_one {
+        name: if is_one_launch {
             name
         } else {
             format!("{name} x {}", node.launches.len())
@@ -142,7 +142,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         kind: INTERNAL,
         start_time_unix_nano: unix(start),
         end_time_unix_nano: unix(end),
-        attributes: if is_one {
+        attributes: if is_one_launch {
             [
                 launch_attributes(launch, callers.of(first)),
                 phase_attributes(forest, node),
@@ -155,7 +155,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
             ]
             .concat()
         },
-        status: if is_one { status(launch.outcome) } else { None },
+        status: if is_one_launch { status(launch.outcome) } else { None },
         flags: u32::from(context.flags),
     }
 }

@@ -81,7 +81,7 @@ impl Tree {
     }
 }
 
-/// Replaces processes that are not launches, or whose time is unknown, by their children.
+/// Replaces processes that are not launches, or whose time is unknown, with their children.
 fn visible(forest: &Forest<'_>, indices: Vec<usize>, has_time: &impl Fn(usize) -> bool) -> Vec<usize> {
     let mut visible = Vec::with_capacity(indices.len());
     let mut pending = indices;

@@ -54,7 +54,7 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
 
 fn write_launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Tracks) -> io::Result<()> {
     for (track, thread) in tracks.all.iter().zip(FIRST_LAUNCH_THREAD..) {
-        let command = contents.forest.launches[track.first].command.label();
+        let command = contents.forest.launches[track.first_launch].command.label();
         events.write(&metadata("thread_name", Some(thread), &text::escape(&command)))?;
         let mut order = metadata("thread_sort_index", Some(thread), "");
         order["args"] = json!({ "sort_index": thread });

@@ -11,9 +11,9 @@ use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
 /// The category of launches, and of the beginnings of arrows.
-const LAUNCH: &str = "launch";
+const LAUNCH_CATEGORY: &str = "launch";
 /// The category of phases.
-const PHASE: &str = "phase";
+const PHASE_CATEGORY: &str = "phase";
 
 pub(super) struct LaunchWriter<'w, 'c, 'a> {
     contents: &'w Contents<'c, 'a>,
@@ -51,7 +51,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         phases: &[Piece],
     ) -> io::Result<()> {
         let launch = &self.contents.forest.launches[index];
-        let mut slice = TrackEvent::begin(track, LAUNCH, title(launch));
+        let mut slice = TrackEvent::begin(track, LAUNCH_CATEGORY, title(launch));
         slice.debug_annotations = self.arguments(index);
         if let Some((at, fork)) = self.flow_start(index, span.start) {
             slice.terminating_flow_ids.clone_from(&fork.flow_ids);
@@ -59,7 +59,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         }
         trace.packet(&TracePacket::event(span.start, slice))?;
         for piece in phases.iter().filter(|piece| piece.end > piece.start) {
-            let phase = TrackEvent::begin(track, PHASE, piece.phase.name().to_owned());
+            let phase = TrackEvent::begin(track, PHASE_CATEGORY, piece.phase.name().to_owned());
             trace.slice(piece.start, piece.end, phase)?;
         }
         trace.packet(&TracePacket::event(span.end, TrackEvent::end(track)))
@@ -75,7 +75,11 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         if parent_span.is_some_and(|span| at < span.start) {
             return None;
         }
-        let mut fork = TrackEvent::instant(track_uuid(self.tracks.track_of[parent]?), LAUNCH, "fork".to_owned());
+        let mut fork = TrackEvent::instant(
+            track_uuid(self.tracks.track_of[parent]?),
+            LAUNCH_CATEGORY,
+            "fork".to_owned(),
+        );
         fork.flow_ids = vec![launch.id.0];
         Some((at, fork))
     }

@@ -122,7 +122,7 @@ fn root_track(report: &Report) -> TracePacket {
 
 /// Returns the description of a track of launches. Tracks are in order of creation, so their position is their rank.
 fn launch_track(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
-    let launch = &forest.launches[track.first];
+    let launch = &forest.launches[track.first_launch];
     let name = if track.launches > 1 {
         let launches = units::counted(track.launches, "launch", "launches");
         format!("{} ({launches})", text::escape(&launch.command.label()))

@@ -23,7 +23,7 @@ pub(super) struct Track {
     /// 1 at the top.
     depth: u32,
     /// Index of the first launch on it.
-    pub(super) first: usize,
+    pub(super) first_launch: usize,
     /// Number of launches on it.
     pub(super) launches: u64,
 }
@@ -97,7 +97,10 @@ impl Tracks {
             }
             let can_share = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
             let lanes = lanes.entry((command, own.is_empty())).or_default();
-            let track = match span.filter(|_| can_share).and_then(|span| lanes.free_at(span.start)) {
+            let track = match span
+                .filter(|_| can_share)
+                .and_then(|span| lanes.take_free_at(span.start))
+            {
                 Some(track) => self.add_to_track(track, index),
                 None => {
                     children.push(Vec::new());
@@ -131,7 +134,7 @@ impl Tracks {
         self.all.push(Track {
             parent,
             depth: parent.map_or(1, |parent| above(parent).depth + 1),
-            first: index,
+            first_launch: index,
             launches: 1,
         });
         self.track_of[index] = Some(track);
@@ -158,9 +161,9 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Takes the topmost track that is free at an instant. Slices that only touch would be nested if both were empty, so a track becomes
+    /// Takes the topmost track that is free at an instant, if there is one. Slices that only touch would be nested if both were empty, so a track becomes
     /// free after the end of its last slice.
-    fn free_at(&mut self, at: Nanos) -> Option<u32> {
+    fn take_free_at(&mut self, at: Nanos) -> Option<u32> {
         while let Some(Reverse((end, track))) = self.busy.peek().copied() {
             if end >= at {
                 break;

@@ -183,7 +183,7 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scree
 fn process_row<'a>(line: &ProcessLine, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Cell::new(Line::from(text).right_aligned());
     let age = line.birth.map(|birth| status.now.since(birth));
-    // Deep trees keep half of the line for names.
+    // In deep trees, half of the line stays free for names.
     let indent = (2 * line.depth).min(available / 2);
     let name = text::escape(&line.command);
     let arguments = arguments(&line.argv).skip(1);

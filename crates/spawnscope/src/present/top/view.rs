@@ -8,7 +8,7 @@ use crate::event::LaunchId;
 use crate::present::text;
 
 /// Maximum number of characters of a filter.
-const MAX_FILTER: usize = 64;
+const MAX_FILTER_CHARACTERS: usize = 64;
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,7 +151,9 @@ impl View {
                 self.filter.clear();
             }
             KeyCode::Backspace => drop(self.filter.pop()),
-            KeyCode::Char(character) if self.filter.chars().count() < MAX_FILTER => self.filter.push(character),
+            KeyCode::Char(character) if self.filter.chars().count() < MAX_FILTER_CHARACTERS => {
+                self.filter.push(character)
+            }
             _ => {}
         }
     }

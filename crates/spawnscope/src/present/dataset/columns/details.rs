@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::column::Column;
-use super::super::column::Get::{Int, Long, Text, Truth};
+use super::super::column::Get::{Bool, Int, Long, Text};
 use super::super::lines::{AdviceLine, CallerLine, WaitLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::waits::attribution::{WaitTarget, WaitTargets};
@@ -213,7 +213,7 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
         ),
         required(
             "is_foreign",
-            Truth(|line| Some(line.advice.foreign.is_some())),
+            Bool(|line| Some(line.advice.foreign.is_some())),
             "whether the code of this call site is generated or third-party",
         ),
     ]

@@ -1,7 +1,7 @@
 //! The columns of the table `doctor`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Instant, Int, Long, Real, Text, Truth};
+use super::super::column::Get::{Bool, Instant, Int, Long, Real, Text};
 use super::super::examination::{DoctorLine, RowSubject};
 use super::{int, span};
 
@@ -109,7 +109,7 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         optional(
             "evidence",
             Text(|line| Some(line.finding()?.evidence.join(". ").into())),
-            "evidence: sentences",
+            "the evidence, as sentences",
         ),
         optional(
             "effect_ns",
@@ -118,7 +118,7 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "effect_is_lower_bound",
-            Truth(|line| Some(line.finding()?.effect?.is_lower_bound)),
+            Bool(|line| Some(line.finding()?.effect?.is_lower_bound)),
             "whether it may cost more than that",
         ),
         optional(

@@ -1,7 +1,7 @@
 //! The columns of the table `execs`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Int, Long, Text, Truth};
+use super::super::column::Get::{Bool, Int, Long, Text};
 use super::super::lines::{ExecAttempt, ExecLine};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::launch::Exec;
@@ -24,7 +24,7 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         required(
             "launch",
             Long(|line| Some(long(line.launch))),
-            "`launch` of the process; its successful execs come first, in order, then the failed ones",
+            "the process, as in `launches.launch`; its successful execs come first, in order, then the failed ones",
         ),
         required(
             "path",
@@ -46,7 +46,7 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         ),
         optional(
             "command_line_cut",
-            Truth(|line| line.succeeded().map(|exec| exec.argv_cut)),
+            Bool(|line| line.succeeded().map(|exec| exec.argv_cut)),
             "whether the arguments were too long to be recorded completely",
         ),
         optional(

@@ -31,7 +31,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "parent",
             Long(|line| line.launch.parent.get().map(|id| long(id.0))),
-            "`launch` of the process that requested it",
+            "the process that requested it, as in `launch`",
         ),
         optional("pid", Int(|line| line.launch.pid.map(|pid| pid.0)), "its pid"),
         required(
@@ -63,7 +63,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "caller",
             Int(|line| line.caller),
-            "`caller` of its call site in `callers`",
+            "its call site, as in `callers.caller`",
         ),
         optional(
             "start_ns",
@@ -88,7 +88,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "setup_ns",
             Long(|line| span(line.launch.phases.get(Phase::Setup))),
-            "phase setup: from its first run (if it launched others before its exec: from the end of the last of them) until the exec; before version 2 of the dataset, always from its first run",
+            "phase setup: from its first moment on a CPU, or from the end of the last process that it launched before its exec, until the exec; before version 2 of the dataset, always from its first moment on a CPU",
         ),
         optional(
             "exec_ns",
@@ -113,7 +113,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "reap_ns",
             Long(|line| span(line.launch.phases.get(Phase::Reap))),
-            "phase reap: until the parent's wait returned",
+            "phase reap: from then until the parent's wait returned",
         ),
         optional(
             "cpu_ns",
@@ -153,7 +153,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "crate",
             Text(|line| line.label(BuildLabel::Crate)),
-            "label `crate`: the crate that cargo builds, runs the build script of, or tests",
+            "label `crate`: the crate that cargo builds or tests, or whose build script it runs",
         ),
         optional(
             "directory",

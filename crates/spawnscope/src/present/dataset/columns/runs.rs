@@ -140,7 +140,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         required(
             "forks_without_exec",
             Long(|line| Some(long(line.0.report.all.forks_without_exec))),
-            "number of forks that never exec",
+            "number of forks without exec",
         ),
         optional(
             "tax_ns",

@@ -5,7 +5,7 @@ use crate::lab::outcome::Unit;
 use crate::present::lab::values::{figure, format_estimate, mark};
 use crate::units;
 
-/// A ratio that differs from 1 by less than this is given as `almost as long`.
+/// A ratio that differs from 1 by less than this is given as `about as long`.
 const ALMOST_EQUAL: f64 = 0.05;
 
 /// A sentence in three parts. The second is the figure.
@@ -28,7 +28,7 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
     let figure = match ratio.low <= 1.0 && ratio.high >= 1.0 {
         _ if std::ptr::eq(slow, base) => return None,
         true => "as long, within the noise,".to_owned(),
-        false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "almost as long".to_owned(),
+        false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "about as long".to_owned(),
         false => format!("{}{} times as long", mark(ratio), format_factor(ratio.median)),
     };
     let [slow, base] = pair.map(|estimate| format_estimate(estimate, Unit::Nanos));
@@ -106,7 +106,7 @@ mod tests {
         for (median, half, expected) in [
             (38_000.0, 100.0, "38 times as long"),
             (2_000.0, 500.0, "~2.0 times as long"),
-            (1_040.0, 5.0, "almost as long"),
+            (1_040.0, 5.0, "about as long"),
             (1_500.0, 600.0, "as long, within the noise,"),
             (500.0, 10.0, "0.50 times as long"),
             (1_398_000.0, 10.0, "1,398 times as long"),

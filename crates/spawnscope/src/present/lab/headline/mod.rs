@@ -253,7 +253,7 @@ mod tests {
             of("shell").contains("8.6 times"),
             "the ratio in the table, not the quotient of the medians"
         );
-        assert!(of("first-launch").contains("almost as long"));
+        assert!(of("first-launch").contains("about as long"));
     }
 
     #[test]

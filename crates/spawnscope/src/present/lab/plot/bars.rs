@@ -84,7 +84,7 @@ impl Bars<'_> {
     /// Returns the height of the label above a group. 0 if labels are beside the bars.
     fn label_height(&self) -> f64 {
         if self.label_above {
-            self.frame.format.text * 1.3
+            self.frame.format.font_size * 1.3
         } else {
             0.0
         }
@@ -116,8 +116,8 @@ impl Bars<'_> {
         let characters = (available / format.width_of("n")) as usize;
         let bars = top + self.label_height();
         let baseline = match self.label_above {
-            true => top + format.text,
-            false => bars + BAR_HEIGHT * self.columns.len() as f64 / 2.0 + format.text * 0.35,
+            true => top + format.font_size,
+            false => bars + BAR_HEIGHT * self.columns.len() as f64 / 2.0 + format.font_size * 0.35,
         };
         svg.text((0.0, baseline), Anchor::Start, &truncate(&text, characters));
         for (position, column) in self.columns.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Bars<'_> {
 
     fn draw_bar(&self, svg: &mut Svg, value: &Estimate, top: f64, position: usize) {
         let (frame, middle) = (&self.frame, top + BAR_HEIGHT / 2.0);
-        let baseline = middle + frame.format.text * 0.35;
+        let baseline = middle + frame.format.font_size * 0.35;
         let text = format_estimate(value, self.axis.unit);
         if !is_shown(value) {
             svg.text((frame.left + 6.0, baseline), Anchor::Start, &text);

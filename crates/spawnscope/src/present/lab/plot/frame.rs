@@ -63,7 +63,7 @@ impl Frame<'_> {
         for value in axis.ticks() {
             let y = self.y(axis, value);
             svg.path("grid", &format!("M{:.1} {y:.1}H{:.1}", self.left, self.right));
-            let baseline = y + self.format.text * 0.35;
+            let baseline = y + self.format.font_size * 0.35;
             svg.text((self.left - 6.0, baseline), Anchor::End, &tick(value, axis.unit));
         }
     }

@@ -54,7 +54,11 @@ fn draw(
         let x = left + (number / rows.max(1)) as f64 * width / columns as f64;
         let y = top + (number % rows.max(1)) as f64 * line + line / 2.0;
         sample(svg, number, (x, y));
-        svg.text((x + SAMPLE_WIDTH + GAP, y + format.text * 0.35), Anchor::Start, name);
+        svg.text(
+            (x + SAMPLE_WIDTH + GAP, y + format.font_size * 0.35),
+            Anchor::Start,
+            name,
+        );
     }
     top + rows as f64 * line
 }

@@ -126,6 +126,6 @@ fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, t
     }
     let points = units::counted(count as u64, "point", "points");
     let text = format!("{points} not shown: wider than ±100 %");
-    svg.text((left, top + format.text), Anchor::Start, &text);
+    svg.text((left, top + format.font_size), Anchor::Start, &text);
     top + format.line_height()
 }

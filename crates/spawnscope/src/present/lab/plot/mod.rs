@@ -136,7 +136,7 @@ mod tests {
                 assert!(*left >= -0.5 && *right <= format.width + 0.5, "{}", what());
                 let same_line = texts[..number]
                     .iter()
-                    .filter(|other| (other.2 - baseline).abs() < format.text);
+                    .filter(|other| (other.2 - baseline).abs() < format.font_size);
                 for other in same_line {
                     assert!(other.1 <= *left || other.0 >= *right, "{} and {}", what(), other.3);
                 }

@@ -63,9 +63,9 @@ impl<'o> Plot<'o> {
 /// Returns the value up to which intervals are shown. On a linear axis, an interval far longer than the others would compress the medians;
 /// it is clipped at the frame.
 fn interval_limit(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
-    const BEYOND_MEDIANS: f64 = 1.5;
+    const MAX_RATIO_TO_MEDIANS: f64 = 1.5;
     match scale {
-        Scale::Linear => points.iter().map(|(_, y)| y.median).fold(0.0, f64::max) * BEYOND_MEDIANS,
+        Scale::Linear => points.iter().map(|(_, y)| y.median).fold(0.0, f64::max) * MAX_RATIO_TO_MEDIANS,
         Scale::Logarithmic => f64::INFINITY,
     }
 }

@@ -55,10 +55,12 @@ impl Svg {
 
     /// Returns the SVG, with a description for screen readers.
     pub(super) fn finish(self, format: &Format, height: f64, description: &str) -> String {
-        let Format { name, width, text, .. } = format;
+        let Format {
+            name, width, font_size, ..
+        } = format;
         format!(
             "<svg class=\"lab {name}\" role=\"img\" aria-label=\"{}\" width=\"{width}\" height=\"{height:.0}\" \
-             viewBox=\"0 0 {width} {height:.0}\" font-size=\"{text}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
+             viewBox=\"0 0 {width} {height:.0}\" font-size=\"{font_size}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
              <path class=\"background\" d=\"M0 0H{width}V{height:.0}H0z\"/>\n{}</svg>\n",
             escape_html(description),
             style(),

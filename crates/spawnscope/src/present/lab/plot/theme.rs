@@ -8,7 +8,7 @@ pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) width: f64,
     /// The font size.
-    pub(super) text: f64,
+    pub(super) font_size: f64,
     /// The maximum number of pictures side by side.
     pub(super) columns: usize,
 }
@@ -16,39 +16,39 @@ pub(super) struct Format {
 pub(super) const WIDE: Format = Format {
     name: "wide",
     width: 860.0,
-    text: 13.0,
+    font_size: 13.0,
     columns: 2,
 };
 /// The format for phones. A screen that is 360 pixels wide shows it without scaling.
 pub(super) const NARROW: Format = Format {
     name: "narrow",
     width: 340.0,
-    text: 12.0,
+    font_size: 12.0,
     columns: 1,
 };
 
 impl Format {
     /// Returns the height of a line of text.
     pub(super) fn line_height(&self) -> f64 {
-        self.text * 1.6
+        self.font_size * 1.6
     }
 
     /// Estimates the width of a text, assuming a wide font.
     pub(super) fn width_of(&self, text: &str) -> f64 {
         const CHARACTER: f64 = 0.62;
-        crate::present::text::width(text) as f64 * CHARACTER * self.text
+        crate::present::text::width(text) as f64 * CHARACTER * self.font_size
     }
 }
 
 /// The colours of background, text and grid in the light theme.
 const LIGHT: [&str; 3] = ["#ffffff", "#24292f", "#dde1e6"];
-/// The same in the dark theme.
+/// The colours of background, text and grid in the dark theme.
 const DARK: [&str; 3] = ["#161a20", "#e3e7ec", "#3a414b"];
 /// The colours of series in the light theme. A test checks that readers with any colour vision deficiency can distinguish them.
 const LIGHT_SERIES: [&str; 8] = [
     "#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566",
 ];
-/// The same in the dark theme.
+/// The colours of series in the dark theme.
 const DARK_SERIES: [&str; 8] = [
     "#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000",
 ];
