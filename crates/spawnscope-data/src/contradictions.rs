@@ -8,7 +8,7 @@ pub struct Contradiction {
     /// The number of such rows.
     pub rows: u64,
     /// The launch id or task id of the first such row.
-    pub first: u64,
+    pub first_id: u64,
 }
 
 /// The contradictions found so far, one entry per kind.
@@ -21,18 +21,22 @@ impl Contradictions {
         self.0.extend(others.0);
     }
 
-    /// Counts a row of the launch or task `first` as a contradiction of the kind `what`.
-    pub fn note(&mut self, what: &'static str, first: u64) {
+    /// Counts a row of the launch or task `first_id` as a contradiction of the kind `what`.
+    pub fn count_row(&mut self, what: &'static str, first_id: u64) {
         match self.0.iter_mut().find(|kind| kind.what == what) {
             Some(kind) => kind.rows += 1,
-            None => self.0.push(Contradiction { what, rows: 1, first }),
+            None => self.0.push(Contradiction {
+                what,
+                rows: 1,
+                first_id,
+            }),
         }
     }
 
-    /// Calls `note` if `is_contradiction`.
-    pub fn note_if(&mut self, is_contradiction: bool, what: &'static str, first: u64) {
+    /// Does the same as `count_row`, but only if `is_contradiction`.
+    pub fn count_row_if(&mut self, is_contradiction: bool, what: &'static str, first_id: u64) {
         if is_contradiction {
-            self.note(what, first);
+            self.count_row(what, first_id);
         }
     }
 }

@@ -17,7 +17,7 @@ pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
     thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, run);
         let here = here();
-        let there = thread.map_or_else(|_| run(), joined);
+        let there = thread.map_or_else(|_| run(), join_thread);
         (there.expect("`run` is called once"), here)
     })
 }
@@ -45,14 +45,14 @@ pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -
             .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
             .collect();
         let mut done = work();
-        others.into_iter().for_each(|other| done.extend(joined(other)));
+        others.into_iter().for_each(|other| done.extend(join_thread(other)));
         done
     });
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, done)| done).collect()
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 

@@ -103,8 +103,8 @@ impl Info {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 
-    /// Whether all the time between a new process's creation and its first instruction was waiting for a CPU. If not, the process may also
-    /// have been stopped by the tracer during that time.
+    /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also
+    /// have stopped the process during that time.
     #[must_use]
     pub fn sees_first_waits(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::FIRST_WAITS)

@@ -69,7 +69,7 @@ pub trait Stores<T, As = ()>: Format {
     /// Reads the next value.
     ///
     /// # Errors
-    /// If no recorder writes the stored value.
+    /// If the stored value is one that no recorder writes.
     fn read(source: &mut Self::Source<'_>) -> Result<T, Self::Error>;
 
     /// Writes a value.
@@ -84,7 +84,7 @@ pub trait Row<F: Format>: Sized {
     /// Reads a row.
     ///
     /// # Errors
-    /// If no recorder writes one of its stored values.
+    /// If a stored value is one that no recorder writes.
     fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error>;
 
     /// Writes a row.
@@ -147,7 +147,7 @@ macro_rules! table {
         $(#[$meta:meta])*
         $vis:vis struct $row:ident in $table:ident {
             $(since $since:literal $(, key $key:ident)? {
-                $($(#[$doc:meta])* $field:ident: $type:ty $(= $way:ident)? $(as $column:ident $(+ $more:ident)*)?,)*
+                $($(#[$doc:meta])* $field:ident: $type:ty $(= $storage:ident)? $(as $column:ident $(+ $more:ident)*)?,)*
             })+
         }
     ) => {
@@ -159,7 +159,7 @@ macro_rules! table {
         impl<F> $crate::table::Row<F> for $row
         where
             F: $crate::table::Stores<i64>,
-            $($(F: $crate::table::Stores<$type $(, $way)?>,)*)+
+            $($(F: $crate::table::Stores<$type $(, $storage)?>,)*)+
         {
             const TABLE: &'static $crate::table::Table = &$crate::table::Table {
                 name: stringify!($table),
@@ -169,7 +169,7 @@ macro_rules! table {
                         $crate::table::Column::new(
                             $crate::table!(@name $field $($column)?),
                             $since,
-                            <F as $crate::table::Stores<$type $(, $way)?>>::TYPE,
+                            <F as $crate::table::Stores<$type $(, $storage)?>>::TYPE,
                         ),
                         $($($crate::table::Column::new(
                             stringify!($more),
@@ -182,12 +182,12 @@ macro_rules! table {
 
             fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error> {
                 Ok($row {
-                    $($($field: <F as $crate::table::Stores<$type $(, $way)?>>::read(source)?,)*)+
+                    $($($field: <F as $crate::table::Stores<$type $(, $storage)?>>::read(source)?,)*)+
                 })
             }
 
             fn write<'v>(&'v self, sink: &mut F::Sink<'v>) {
-                $($(<F as $crate::table::Stores<$type $(, $way)?>>::write(&self.$field, sink);)*)+
+                $($(<F as $crate::table::Stores<$type $(, $storage)?>>::write(&self.$field, sink);)*)+
             }
         }
     };

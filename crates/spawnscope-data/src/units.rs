@@ -1,11 +1,12 @@
-//! Formats numbers for sentences and tables, with three significant digits and a unit. One megabyte is 1,000,000 bytes.
+//! Formats numbers for sentences and tables. Values with a unit have three significant digits, but those of at least 1000 of the largest
+//! unit have all digits, and those in the smallest unit are integers. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 
 /// Units of time with their length in nanoseconds, the largest first.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 /// Spans of at least this length are shown in hours, so that seconds have at most four digits.
-const HOURS_FROM: Nanos = Nanos(9_999_500_000_000);
+const MIN_HOURS_SPAN: Nanos = Nanos(9_999_500_000_000);
 /// Units of memory with their length in bytes, the largest first.
 const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
 
@@ -14,7 +15,7 @@ const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B
 pub fn time(span: impl Into<Option<Nanos>>) -> String {
     match span.into() {
         None => "-".to_owned(),
-        Some(span) if span >= HOURS_FROM => scaled(span.0 as f64, &[("h", 3_600e9)]),
+        Some(span) if span >= MIN_HOURS_SPAN => scaled(span.0 as f64, &[("h", 3_600e9)]),
         Some(span) => scaled(span.0 as f64, &TIME_UNITS),
     }
 }
@@ -58,11 +59,11 @@ pub fn count(number: u64) -> String {
 
 /// Formats a number with its noun in the singular or plural: `1 launch`, `2 launches`.
 #[must_use]
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
+pub fn counted(number: u64, singular: &str, plural: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { singular } else { plural })
 }
 
-/// Formats a value with three digits, in the largest unit in which it is at least 1.
+/// Formats a value in the largest unit in which it is at least 1, with the digits that the module describes.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     // 999.6 of a unit would be rounded to 1000, so it is shown as 1.00 of the next unit.
     let fits = |length: f64| value / length >= 0.9995;

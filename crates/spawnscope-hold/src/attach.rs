@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
-use super::{CHECK_INTERVAL, SETTLED};
+use super::{CHECK_INTERVAL, SETTLE_TIME};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::Identity;
 use spawnscope_system::process::pidfd;
@@ -30,7 +30,7 @@ pub struct Tool {
     started: Instant,
     /// When the tool's processes were last checked for perf events.
     last_search: Instant,
-    /// Since when a process of the tool has had perf events open while it sleeps.
+    /// Since when a process of the tool has been asleep with perf events open.
     watching_since: Option<Instant>,
     ending: Ending,
     /// The tool's wait status, once it has ended.
@@ -52,12 +52,12 @@ pub enum Progress {
     Ended(i32),
 }
 
-/// What was done to end the tool.
+/// How far the tool has been ended.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     /// The held process still exists.
     NotDue,
-    /// The next signal, and when to send it. If it is `None`, the tool is left running at that time.
+    /// When to send the next signal, and the signal. If there is no signal left, the tool is left running at that time.
     Due(Instant, Option<Signal>),
     /// The tool did not end and was left running.
     LeftRunning,
@@ -107,7 +107,7 @@ impl Tool {
     }
 
     /// Records that the tool has ended with this wait status.
-    pub fn note_end(&mut self, status: i32) {
+    pub fn set_wait_status(&mut self, status: i32) {
         self.status = Some(status);
     }
 
@@ -139,8 +139,9 @@ impl Tool {
         }
     }
 
-    /// Whether a process of the tool has perf events open and has been waiting for files for `SETTLED`. `perf` enters that wait when it has
-    /// finished its setup and enabled the events. The search through the processes is slow, so not every call repeats it.
+    /// Whether a process of the tool has perf events open and has been waiting for files for `SETTLE_TIME`. `perf` enters that wait when it has
+    /// finished its setup and enabled the events. The search through the processes is slow, so it is repeated at most once per
+    /// `CHECK_INTERVAL`.
     fn watches_by_perf_events(&mut self) -> bool {
         if self.last_search.elapsed() > CHECK_INTERVAL {
             self.last_search = Instant::now();
@@ -150,10 +151,11 @@ impl Tool {
             let is_watching = tree.any(|pid| procfs::has_perf_events(pid) && is_waiting(pid));
             self.watching_since = self.watching_since.or(Some(self.last_search)).filter(|_| is_watching);
         }
-        self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)
+        self.watching_since.is_some_and(|since| since.elapsed() > SETTLE_TIME)
     }
 
-    /// Takes the next step to end the tool, after the held process has ended. Returns the signal that this call has sent, if any.
+    /// Takes the next step to end the tool, if it is due. Call this repeatedly once the held process has ended. Returns the signal that
+    /// this call has sent, if any.
     pub fn finish(&mut self, grace: Duration) -> Option<Signal> {
         if self.is_over() {
             return None;
@@ -186,7 +188,7 @@ impl Tool {
     }
 }
 
-/// Replaces each placeholder by the pid.
+/// Replaces each placeholder with the pid.
 fn with_pid(text: &OsStr, target: Pid) -> OsString {
     let number = target.0.to_string();
     let mut filled = Vec::with_capacity(text.len());

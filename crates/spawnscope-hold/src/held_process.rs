@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::SETTLED;
+use super::SETTLE_TIME;
 use spawnscope_data::event::Pid;
 use spawnscope_system::process::{is_readable_within, pidfd};
 use spawnscope_system::procfs::Status;
@@ -65,7 +65,7 @@ impl HeldProcess {
             _ if is_readable_within(&self.pidfd, Duration::ZERO) => State::Ended,
             State::Continued => State::Continued,
             _ if is_stopped() => State::Stopped(None),
-            State::Stopped(Some(since)) if since.elapsed() > SETTLED => State::Continued,
+            State::Stopped(Some(since)) if since.elapsed() > SETTLE_TIME => State::Continued,
             State::Stopped(since) => State::Stopped(since.or_else(|| Some(Instant::now()))),
             State::Stopping => State::Stopping,
         };

@@ -35,8 +35,8 @@ impl LaunchSelector {
         })
     }
 
-    /// Counts the launch of this exec if the exec is its first that matches. Returns whether it is the wanted launch.
-    pub(super) fn note_exec(&mut self, pid: Pid, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
+    /// Counts the launch of this exec if this is the first exec of the launch that matches. Returns whether it is the wanted launch.
+    pub(super) fn count_exec(&mut self, pid: Pid, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
         if !self.matches(program, arguments) || !self.matched.insert(pid) {
             return false;
         }
@@ -68,7 +68,7 @@ mod tests {
 
     fn is_wanted(selector: &mut LaunchSelector, pid: i32, program: &str, arguments: &[&str]) -> bool {
         let arguments: Vec<Vec<u8>> = arguments.iter().map(|text| text.as_bytes().to_vec()).collect();
-        selector.note_exec(Pid(pid), Some(program.as_bytes()), &arguments)
+        selector.count_exec(Pid(pid), Some(program.as_bytes()), &arguments)
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         }
         let mut unreadable = LaunchSelector::new("*true", 1).unwrap();
         assert!(
-            unreadable.note_exec(Pid(1), None, &[b"/bin/true".to_vec()]),
+            unreadable.count_exec(Pid(1), None, &[b"/bin/true".to_vec()]),
             "the arguments match, although the program is unknown"
         );
         assert!(LaunchSelector::new("[", 1).is_err());

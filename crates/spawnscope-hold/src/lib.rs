@@ -28,8 +28,8 @@ use spawnscope_system::signals::Signals;
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the state is checked while a command of `--run` is expected to attach. A debugger's first request may follow soon after it attaches.
 const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// How long a state must last to count: a process that attaches may let the held process run for a moment.
-const SETTLED: Duration = Duration::from_millis(150);
+/// How long a state must last before it counts, because a process that attaches may let the held process run for a moment.
+const SETTLE_TIME: Duration = Duration::from_millis(150);
 
 /// What to hold.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use spawnscope_system::signals::{ArrivedSignal, ChildChanges, Signals};
 /// The state of a run.
 pub(super) struct Session<'a> {
     command: Pid,
-    /// Set until the command has executed, or failed to.
+    /// Set until the command has executed its program, or has failed to do so.
     released: Option<ReleasedCommand>,
     tracer: ExecTracer,
     children: ChildChanges,
@@ -30,7 +30,7 @@ pub(super) struct Session<'a> {
     run: Option<Run<'a>>,
     runs_as_other_user: bool,
     signals: &'a Signals,
-    /// The user that the command and the command of `--run` run as, if not the current one.
+    /// The user that the command and the command of `--run` run as, if it is not the current one.
     identity: Option<Identity>,
     notify: &'a mut dyn FnMut(Notice),
     held: Option<HeldProcess>,
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         let tracer = ExecTracer::seize(command, scope).map_err(|error| refused(error, command))?;
         Ok(Session {
             command,
-            released: Some(waiting.let_go()?),
+            released: Some(waiting.release_without_waiting()?),
             tracer,
             children,
             selector: request.selector,
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
         }
         let program = procfs::program(pid);
         let selector = self.selector.as_mut();
-        if !selector.is_none_or(|selector| selector.note_exec(pid, program.as_deref(), &arguments)) {
+        if !selector.is_none_or(|selector| selector.count_exec(pid, program.as_deref(), &arguments)) {
             self.tracer.resume(pid);
             return Ok(());
         }
@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
             selector.forget(pid);
         }
         if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
-            tool.note_end(status);
+            tool.set_wait_status(status);
         }
         if pid == self.command {
             self.status = Some(status);

@@ -1,10 +1,10 @@
-//! The measurements of one case: first trials, then batches. All cases that are compared with each other make the same number of launches
+//! The measurements of one case: first trials, then batches. Short cases that are compared with each other make the same number of launches
 //! per batch, because a batch of two launches measures colder caches than one of twenty.
 
 use std::time::{Duration, Instant};
 
 use super::LabError;
-use super::harness::{Effort, Measured};
+use super::harness::{Effort, Measurements};
 use super::outcome::Value;
 
 /// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly all of them.
@@ -26,8 +26,8 @@ pub struct Case<'a> {
 enum Run<'a> {
     /// Makes the given number of launches. The first value is the time of one launch in nanoseconds.
     Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
-    /// Determines the amount of work itself.
-    OwnWork(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
+    /// Does the same amount of work in each call.
+    FixedWork(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
 }
 
 impl<'a> Case<'a> {
@@ -40,12 +40,12 @@ impl<'a> Case<'a> {
         Case::with_run(keys, Run::Launches(Box::new(run)))
     }
 
-    /// Creates a case that determines its own amount of work.
-    pub fn with_own_work(
+    /// Creates a case whose amount of work does not depend on the requested number of launches.
+    pub fn with_fixed_work(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
     ) -> Case<'a> {
-        Case::with_run(keys, Run::OwnWork(Box::new(run)))
+        Case::with_run(keys, Run::FixedWork(Box::new(run)))
     }
 
     fn with_run(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
@@ -67,7 +67,7 @@ impl<'a> Case<'a> {
 }
 
 /// A case while it is being measured.
-pub(super) struct Batch<'a> {
+pub(super) struct CaseMeasurement<'a> {
     run: Run<'a>,
     quiet_columns: usize,
     /// The number of trials so far.
@@ -78,19 +78,19 @@ pub(super) struct Batch<'a> {
     min_launch_ns: f64,
     /// The number of launches per batch.
     count: u32,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurements,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn new(case: Case<'a>) -> Batch<'a> {
-        Batch {
+impl<'a> CaseMeasurement<'a> {
+    pub(super) fn new(case: Case<'a>) -> CaseMeasurement<'a> {
+        CaseMeasurement {
             run: case.run,
             quiet_columns: case.quiet_columns,
             trials: 0,
             trial_time: Duration::ZERO,
             min_launch_ns: f64::INFINITY,
             count: 1,
-            measured: Measured {
+            measured: Measurements {
                 keys: case.keys,
                 rounds: Vec::new(),
                 launches: None,
@@ -104,7 +104,7 @@ impl<'a> Batch<'a> {
             Run::Launches(_) if self.trial_time < effort.batch() * SLOW_BATCHES => TRIALS,
             Run::Launches(_) => TRIALS_IF_SLOW,
             // A single trial warms up the caches.
-            Run::OwnWork(_) => 1,
+            Run::FixedWork(_) => 1,
         };
         self.measured.failure.is_none() && self.trials < needed
     }
@@ -139,7 +139,7 @@ impl<'a> Batch<'a> {
     fn perform(&mut self, count: u32) -> Result<Vec<f64>, LabError> {
         match &mut self.run {
             Run::Launches(run) => run(count),
-            Run::OwnWork(run) => run(),
+            Run::FixedWork(run) => run(),
         }
     }
 
@@ -154,24 +154,24 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Runs the trials of all cases in turns, so that a disturbance does not affect two trials of the same case. Then decides how many launches
+/// Runs the trials of all cases in turn, so that a disturbance does not affect two trials of the same case. Then decides how many launches
 /// each batch makes. `may_continue` is called before each trial; if it returns false, nothing more is done.
-pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
+pub(super) fn prepare(cases: &mut [CaseMeasurement<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
-        for batch in batches.iter_mut().filter(|batch| batch.needs_trial(effort)) {
+        for case in cases.iter_mut().filter(|case| case.needs_trial(effort)) {
             if !may_continue() {
                 return;
             }
-            batch.run_trial(effort);
+            case.run_trial(effort);
         }
     }
     let makes_launches =
-        |batch: &&mut Batch<'_>| matches!(batch.run, Run::Launches(_)) && batch.measured.failure.is_none();
-    let mut batches: Vec<&mut Batch<'_>> = batches.iter_mut().filter(makes_launches).collect();
-    let least: Vec<f64> = batches.iter().map(|batch| batch.min_launch_ns).collect();
-    for (batch, count) in batches.iter_mut().zip(launch_counts(&least, effort)) {
-        batch.count = count;
-        batch.measured.launches = Some(count);
+        |case: &&mut CaseMeasurement<'_>| matches!(case.run, Run::Launches(_)) && case.measured.failure.is_none();
+    let mut cases: Vec<&mut CaseMeasurement<'_>> = cases.iter_mut().filter(makes_launches).collect();
+    let min_launch_ns: Vec<f64> = cases.iter().map(|case| case.min_launch_ns).collect();
+    for (case, count) in cases.iter_mut().zip(launch_counts(&min_launch_ns, effort)) {
+        case.count = count;
+        case.measured.launches = Some(count);
     }
 }
 
@@ -188,9 +188,9 @@ fn launch_counts(min_launch_ns: &[f64], effort: Effort) -> Vec<u32> {
         .filter(|one| is_short(*one, effort))
         .collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
-    let [fewest, most] = effort.batch_launch_limits();
-    let even = (effort.batch().as_nanos() as f64 / mean).clamp(fewest, most) as u32;
-    let count = |one: &f64| if is_short(*one, effort) { even } else { 1 };
+    let [min_launches, max_launches] = effort.batch_launch_limits();
+    let short_count = (effort.batch().as_nanos() as f64 / mean).clamp(min_launches, max_launches) as u32;
+    let count = |one: &f64| if is_short(*one, effort) { short_count } else { 1 };
     min_launch_ns.iter().map(count).collect()
 }
 
@@ -238,9 +238,9 @@ mod tests {
                 Ok(vec![(launches_ms[number] + more) * MS])
             })
         };
-        let mut batches: Vec<Batch<'_>> = (0..2).map(|number| Batch::new(case(number))).collect();
-        prepare(&mut batches, FULL, &|| true);
-        let results = batches.iter().map(|batch| (batch.measured.launches, batch.trials));
+        let mut cases: Vec<CaseMeasurement<'_>> = (0..2).map(|number| CaseMeasurement::new(case(number))).collect();
+        prepare(&mut cases, FULL, &|| true);
+        let results = cases.iter().map(|case| (case.measured.launches, case.trials));
         results.collect()
     }
 
@@ -254,18 +254,18 @@ mod tests {
     }
 
     #[test]
-    fn a_case_with_its_own_work_gets_one_trial_as_a_warm_up() {
+    fn a_case_with_fixed_work_gets_one_trial_as_a_warm_up() {
         let runs = Cell::new(0);
-        let case = Case::with_own_work([], || {
+        let case = Case::with_fixed_work([], || {
             runs.set(runs.get() + 1);
             Ok(vec![1.0])
         });
-        let mut batches = [Batch::new(case)];
-        prepare(&mut batches, FULL, &|| true);
-        assert_eq!((batches[0].measured.launches, batches[0].trials), (None, 1));
-        batches[0].measure();
-        assert_eq!(batches[0].measured.rounds, [[1.0]]);
-        drop(batches);
+        let mut cases = [CaseMeasurement::new(case)];
+        prepare(&mut cases, FULL, &|| true);
+        assert_eq!((cases[0].measured.launches, cases[0].trials), (None, 1));
+        cases[0].measure();
+        assert_eq!(cases[0].measured.rounds, [[1.0]]);
+        drop(cases);
         assert_eq!(runs.get(), 2);
     }
 
@@ -273,13 +273,14 @@ mod tests {
     fn all_requested_columns_must_be_quiet() {
         let noisy = |round: usize| vec![5.0, round as f64, 0.0];
         for (quiet_columns, is_quiet) in [(1, true), (2, false)] {
-            let mut batch = Batch::new(Case::with_own_work([], || Ok(Vec::new())).quiet_columns(quiet_columns));
-            batch.measured.rounds = (1..9).map(noisy).collect();
-            assert_eq!(batch.is_quiet(FULL), is_quiet, "{quiet_columns}");
+            let mut case =
+                CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(quiet_columns));
+            case.measured.rounds = (1..9).map(noisy).collect();
+            assert_eq!(case.is_quiet(FULL), is_quiet, "{quiet_columns}");
         }
-        let mut batch = Batch::new(Case::with_own_work([], || Ok(Vec::new())).quiet_columns(3));
-        batch.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
-        assert!(batch.is_quiet(FULL), "zero in most rounds");
+        let mut case = CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(3));
+        case.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
+        assert!(case.is_quiet(FULL), "zero in most rounds");
     }
 
     proptest! {

@@ -19,12 +19,12 @@ pub struct Comparison {
     /// The number of cases that only the newer report has.
     pub unmatched: usize,
     /// Measurements that only the older report has.
-    pub gone: Vec<Gone>,
+    pub gone: Vec<MissingMeasurement>,
 }
 
 /// An experiment, a case, or a column of a case that only the older report has.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Gone {
+pub struct MissingMeasurement {
     /// The experiment.
     pub experiment: String,
     /// The description of the case; `None` for all cases.
@@ -66,13 +66,13 @@ impl Change {
     /// Returns the column's name as words, without its unit. The title would not be unique.
     #[must_use]
     pub fn measure(&self) -> String {
-        words_of(&self.column)
+        column_words(&self.column)
     }
 }
 
 /// Returns a column's name as words, without its unit.
 #[must_use]
-pub fn words_of(column: &str) -> String {
+pub fn column_words(column: &str) -> String {
     column.strip_suffix("_ns").unwrap_or(column).replace('_', " ")
 }
 
@@ -84,11 +84,11 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         common_shifts: Vec::new(),
         changes: Vec::new(),
         unmatched: 0,
-        gone: find_gone(old, new),
+        gone: find_missing(old, new),
     };
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
-        let find_match = |row| older.and_then(|older| Some((row, same_case(older, newer, row)?)));
+        let find_match = |row| older.and_then(|older| Some((row, find_same_case(older, newer, row)?)));
         let matched: Vec<(&Row, &Row)> = newer.rows.iter().filter_map(find_match).collect();
         comparison.unmatched += newer.rows.len() - matched.len();
         for column in compared_columns(newer) {
@@ -107,12 +107,12 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     comparison
 }
 
-/// Returns what the older report has and the newer does not have, or not with a comparable value.
-fn find_gone(old: &Report, new: &Report) -> Vec<Gone> {
+/// Returns the measurements of the older report that the newer one lacks, or that it has without a comparable value.
+fn find_missing(old: &Report, new: &Report) -> Vec<MissingMeasurement> {
     let mut gone = Vec::new();
     for older in old.experiments.iter().filter(|older| !older.rows.is_empty()) {
         let mut add = |case: Option<String>, column: Option<&Column>| {
-            gone.push(Gone {
+            gone.push(MissingMeasurement {
                 experiment: older.name.clone(),
                 case,
                 column: column.map(|column| column.name.clone()),
@@ -124,7 +124,7 @@ fn find_gone(old: &Report, new: &Report) -> Vec<Gone> {
             continue;
         };
         for row in &older.rows {
-            let Some(after) = same_case(newer, older, row) else {
+            let Some(after) = find_same_case(newer, older, row) else {
                 add(Some(label(older, row)), None);
                 continue;
             };
@@ -188,7 +188,7 @@ pub(super) fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     (low, high)
 }
 
-fn same_case<'r>(older: &'r Outcome, newer: &Outcome, row: &Row) -> Option<&'r Row> {
+fn find_same_case<'r>(older: &'r Outcome, newer: &Outcome, row: &Row) -> Option<&'r Row> {
     older.rows.iter().find(|other| keys(older, other) == keys(newer, row))
 }
 

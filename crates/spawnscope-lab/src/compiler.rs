@@ -1,4 +1,4 @@
-//! The C compiler, if one is installed, for programs that are too complex to be written as bytes.
+//! The C compiler, if one is installed, for programs that are too complex to be written as machine code.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,6 +52,6 @@ impl Compiler {
             .lines()
             .rfind(|line| line.contains("error") || line.contains("cannot"));
         let last = last.or(errors.lines().last()).unwrap_or("no reason given");
-        Err(LabError::Unavailable(format!("{} refused: {last}", self.name)))
+        Err(LabError::Unavailable(format!("{} failed: {last}", self.name)))
     }
 }

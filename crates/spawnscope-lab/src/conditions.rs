@@ -80,7 +80,7 @@ fn unknown_conditions(pairs: &[Pair]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a line for each program that is another file in the newer report.
+/// Returns a line for each program whose file differs between the reports.
 fn different_files(old: &Report, new: &Report) -> Vec<String> {
     let mut changes = Vec::new();
     for newer in &new.experiments {
@@ -109,9 +109,9 @@ fn run_condition_pairs(before: &Machine, after: &Machine) -> [Pair; 5] {
             or_unknown(after.file_system.as_ref()),
         ),
         (
-            "hard limit of open files",
-            or_unknown(before.most_open_files.as_ref()),
-            or_unknown(after.most_open_files.as_ref()),
+            "hard limit on open files",
+            or_unknown(before.max_open_files.as_ref()),
+            or_unknown(after.max_open_files.as_ref()),
         ),
         ("/bin/sh", or_unknown(before.sh.as_ref()), or_unknown(after.sh.as_ref())),
     ]
@@ -168,7 +168,7 @@ mod tests {
         (before.load_after, after.load_after) = (Some(1.2), Some(1.3));
         before.file_system = Some("ext4".to_owned());
         after.file_system = Some("tmpfs".to_owned());
-        (before.most_open_files, after.most_open_files) = (Some(1024), Some(524_288));
+        (before.max_open_files, after.max_open_files) = (Some(1024), Some(524_288));
         before.sh = Some("/usr/bin/dash".to_owned());
         after.sh = Some("/usr/bin/bash".to_owned());
         // An older version does not report these conditions.
@@ -176,7 +176,7 @@ mod tests {
             conditions(&report(), &new),
             [
                 "unknown in the older report: seconds for an experiment, load average before, load average after, \
-                file system of the temporary directory, hard limit of open files, /bin/sh"
+                file system of the temporary directory, hard limit on open files, /bin/sh"
             ]
         );
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
                 "seconds for an experiment: 15 -> 1.5",
                 "load average before: 0.2 -> 5.0",
                 "file system of the temporary directory: ext4 -> tmpfs",
-                "hard limit of open files: 1024 -> 524288",
+                "hard limit on open files: 1024 -> 524288",
                 "/bin/sh: /usr/bin/dash -> /usr/bin/bash",
             ]
         );

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::LabError;
 use super::batches::Case;
-use super::harness::{Effort, Measured, interleave};
+use super::harness::{Effort, Measurements, interleave};
 use super::keeper::{self, Keeper};
 use super::memory::AvailableMemory;
 use super::outcome::Outcome;
@@ -32,8 +32,9 @@ pub struct ExperimentContext<'a> {
 
 /// Receives progress, and can stop the run.
 pub trait Watch {
-    /// Receives the current step, empty for measurements, and the finished share. Returns false to stop the run; results so far are kept.
-    fn may_continue(&self, doing: &str, share: f64) -> bool;
+    /// Receives the current step, which is empty during measurements, and the finished share. Returns whether to continue; if not, the
+    /// results so far are kept.
+    fn report_progress(&self, doing: &str, share: f64) -> bool;
 }
 
 impl<'a> ExperimentContext<'a> {
@@ -77,7 +78,7 @@ impl<'a> ExperimentContext<'a> {
         self.directory.path().join(TINY)
     }
 
-    /// Returns the tiny program for a mechanism. If the mechanism reads its output from a pipe, the program also writes a word.
+    /// Returns the tiny program for a mechanism. If the mechanism reads the program's output from a pipe, the program also writes a word.
     #[must_use]
     pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
         if !mechanism.reads_output() {
@@ -87,32 +88,35 @@ impl<'a> ExperimentContext<'a> {
         Program::new([path]).with_status(tiny::STATUS).with_output(tiny::WORD)
     }
 
-    /// Measures cases in turns.
+    /// Measures cases in turn.
     #[must_use]
-    pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measured> {
+    pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measurements> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
-    /// Measures cases in turns as one part of an experiment, which has `share` of its time and comes after the share `after`.
+    /// Measures cases in turn as one part of an experiment. `share` is the part's share of the experiment's time, and `after` is the share
+    /// that earlier parts have used.
     #[must_use]
-    pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measured> {
+    pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measurements> {
         let effort = Effort {
             time: self.effort.time.mul_f64(share),
             ..self.effort
         };
-        interleave(effort, cases, &|done| self.watch.may_continue("", after + done * share))
+        interleave(effort, cases, &|done| {
+            self.watch.report_progress("", after + done * share)
+        })
     }
 
-    /// Reports a preparation step. Returns false if the run must stop.
+    /// Reports the current step and the finished share. Returns false if the run must stop.
     #[must_use]
-    pub fn may_continue(&self, doing: &str, share: f64) -> bool {
-        self.watch.may_continue(doing, share)
+    pub fn report_progress(&self, doing: &str, share: f64) -> bool {
+        self.watch.report_progress(doing, share)
     }
 
-    /// Returns the size of each of several parents that exist at the same time: `wanted`, or less if memory is short. If it is short, adds
+    /// Returns the size that each of `parents` parents can have at the same time: `wanted`, or less if memory is short. In that case, adds
     /// a note.
     #[must_use]
-    pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
+    pub fn size_for_each_parent(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
         let wanted = wanted.min(self.max_memory);
         let available = AvailableMemory::now();
         let size = wanted.min(available.per_process).min(available.total / parents);
@@ -133,8 +137,9 @@ impl<'a> ExperimentContext<'a> {
     }
 }
 
-/// The file names of the tiny programs. The speaker also writes a word.
+/// The file name of the tiny program.
 const TINY: &str = "tiny";
+/// The file name of the tiny program that also writes a word.
 const SPEAKER: &str = "tiny-speaker";
 
 /// Creates a directory in the first candidate in which the tiny program can be executed. Also returns why earlier candidates failed.
@@ -175,7 +180,7 @@ fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
         ));
     }
     let directory = tempfile::Builder::new()
-        .prefix(keeper::PREFIX)
+        .prefix(keeper::DIRECTORY_PREFIX)
         .tempdir_in(directory)
         .map_err(LabError::doing("create a directory"))?;
     tiny::write(&directory.path().join(TINY), None)?;

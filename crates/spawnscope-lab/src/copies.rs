@@ -89,16 +89,16 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
 }
 
 /// A program in a memfd. It is on no mounted file system, so no scanner watches it.
-pub struct InMemory {
+pub struct MemoryProgram {
     file: File,
 }
 
-impl InMemory {
+impl MemoryProgram {
     /// Copies a program into memory.
     ///
     /// # Errors
     /// If the memfd cannot be created, for example because the kernel does not allow memfds to be executed.
-    pub fn copy_of(program: &Path) -> Result<InMemory, LabError> {
+    pub fn copy(program: &Path) -> Result<MemoryProgram, LabError> {
         let doing = || LabError::doing("copy a program into memory");
         // Linux 6.3 introduced the EXEC flag; older kernels reject it.
         let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
@@ -107,7 +107,7 @@ impl InMemory {
         let mut file = File::from(memory);
         let content = fs::read(program).map_err(doing())?;
         file.write_all(&content).map_err(doing())?;
-        Ok(InMemory { file })
+        Ok(MemoryProgram { file })
     }
 
     /// Returns a path with which any process of this user can execute the program.

@@ -1,6 +1,6 @@
 //! Fits straight lines through measured points, robust against a few outliers.
 
-use super::harness::{Estimate, MIN_ROUNDS, Measured};
+use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::linearity::Linearity;
 use super::noise_notes::{is_flat, names_or_count};
 use super::outcome::{Fit, Outcome};
@@ -19,24 +19,24 @@ pub(super) struct Slope {
 
 impl Outcome {
     /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and adds notes on the other series. The slope
-    /// is per `unit` of the column `x`; `per` is the name of that unit.
-    pub fn fit(&mut self, x: &str, unit: f64, per: &str) {
-        self.add_lines(x, unit, per, |_, points| slope_within_intervals(points));
+    /// is per `unit` of the column `x`; `unit_name` is the name of that unit.
+    pub fn fit(&mut self, x: &str, unit: f64, unit_name: &str) {
+        self.add_lines(x, unit, unit_name, |_, points| slope_within_intervals(points));
     }
 
     /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one sweep depend on each other, so a slope is
     /// computed for each sweep, and the interval is that of these slopes.
-    pub fn fit_sweeps(&mut self, x: &str, unit: f64, per: &str, measured: &[Measured]) {
-        let mut series: Vec<(String, Vec<(f64, &Measured)>)> = Vec::new();
+    pub fn fit_sweeps(&mut self, x: &str, unit: f64, unit_name: &str, measured: &[Measurements]) {
+        let mut series: Vec<(String, Vec<(f64, &Measurements)>)> = Vec::new();
         for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {
             let Some(position) = row.get(x).number() else { continue };
-            let name = self.series_of(row);
+            let name = self.series_name(row);
             match series.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, cases)) => cases.push((position / unit, case)),
                 None => series.push((name, vec![(position / unit, case)])),
             }
         }
-        self.add_lines(x, unit, per, |name, _| {
+        self.add_lines(x, unit, unit_name, |name, _| {
             let (_, cases) = series.iter().find(|(other, _)| other == name)?;
             slope_over_sweeps(cases)
         });
@@ -46,7 +46,7 @@ impl Outcome {
         &mut self,
         x: &str,
         unit: f64,
-        per: &str,
+        unit_name: &str,
         find_slope: impl Fn(&str, &[(f64, &Estimate)]) -> Option<Slope>,
     ) {
         if self.chart.as_ref().is_none_or(|chart| chart.x != x) {
@@ -59,7 +59,7 @@ impl Outcome {
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
             match find_slope(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
                 Some(slope) if slope.low > 0.0 || slope.high < 0.0 => {
-                    fits.extend(line_through(series, &scaled, slope, per));
+                    fits.extend(line_through(series, &scaled, slope, unit_name));
                 }
                 Some(_) => flat.push(series),
                 None if is_flat(&points) => short.push(series),
@@ -78,7 +78,7 @@ impl Outcome {
 }
 
 /// Returns the line with this slope through the points.
-fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) -> Option<Fit> {
+fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_name: &str) -> Option<Fit> {
     let line = |x: f64, at_zero: f64| at_zero + slope.median * x;
     let at_zero = median(points.iter().map(|(x, y)| y.median - line(*x, 0.0)))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
@@ -92,14 +92,14 @@ fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, per: 
         at_zero_ns: at_zero,
         slope_ns: slope.median,
         slope_interval_ns: Some([slope.low, slope.high]),
-        per: per.to_owned(),
+        x_unit: unit_name.to_owned(),
         r_squared,
         linearity: Linearity::judge(points, r_squared),
     })
 }
 
 /// Returns the median of the slopes of all complete sweeps, with its interval.
-fn slope_over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
+fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
     let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
     let slope = |sweep: usize| {
@@ -183,7 +183,7 @@ mod tests {
     fn outcome_of_sweeps(slopes: &[f64]) -> Outcome {
         let mut outcome = outcome_with_chart();
         let mut random = fastrand::Rng::with_seed(1);
-        let mut point = |x: f64| Measured {
+        let mut point = |x: f64| Measurements {
             keys: vec![Value::from("swept"), Value::Number(x * 1e3)],
             rounds: slopes
                 .iter()
@@ -192,7 +192,7 @@ mod tests {
             launches: None,
             failure: None,
         };
-        let measured: Vec<Measured> = (0..40).map(|step| point(f64::from(step))).collect();
+        let measured: Vec<Measurements> = (0..40).map(|step| point(f64::from(step))).collect();
         outcome.add(&measured);
         outcome.fit_sweeps("size", 1e3, "kB", &measured);
         outcome

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::LabError;
-use super::batches::{Batch, Case, prepare};
+use super::batches::{Case, CaseMeasurement, prepare};
 use super::outcome::Value;
 use spawnscope_data::statistics::median;
 
 /// With fewer rounds, a median has no 95 % interval.
 pub const MIN_ROUNDS: usize = 6;
+/// The maximum number of rounds, even if there is time for more.
 const MAX_ROUNDS: usize = 200;
 
 /// How much to measure.
@@ -42,12 +43,12 @@ impl Effort {
 
 /// The measurements of one case.
 #[derive(Debug)]
-pub struct Measured {
+pub struct Measurements {
     /// The keys that identify the case.
     pub keys: Vec<Value>,
     /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
-    /// The number of launches per round; unknown if the case determines its own amount of work.
+    /// The number of launches per round; unknown if the amount of work is fixed.
     pub launches: Option<u32>,
     /// Why the values must not be used.
     pub failure: Option<LabError>,
@@ -102,9 +103,10 @@ impl Estimate {
     }
 }
 
-/// Returns how many of the sorted values can be dropped at either end so that the range of the others contains the median with a
-/// probability of 95 %. This is the sign test, which follows the binomial distribution.
+/// Returns how many of the sorted values can be dropped at either end so that the range of the remaining values contains the median with a
+/// probability of at least 95 %. This is the sign test, which follows the binomial distribution.
 fn droppable_ranks(count: usize) -> usize {
+    // The probability that the median lies beyond an end of the range.
     const MISSED_AT_EITHER_END: f64 = 0.025;
     let mut dropped = 0;
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
@@ -118,11 +120,11 @@ fn droppable_ranks(count: usize) -> usize {
     dropped.saturating_sub(usize::from(sum > MISSED_AT_EITHER_END))
 }
 
-impl Measured {
+impl Measurements {
     /// Returns a case that failed before its first round.
     #[must_use]
-    pub fn failed(keys: Vec<Value>, failure: LabError) -> Measured {
-        Measured {
+    pub fn failed(keys: Vec<Value>, failure: LabError) -> Measurements {
+        Measurements {
             keys,
             rounds: Vec::new(),
             launches: None,
@@ -165,7 +167,7 @@ impl Measured {
 
     /// Returns the ratio of a column to that of another case, computed round by round; `None` if the other case's value is zero.
     #[must_use]
-    pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
+    pub fn ratio(&self, base: &Measurements, column: usize) -> Option<Estimate> {
         let ratios = ratios(&self.values(column), &base.values(column));
         Estimate::from_values(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
     }
@@ -177,16 +179,16 @@ fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
 
 /// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, returns the
 /// results so far.
-pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measured> {
-    let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
-    prepare(&mut batches, effort, &|| may_continue(0.0));
-    let mut order: Vec<usize> = (0..batches.len()).collect();
+pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measurements> {
+    let mut cases: Vec<CaseMeasurement<'_>> = cases.into_iter().map(CaseMeasurement::new).collect();
+    prepare(&mut cases, effort, &|| may_continue(0.0));
+    let mut order: Vec<usize> = (0..cases.len()).collect();
     // With a fixed seed, every run uses the same orders.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     'rounds: for round in 0..MAX_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
-        let is_enough = round >= MIN_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
+        let is_enough = round >= MIN_ROUNDS && (spent >= 1.0 || cases.iter().all(|case| case.is_quiet(effort)));
         let share = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
         if is_enough {
             break;
@@ -197,10 +199,10 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f6
             if !may_continue(share) {
                 break 'rounds;
             }
-            batches[index].measure();
+            cases[index].measure();
         }
     }
-    batches.into_iter().map(|batch| batch.measured).collect()
+    cases.into_iter().map(|case| case.measured).collect()
 }
 
 #[cfg(test)]
@@ -321,7 +323,7 @@ mod tests {
     fn ratios_are_computed_within_rounds() {
         // The machine is twice as slow in every second round, which does not affect the ratio.
         let rounds = |time: f64| (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
-        let measured = |time| Measured {
+        let measured = |time| Measurements {
             keys: Vec::new(),
             rounds: rounds(time),
             launches: None,

@@ -12,12 +12,12 @@ use std::time::Duration;
 use super::worker;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// The prefix of a keeper's argument, which the directory follows. The argument of a worker is JSON instead.
-pub const SETTING: &str = "keep:";
+/// The prefix of a keeper's argument; the directory follows it. The argument of a worker is JSON instead.
+pub const ARGUMENT_PREFIX: &str = "keep:";
 /// The prefix of the names of the lab's directories. The keeper removes no directory without it.
-pub(super) const PREFIX: &str = "spawnscope-lab-";
-/// How often the keeper tries to remove the directory. Workers that write there die with bench, but not immediately.
-const MAX_REMOVALS: usize = 100;
+pub(super) const DIRECTORY_PREFIX: &str = "spawnscope-lab-";
+/// Maximum number of attempts to remove the directory. Workers that write there die with bench, but not immediately.
+const MAX_ATTEMPTS: usize = 100;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ impl Keeper {
     pub(super) fn start(directory: &Path) -> Option<Keeper> {
         let mut child = Command::new("/proc/self/exe")
             .arg(worker::VERB)
-            .arg(format!("{SETTING}{}", directory.display()))
+            .arg(format!("{ARGUMENT_PREFIX}{}", directory.display()))
             .current_dir("/")
             // Ctrl-C must only reach bench.
             .process_group(0)
@@ -53,12 +53,13 @@ impl Drop for Keeper {
     }
 }
 
-/// Does the keeper's work: waits until bench's end of the connection is closed, and removes the directory if it still exists.
+/// Does the work of the keeper's process. Waits until bench's end of the connection is closed, which also happens when bench is killed, and
+/// removes the directory if it still exists.
 ///
 /// # Errors
 /// If the directory is not one of the lab's, or cannot be removed.
-pub fn keep(directory: &Path) -> io::Result<()> {
-    let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
+pub fn remove_when_bench_ends(directory: &Path) -> io::Result<()> {
+    let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes());
     if !directory.is_absolute() || !directory.file_name().is_some_and(is_ours) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -70,7 +71,7 @@ pub fn keep(directory: &Path) -> io::Result<()> {
         Err(error) => error.kind() == io::ErrorKind::NotFound && !directory.exists(),
         Ok(()) => true,
     };
-    if remove_when_closed(io::stdin().as_fd(), MAX_REMOVALS, REMOVAL_INTERVAL, remove) {
+    if remove_when_closed(io::stdin().as_fd(), MAX_ATTEMPTS, REMOVAL_INTERVAL, remove) {
         return Ok(());
     }
     fs::remove_dir_all(directory)

@@ -7,7 +7,7 @@ use super::harness::Estimate;
 use super::noise_notes::is_within_noise;
 use super::outcome::Outcome;
 
-/// A line that explains less of the variance than this does not hold.
+/// A line that explains a smaller share of the variance than this does not hold.
 const MIN_EXPLAINED: f64 = 0.95;
 const BYTES_IN_A_MB: f64 = 1e6;
 
@@ -44,7 +44,7 @@ impl Outcome {
         let series = self.series();
         let mut found = Vec::new();
         for fit in &self.fits {
-            let unit = if fit.per == "MB" { BYTES_IN_A_MB } else { 1.0 };
+            let unit = if fit.x_unit == "MB" { BYTES_IN_A_MB } else { 1.0 };
             let points = series.iter().find(|(name, _)| *name == fit.series);
             let points = points.map_or(&[][..], |(_, points)| points);
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();

@@ -1,7 +1,7 @@
 //! Adds notes on results whose noise is larger than the effect that the experiment looks for. `Outcome::compare` adds such notes for
 //! comparisons with a base.
 
-use super::compare::{interval, label_by_columns, words_of};
+use super::compare::{column_words, interval, label_by_columns};
 use super::harness::Estimate;
 use super::outcome::{Outcome, Row, Unit, Value};
 
@@ -41,7 +41,7 @@ impl Outcome {
                 .filter(is_equal)
                 .map(|row| self.short_label(row))
                 .collect();
-            let which = format!("between {} and {}", words_of(base), words_of(column));
+            let which = format!("between {} and {}", column_words(base), column_words(column));
             self.note_noise(&which, &names, self.rows.len(), "cases");
         }
     }
@@ -71,10 +71,7 @@ impl Outcome {
 
     /// Returns a description of a row by its keys, without numbers that are the same in all rows.
     fn short_label(&self, row: &Row) -> String {
-        label_by_columns(
-            self.columns.iter().filter(|column| !self.is_the_same_in_all(column)),
-            row,
-        )
+        label_by_columns(self.columns.iter().filter(|column| !self.is_constant_key(column)), row)
     }
 
     /// Adds a note that the noise hides a difference in some cases or series: `names`, of `count`. `which` says which difference.

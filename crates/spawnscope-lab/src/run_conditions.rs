@@ -25,36 +25,36 @@ pub struct RunConditions {
     #[serde(default)]
     pub file_system: Option<String>,
     /// The hard limit on open files.
-    #[serde(default)]
-    pub most_open_files: Option<u64>,
+    #[serde(default, rename = "most_open_files")]
+    pub max_open_files: Option<u64>,
     /// The file that `/bin/sh` links to.
     #[serde(default)]
     pub sh: Option<String>,
 }
 
 impl RunConditions {
-    /// Returns the conditions before a run that has its files in `directory`.
+    /// Reads the conditions before a run that has its files in `directory`.
     #[must_use]
-    pub fn before(directory: &Path) -> RunConditions {
+    pub fn read_before_run(directory: &Path) -> RunConditions {
         RunConditions {
             load_before: read_load(),
             load_after: None,
             file_system: file_system(directory),
-            most_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
+            max_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
             sh: fs::canonicalize("/bin/sh")
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned()),
         }
     }
 
-    /// Adds the conditions after the run.
-    pub fn end(&mut self) {
+    /// Adds the load average after the run.
+    pub fn add_load_after(&mut self) {
         self.load_after = read_load();
     }
 
     /// Returns a sentence with the load averages, if either exceeds the number of CPUs.
     #[must_use]
-    pub fn busy(&self, cpus: u64) -> Option<String> {
+    pub fn load_warning(&self, cpus: u64) -> Option<String> {
         let exceeds = |load: Option<f64>| load.is_some_and(|load| load > cpus as f64);
         let cpus = spawnscope_data::units::counted(cpus, "CPU", "CPUs");
         let [before, after] = [self.load_before, self.load_after].map(load_text);
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn the_conditions_of_this_process_are_read() {
-        let mut found = RunConditions::before(Path::new("/proc"));
+        let mut found = RunConditions::read_before_run(Path::new("/proc"));
         assert_eq!(found.file_system.as_deref(), Some("proc"));
         assert!(found.load_before.is_some_and(|load| load >= 0.0));
-        assert!(found.most_open_files > Some(0));
+        assert!(found.max_open_files > Some(0));
         assert!(found.sh.as_deref().is_some_and(|path| path.starts_with('/')));
         assert_eq!(found.load_after, None);
-        found.end();
+        found.add_load_after();
         assert!(found.load_after.is_some());
     }
 
@@ -130,13 +130,13 @@ mod tests {
                 load_after: after,
                 ..RunConditions::default()
             };
-            found.busy(2).unwrap_or_default()
+            found.load_warning(2).unwrap_or_default()
         };
         assert_eq!(warning(2.0, Some(1.9)), "");
         assert!(warning(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
         assert!(warning(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
         assert!(warning(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
-        assert_eq!(RunConditions::default().busy(2), None, "unknown is not busy");
+        assert_eq!(RunConditions::default().load_warning(2), None, "unknown is not busy");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct ShellParent {
 }
 
 /// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The fastest way for bash to fill a variable is
-/// to format a number with leading zeros: a GB takes seconds, and `FILL_MEMORY_FACTOR` times the memory.
+/// to format a number with leading zeros. A GB takes seconds, and temporarily `FILL_MEMORY_FACTOR` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"

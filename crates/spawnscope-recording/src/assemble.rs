@@ -1,6 +1,6 @@
-//! Joins events to rows. This code does no I/O: it is given events, and returns the rows that are new or changed as batches. Only unfinished
-//! launches are kept in memory. A late event for another launch produces an incomplete row, which `store` merges into the row in the file, so
-//! it can add values but not remove any.
+//! Combines events into rows. This code does no I/O: it receives events, and returns the new and changed rows in batches. Only unfinished
+//! launches are kept in memory. A late event for another launch produces an incomplete row, which `store` merges into the row in the file,
+//! so it can add values but not remove any.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +10,11 @@ use spawnscope_data::event::{
 use spawnscope_data::event::{TaskId, Waker};
 
 use super::intern::{Interner, Objects};
-use super::ninja::{Edge, Run, Runs};
+use super::ninja::{Edge, Invocation, Invocations};
 use super::redact::Redaction;
 use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
-use super::unfinished::{OrderedExec, Unfinished};
+use super::unfinished::{OrderedExec, UnfinishedLaunch};
 use spawnscope_data::rows::{
     EdgeRow, ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow,
     TextId, ThreadRow, WakerRow,
@@ -33,7 +33,7 @@ pub(super) struct Batch {
     pub(super) execs: Vec<OrderedExec>,
     /// New failed execs.
     pub(super) failed_execs: Vec<FailedExecRow>,
-    /// New and changed threads. If a thread occurs twice, the later row is valid.
+    /// New and changed threads. If a thread occurs twice, the later row counts.
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that the file does not contain yet.
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
@@ -50,7 +50,7 @@ pub(super) struct Batch {
     pub(super) finished: Vec<LaunchId>,
     /// The oldest string that later rows may refer to.
     pub(super) oldest_text: TextId,
-    /// The launch of the command, in the batch in which `note_root` was called.
+    /// The launch of the command, in the first batch after the call of `set_root`.
     pub(super) root: Option<LaunchId>,
     /// The time of the latest event of the recording so far.
     pub(super) last_event: Nanos,
@@ -78,10 +78,10 @@ pub(super) struct Assembler {
     interner: Interner,
     objects: Objects,
     stacks: Stacks,
-    unfinished: HashMap<LaunchId, Unfinished>,
-    /// The unfinished launch that has or had a pid in the recorder's pid namespace most recently.
+    unfinished: HashMap<LaunchId, UnfinishedLaunch>,
+    /// For each pid in the recorder's pid namespace, the unfinished launch that has the pid or had it last.
     by_pid: HashMap<Pid, LaunchId>,
-    ninjas: Runs,
+    invocations: Invocations,
     /// Unfinished launches that have changed since the last batch.
     dirty: Vec<LaunchId>,
     /// The rowid of the next exec.
@@ -92,7 +92,7 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// The number of unfinished launches above which orphans are forgotten, at first. An orphan whose end was also lost would stay forever.
+    /// The minimum of `forget_orphans_above`. Orphans are forgotten because an orphan whose end was also lost would stay forever.
     const MANY_UNFINISHED: usize = 65_536;
 
     /// Creates an assembler for a recording whose time zero is `origin`.
@@ -104,7 +104,7 @@ impl Assembler {
             stacks: Stacks::default(),
             unfinished: HashMap::new(),
             by_pid: HashMap::new(),
-            ninjas: Runs::default(),
+            invocations: Invocations::default(),
             dirty: Vec::new(),
             next_exec: 1,
             forget_orphans_above: Self::MANY_UNFINISHED,
@@ -112,13 +112,13 @@ impl Assembler {
         }
     }
 
-    /// Notes which launch is the command.
-    pub(super) fn note_root(&mut self, root: LaunchId) {
+    /// Sets which launch is the command.
+    pub(super) fn set_root(&mut self, root: LaunchId) {
         self.batch.root = Some(root);
     }
 
-    /// Whether the next batch contains something that does not come from an event.
-    pub(super) fn has_news(&self) -> bool {
+    /// Whether the next batch contains the root or edges, which do not come from events.
+    pub(super) fn has_rows_without_events(&self) -> bool {
         self.batch.root.is_some() || !self.batch.edges.is_empty()
     }
 
@@ -128,25 +128,27 @@ impl Assembler {
         let at = self.relative(event.at);
         self.batch.last_event = self.batch.last_event.max(at);
         match &event.kind {
-            EventKind::Adopted { pid, name } => self.adopted(at, launch, *pid, name),
-            EventKind::Released { pid } => self.released(at, launch, *pid),
-            EventKind::Launched(launched) => self.launched(at, launch, launched),
-            EventKind::ThreadStarted { tid, creator } => self.thread_started(at, launch, task, *tid, *creator),
-            EventKind::ExecFailed { entered, path, errno } => self.exec_failed(at, launch, *entered, path, *errno),
-            EventKind::Executed(executed) => self.executed(launch, executed),
-            EventKind::Loaded(loaded) => self.loaded(launch, loaded),
-            EventKind::Exited(exited) => self.exited(at, launch, task, exited),
+            EventKind::Adopted { pid, name } => self.apply_adopted(at, launch, *pid, name),
+            EventKind::Released { pid } => self.apply_released(at, launch, *pid),
+            EventKind::Launched(launched) => self.apply_launched(at, launch, launched),
+            EventKind::ThreadStarted { tid, creator } => self.apply_thread_started(at, launch, task, *tid, *creator),
+            EventKind::ExecFailed { entered, path, errno } => {
+                self.apply_exec_failed(at, launch, *entered, path, *errno)
+            }
+            EventKind::Executed(executed) => self.apply_executed(launch, executed),
+            EventKind::Loaded(loaded) => self.apply_loaded(launch, loaded),
+            EventKind::Exited(exited) => self.apply_exited(at, launch, task, exited),
             EventKind::Gone {
                 zombie,
                 auto_reaped,
                 cpu,
             } => {
                 let zombie = zombie.map(|zombie| self.relative(zombie));
-                self.launch(launch).thread_gone(zombie, *auto_reaped, *cpu);
+                self.launch(launch).apply_thread_end(zombie, *auto_reaped, *cpu);
             }
-            EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
+            EventKind::Reaped { pid } => self.apply_reaped(at, launch, *pid),
             EventKind::Slice(slice) => {
-                self.note_first_run(at, launch, task, slice);
+                self.set_first_run(at, launch, task, slice);
                 let back = (slice.left != LeftCpu::Ended).then_some(at);
                 self.add_slice(back, launch, task, slice);
             }
@@ -169,21 +171,21 @@ impl Assembler {
                     name,
                 });
             }
-            EventKind::Called(chain) => self.called(launch, chain),
-            EventKind::Sampled(sampled) => self.sampled(at, task, sampled),
+            EventKind::Called(chain) => self.apply_called(launch, chain),
+            EventKind::Sampled(sampled) => self.apply_sampled(at, task, sampled),
         }
     }
 
-    /// Returns the runs of ninja that have ended since the last call. If the recording ends, all runs have ended.
-    pub(super) fn take_ended_ninjas(&mut self, recording_ends: bool) -> Vec<Run> {
+    /// Returns the invocations of ninja that have ended since the last call. If the recording ends, all invocations have ended.
+    pub(super) fn take_ended_invocations(&mut self, recording_ends: bool) -> Vec<Invocation> {
         if recording_ends {
-            self.ninjas.end_all();
+            self.invocations.end_all();
         }
-        self.ninjas.take_ended()
+        self.invocations.take_ended()
     }
 
     /// Adds the ninja edges that launches belong to.
-    pub(super) fn note_edges(&mut self, edges: &[Edge]) {
+    pub(super) fn add_edges(&mut self, edges: &[Edge]) {
         for Edge { launch, outputs } in edges {
             let rows = outputs.iter().map(|output| EdgeRow {
                 launch: *launch,
@@ -237,9 +239,12 @@ impl Assembler {
         instant.since(self.origin)
     }
 
-    /// Returns a launch that an event concerns, to be changed. An unknown launch becomes an orphan.
-    fn launch(&mut self, id: LaunchId) -> &mut Unfinished {
-        let launch = self.unfinished.entry(id).or_insert_with(|| Unfinished::orphan(id));
+    /// Returns a launch so that the caller can change it, and marks it as changed. An unknown launch becomes an orphan.
+    fn launch(&mut self, id: LaunchId) -> &mut UnfinishedLaunch {
+        let launch = self
+            .unfinished
+            .entry(id)
+            .or_insert_with(|| UnfinishedLaunch::orphan(id));
         if !launch.is_dirty {
             launch.is_dirty = true;
             self.dirty.push(id);
@@ -247,8 +252,8 @@ impl Assembler {
         launch
     }
 
-    /// Notes which launch has a pid now. The previous owner of the pid must have been reaped, even if no event said so. This limits the number of
-    /// unfinished launches to the number of pids.
+    /// Records that a launch now has this pid. The previous owner of the pid must have been reaped, even if no event said so. This limits
+    /// the number of unfinished launches to the number of pids.
     fn give_pid(&mut self, pid: Pid, id: LaunchId) {
         if pid == Pid(0) {
             // The pid is not visible in the recorder's pid namespace.
@@ -261,7 +266,7 @@ impl Assembler {
         self.launch(id).row.pid = Some(pid);
     }
 
-    fn adopted(&mut self, at: Nanos, id: LaunchId, pid: Pid, name: &[u8]) {
+    fn apply_adopted(&mut self, at: Nanos, id: LaunchId, pid: Pid, name: &[u8]) {
         let name = self.interner.intern(name);
         self.give_pid(pid, id);
         let row = &mut self.launch(id).row;
@@ -270,14 +275,14 @@ impl Assembler {
         row.name = Some(name);
     }
 
-    fn released(&mut self, at: Nanos, id: LaunchId, pid: Pid) {
+    fn apply_released(&mut self, at: Nanos, id: LaunchId, pid: Pid) {
         self.give_pid(pid, id);
         let row = &mut self.launch(id).row;
         row.origin = Origin::Command;
         row.created = Some(at);
     }
 
-    fn launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
+    fn apply_launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
         let relative = |instant: Option<Nanos>| instant.map(|instant| self.relative(instant));
         let entered = relative(launched.entered);
         let (prepared, parent_tidied) = (relative(launched.prepared), relative(launched.parent_tidied));
@@ -300,7 +305,7 @@ impl Assembler {
         row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
     }
 
-    fn called(&mut self, id: LaunchId, chain: &Chain) {
+    fn apply_called(&mut self, id: LaunchId, chain: &Chain) {
         let is_script = chain.frames.first().is_some_and(|frame| frame.language.is_script());
         let stack = self.stacks.intern(chain, &mut self.interner);
         let row = &mut self.launch(id).row;
@@ -311,7 +316,7 @@ impl Assembler {
         }
     }
 
-    fn sampled(&mut self, at: Nanos, task: TaskId, sampled: &Sampled) {
+    fn apply_sampled(&mut self, at: Nanos, task: TaskId, sampled: &Sampled) {
         let stack = self.stacks.intern(&sampled.chain, &mut self.interner);
         self.batch.samples.extend(stack.map(|stack| SampleRow {
             task,
@@ -322,7 +327,7 @@ impl Assembler {
         }));
     }
 
-    fn thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {
+    fn apply_thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {
         let thread = ThreadRow {
             task,
             launch,
@@ -332,11 +337,11 @@ impl Assembler {
             ended: None,
             cpu: None,
         };
-        self.launch(launch).thread_started(thread.clone());
+        self.launch(launch).add_thread(thread.clone());
         self.batch.threads.push(thread);
     }
 
-    fn exec_failed(&mut self, at: Nanos, launch: LaunchId, entered: Nanos, path: &[u8], errno: i32) {
+    fn apply_exec_failed(&mut self, at: Nanos, launch: LaunchId, entered: Nanos, path: &[u8], errno: i32) {
         self.launch(launch);
         let row = FailedExecRow {
             launch,
@@ -348,9 +353,9 @@ impl Assembler {
         self.batch.failed_execs.push(row);
     }
 
-    fn executed(&mut self, launch: LaunchId, executed: &Executed) {
+    fn apply_executed(&mut self, launch: LaunchId, executed: &Executed) {
         let parent = self.unfinished.get(&launch).and_then(|state| state.row.parent);
-        self.ninjas.executed(launch, parent, executed);
+        self.invocations.handle_exec(launch, parent, executed);
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
         let exec = OrderedExec {
             ordinal: self.next_exec,
@@ -358,12 +363,12 @@ impl Assembler {
         };
         self.next_exec += 1;
         let state = self.launch(launch);
-        state.note_first_run(first_run);
+        state.set_first_run(first_run);
         if let Some(closing) = executed.closing {
             state.row.setup_closes = Some(closing.calls);
             state.row.setup_close_span = Some(closing.span);
         }
-        let before = state.executed(exec);
+        let before = state.add_exec(exec);
         self.batch.execs.extend(before);
     }
 
@@ -385,7 +390,7 @@ impl Assembler {
         }
     }
 
-    fn loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
+    fn apply_loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
         let returned = self.relative(loaded.exec_returned);
         let loader = match loaded.loader {
             Loader::Done { at, cpu, search } => Loader::Done {
@@ -395,32 +400,33 @@ impl Assembler {
             },
             other => other,
         };
-        self.launch(launch).loaded(returned, loaded.cpu_at_return, loader);
+        self.launch(launch)
+            .complete_exec(returned, loaded.cpu_at_return, loader);
     }
 
-    fn exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
+    fn apply_exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
         if exited.last_thread {
-            self.ninjas.exited(launch);
+            self.invocations.handle_exit(launch);
         }
         let first_run = exited.first_run.map(|first_run| self.relative(first_run));
         let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
         let state = self.launch(launch);
-        state.note_first_run(first_run);
-        let thread = state.exited(at, task, group_exit, exited);
+        state.set_first_run(first_run);
+        let thread = state.apply_exit(at, task, group_exit, exited);
         self.batch.threads.extend(thread);
     }
 
-    fn reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
+    fn apply_reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
         // A wait also returns for a stopped child. Only a child that has exited can have been reaped.
         match self.launch(waiter).awaited.get(&pid).copied() {
-            Some(child) if self.unfinished.get(&child).is_none_or(Unfinished::has_exited) => {
+            Some(child) if self.unfinished.get(&child).is_none_or(UnfinishedLaunch::has_exited) => {
                 self.launch(waiter).awaited.remove(&pid);
-                self.launch(child).waited_for(at);
+                self.launch(child).apply_wait(at);
             }
             Some(_) => {}
             None => {
                 if let Some(child) = self.orphaned_zombie(pid) {
-                    self.launch(child).waited_for(at);
+                    self.launch(child).apply_wait(at);
                 }
             }
         }
@@ -431,16 +437,16 @@ impl Assembler {
     fn orphaned_zombie(&self, pid: Pid) -> Option<LaunchId> {
         let id = *self.by_pid.get(&pid)?;
         let child = self.unfinished.get(&id)?;
-        let has_ended = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(Unfinished::has_exited);
+        let has_ended = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(UnfinishedLaunch::has_exited);
         let is_zombie = child.has_exited() && child.row.reaped.is_none();
         (is_zombie && child.row.parent.is_some_and(has_ended)).then_some(id)
     }
 
-    /// Notes when a process first ran on a CPU, if this slice ends at that moment.
-    fn note_first_run(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
+    /// Records when a process first ran on a CPU, if this slice ends at that moment.
+    fn set_first_run(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
         let state = self.unfinished.get(&launch);
         if is_first_slice(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
-            self.launch(launch).note_first_run(Some(at));
+            self.launch(launch).set_first_run(Some(at));
         }
     }
 

@@ -2,7 +2,7 @@
 //! was cut off. The kernel removes the mark when the recorder dies.
 //!
 //! The mark is an open-file-description lock on a byte after those that SQLite locks (its locking page begins at 1 GiB). Unlike flock, it
-//! cannot conflict with SQLite's own locks on any file system.
+//! never conflicts with SQLite's own locks, whatever the file system.
 
 use std::fs::File;
 use std::io;

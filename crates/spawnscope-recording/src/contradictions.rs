@@ -6,10 +6,10 @@ use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
 use super::fields::Ids;
-use super::limits::MAX_LIVES;
+use super::limits::MAX_TOTAL_LIFE_NS;
 use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
 
-/// How far an instant may precede another one that it should follow. In recordings with 180,000 slices, no instant preceded such a one.
+/// How far an instant may precede another one that it should follow. In recordings with 180,000 slices in total, no instant did so.
 const MAX_CLOCK_DIFFERENCE: Nanos = Nanos(1_000_000);
 
 /// The ids of the launches and threads of a recording.
@@ -60,7 +60,8 @@ impl RowChecker<'_> {
             ..
         } = self.recording;
         if let Some(root) = info.root.filter(|root| self.launch(*root).is_none()) {
-            self.found.note("commands without a launch in the recording", root.0);
+            self.found
+                .count_row("commands without a launch in the recording", root.0);
         }
         launches.iter().for_each(|row| self.check_launch(row));
         execs.iter().for_each(|row| self.check_exec(row));
@@ -81,22 +82,24 @@ impl RowChecker<'_> {
         let has_too_much_time = !are_in_order(&[row.exit_cpu, row.cpu]) || self.has_too_much_time(row);
         let found = &mut self.found;
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
-        found.note_if(!are_in_order(&life), "launches that end before they begin", id);
-        found.note_if(
+        found.count_row_if(!are_in_order(&life), "launches that end before they begin", id);
+        found.count_row_if(
             any_is_after(&life, self.recording.info.last_event),
             "launches that end after the recording",
             id,
         );
         match parent {
             None => {}
-            Some((_, None)) => found.note("launches by a process that is not recorded", id),
-            Some((parent, Some(_))) if parent >= row.id => found.note("launches that came before their parent", id),
+            Some((_, None)) => found.count_row("launches by a process that is not recorded", id),
+            Some((parent, Some(_))) if parent >= row.id => {
+                found.count_row("launches that came before their parent", id)
+            }
             Some((_, Some(created))) => {
                 let is_older = row.origin == Origin::Launched && !are_in_order(&[created, row.created]);
-                found.note_if(is_older, "launches that came before their parent", id);
+                found.count_row_if(is_older, "launches that came before their parent", id);
             }
         }
-        found.note_if(
+        found.count_row_if(
             has_too_much_time,
             "launches whose CPU or set-up time exceeds their life",
             id,
@@ -127,12 +130,12 @@ impl RowChecker<'_> {
     fn check_exec(&mut self, row: &ExecRow) {
         let id = row.launch.0;
         let Some(launch) = self.launch(row.launch) else {
-            return self.found.note("execs by a process that is not recorded", id);
+            return self.found.count_row("execs by a process that is not recorded", id);
         };
         let end = launch.zombie.or(launch.exit);
         let is_in_order = are_in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
             && are_in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu]);
-        self.found.note_if(
+        self.found.count_row_if(
             !is_in_order,
             "execs that end before they begin, or outside of their process's life",
             id,
@@ -142,22 +145,24 @@ impl RowChecker<'_> {
     fn check_failed_exec(&mut self, row: &FailedExecRow) {
         let id = row.launch.0;
         let Some(launch) = self.launch(row.launch) else {
-            return self.found.note("failed execs by a process that is not recorded", id);
+            return self
+                .found
+                .count_row("failed execs by a process that is not recorded", id);
         };
         let end = launch.zombie.or(launch.exit);
         let is_in_order = are_in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
         let what = "failed execs that end before they begin, or outside of their process's life";
-        self.found.note_if(!is_in_order, what, id);
+        self.found.count_row_if(!is_in_order, what, id);
     }
 
     fn check_thread(&mut self, row: &ThreadRow) {
         let id = row.task.0;
         let Some(launch) = self.launch(row.launch) else {
-            return self.found.note("threads of a process that is not recorded", id);
+            return self.found.count_row("threads of a process that is not recorded", id);
         };
         let is_in_order = are_in_order(&[launch.created, Some(row.created), row.ended, launch.zombie]);
         let what = "threads that end before they begin, or outside of their process's life";
-        self.found.note_if(!is_in_order, what, id);
+        self.found.count_row_if(!is_in_order, what, id);
     }
 }
 
@@ -185,44 +190,44 @@ impl SpanChecker {
         let (task, off) = (row.task.0, row.off.0);
         let [on_ns, off_ns] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
         self.sum += u128::from(on_ns) + u128::from(off_ns);
-        self.found.note_if(
+        self.found.count_row_if(
             !self.tasks.contains(row.task),
             "slices of a thread that is not recorded",
             task,
         );
         let end = Nanos(off.saturating_add(off_ns));
-        self.found.note_if(
+        self.found.count_row_if(
             any_is_after(&[Some(end)], self.end),
             "slices that end after the recording",
             task,
         );
         let is_woken_late = row.off_span.is_some() && !are_in_order(&[row.wake_span, row.off_span]);
         self.found
-            .note_if(is_woken_late, "slices of a thread that was woken after it ran", task);
+            .count_row_if(is_woken_late, "slices of a thread that was woken after it ran", task);
     }
 
     pub(super) fn check_sample(&mut self, row: &SampleRow) {
         let task = row.task.0;
         self.sum += u128::from(row.span.0);
-        self.found.note_if(
+        self.found.count_row_if(
             !self.tasks.contains(row.task),
             "samples of a thread that is not recorded",
             task,
         );
-        self.found.note_if(
+        self.found.count_row_if(
             any_is_after(&[Some(row.at)], self.end),
             "samples from after the recording",
             task,
         );
     }
 
-    /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_LIVES`.
+    /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_TOTAL_LIFE_NS`.
     pub(super) fn finish(self) -> Option<Contradictions> {
-        (self.sum <= MAX_LIVES).then_some(self.found)
+        (self.sum <= MAX_TOTAL_LIFE_NS).then_some(self.found)
     }
 }
 
-/// Whether the sum of the lives of all launches is within `MAX_LIVES`.
+/// Whether the sum of the lives of all launches is within `MAX_TOTAL_LIFE_NS`.
 pub(super) fn can_be_summed(recording: &Recording) -> bool {
     let end = recording.info.last_event.max(recording.info.wall.unwrap_or_default());
     let life = |row: &LaunchRow| {
@@ -230,7 +235,7 @@ pub(super) fn can_be_summed(recording: &Recording) -> bool {
         let ended = row.reaped.or(row.zombie).unwrap_or_default().max(end);
         u128::from(ended.since(start).0.max(row.cpu.unwrap_or_default().0))
     };
-    recording.launches.iter().map(life).sum::<u128>() <= MAX_LIVES
+    recording.launches.iter().map(life).sum::<u128>() <= MAX_TOTAL_LIFE_NS
 }
 
 /// Whether the known instants are in ascending order.

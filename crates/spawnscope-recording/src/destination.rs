@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::claim;
-use super::directory::{Directory, Found};
+use super::directory::{Directory, EntryType};
 use super::error::RecordError;
 use super::header::Header;
 use super::log::with_suffix;
@@ -33,7 +33,7 @@ pub(super) struct Destination {
     directory: Directory,
     path: PathBuf,
     /// Whether the earlier recording at this path was moved to `<path>.old`.
-    earlier_is_kept: bool,
+    is_earlier_kept: bool,
     /// The recording, whose open descriptor keeps the claim. It must outlive SQLite's connection, because closing it releases that connection's
     /// locks.
     file: File,
@@ -50,8 +50,8 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     let failed = |source| RecordError::io("create", &path, source);
     let directory = Directory::containing(&path).map_err(failed)?;
     let occupant = occupant(&directory, &path)?;
-    let earlier_is_kept = matches!(occupant, Occupant::Recording);
-    if earlier_is_kept {
+    let is_earlier_kept = matches!(occupant, Occupant::Recording);
+    if is_earlier_kept {
         let old = old_path(&path);
         self::occupant(&directory, &old)?;
         move_recording(&directory, &path, &old)?;
@@ -69,7 +69,7 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     Ok(Destination {
         directory,
         path,
-        earlier_is_kept,
+        is_earlier_kept,
         file,
     })
 }
@@ -87,7 +87,7 @@ impl Destination {
 
     /// Returns the path with links resolved.
     pub(super) fn resolved_path(&self) -> PathBuf {
-        self.directory.path_of(name(&self.path))
+        self.directory.file_path(name(&self.path))
     }
 
     /// Whether the path still leads to this recording.
@@ -107,7 +107,7 @@ impl Destination {
         let removed = directory.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
         remove_sqlite_files(directory, path)?;
-        if self.earlier_is_kept {
+        if self.is_earlier_kept {
             move_recording(directory, &old_path(path), path)
         } else {
             Ok(())
@@ -148,16 +148,16 @@ fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordE
         })
 }
 
-/// Determines what exists at `path`. Returns an error if this must not be replaced.
+/// Determines what exists at `path`. Returns an error if it must not be replaced.
 fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("inspect", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
-    match directory.kind_of(name(path)).map_err(failed)? {
-        Found::Nothing => return Ok(Occupant::Nothing),
-        Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
+    match directory.entry_type(name(path)).map_err(failed)? {
+        EntryType::Nothing => return Ok(Occupant::Nothing),
+        EntryType::Link => return Err(RecordError::Link { path: path.to_owned() }),
         // Opening a pipe or a device could have side effects.
-        Found::Other => return Err(in_the_way()),
-        Found::File => {}
+        EntryType::Other => return Err(in_the_way()),
+        EntryType::File => {}
     }
     let file = directory.open(name(path), OFlags::RDONLY).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -186,7 +186,7 @@ fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
     if is_own && metadata.is_file() && metadata.len() == 0 {
         Ok(file)
     } else {
-        Err(RecordError::OfAnother { path: path.to_owned() })
+        Err(RecordError::NotPrivate { path: path.to_owned() })
     }
 }
 
@@ -312,7 +312,7 @@ mod tests {
         let [path, other] = ["x.db", "other"].map(|name| directory.path().join(name));
         fs::write(&other, "").unwrap();
         fs::hard_link(&other, &path).unwrap();
-        assert!(matches!(prepare(&path), Err(RecordError::OfAnother { .. })));
+        assert!(matches!(prepare(&path), Err(RecordError::NotPrivate { .. })));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) struct Directory {
 
 /// What a name in a directory refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum EntryType {
     Nothing,
     Link,
     File,
@@ -39,20 +39,21 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
-    /// Returns the path of a file in the directory. The directory's part has its links resolved, and is as it was when it was opened.
-    pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
+    /// Returns the path of a file in the directory. The directory's part is the path that the directory had when it was opened, with links
+    /// resolved.
+    pub(super) fn file_path(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
 
     /// Returns the kind of file that has this name, if any.
-    pub(super) fn kind_of(&self, name: &OsStr) -> io::Result<Found> {
+    pub(super) fn entry_type(&self, name: &OsStr) -> io::Result<EntryType> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(Found::Nothing),
+            Err(Errno::NOENT) => Ok(EntryType::Nothing),
             Err(error) => Err(error.into()),
             Ok(found) => Ok(match FileType::from_raw_mode(found.st_mode as RawMode) {
-                FileType::Symlink => Found::Link,
-                FileType::RegularFile => Found::File,
-                _ => Found::Other,
+                FileType::Symlink => EntryType::Link,
+                FileType::RegularFile => EntryType::File,
+                _ => EntryType::Other,
             }),
         }
     }
@@ -86,6 +87,6 @@ impl Directory {
         };
         let directory = fstat(&self.fd).map(|directory| (directory.st_dev, directory.st_ino));
         is_at(&self.path, directory.map_err(io::Error::from))
-            && is_at(&self.path_of(name), file.metadata().map(identity))
+            && is_at(&self.file_path(name), file.metadata().map(identity))
     }
 }

@@ -1,4 +1,4 @@
-//! What is known when a recording begins and when it ends.
+//! What the caller provides when a recording begins and when it ends, and the files that it then consists of.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -71,9 +71,10 @@ impl Ending {
 
 /// The files that a finished recording consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub enum FinishedFiles {
     /// A single file.
     Whole,
-    /// Two files, because another program still reads the recording. This write-ahead log is part of the recording until that program ends.
+    /// Two files, because another program still reads the recording. This write-ahead log is part of the recording until that program
+    /// closes it.
     WithLog(PathBuf),
 }

@@ -83,9 +83,9 @@ pub enum RecordError {
         /// The path of the recording.
         path: PathBuf,
     },
-    /// The system refused a read or write for another reason than a full disk.
+    /// The system refused a read or write, but not because the disk is full.
     #[error(
-        "the system refused to {action} recording {} ({detail}), because of a quota, a size limit (`ulimit -f`) or a failing disk: \
+        "the system refused to {action} recording {} ({detail}), possibly because of a quota, a size limit (`ulimit -f`) or a failing disk: \
          use another path",
         path.display()
     )]
@@ -116,8 +116,8 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// A new recording would have been written to a file that another user owns or can reach by another path.
-    #[error("{} is an empty file of another user or has several hard links: remove it, or name another file with -o", path.display())]
-    OfAnother {
+    #[error("{} is empty, but belongs to another user or has several hard links: remove it, or name another file with -o", path.display())]
+    NotPrivate {
         /// The path of the existing file.
         path: PathBuf,
     },

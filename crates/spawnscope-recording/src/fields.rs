@@ -15,7 +15,7 @@ pub(super) struct BadValue {
     pub(super) found: String,
 }
 
-/// The ids of the strings, objects, frames or call chains in a file. They may have gaps, because another program may have written them.
+/// The ids of the rows of one table in a file. They may have gaps, because another program may have written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     /// The ids in ascending order.
@@ -77,7 +77,7 @@ impl<'row> Fields<'row> {
     }
 
     /// Decodes the next column.
-    pub(super) fn take<T: Value<As>, As>(&mut self) -> Result<T, BadValue> {
+    pub(super) fn decode<T: Value<As>, As>(&mut self) -> Result<T, BadValue> {
         let value = self.next();
         T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spawnscope_data::rows::NewRows;
 
-/// Maximum number of batches that wait for the follower. The writer makes about three in a second.
+/// Maximum number of batches that wait for the follower. The writer makes about three per second.
 const MAX_WAITING_BATCHES: usize = 32;
 
 /// The writer's side of the connection. Clones send to the same follower.

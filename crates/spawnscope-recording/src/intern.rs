@@ -14,7 +14,7 @@ use spawnscope_data::rows::{ObjectRef, ObjectRow, TextId};
 
 /// A string that is in the file, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interned {
+pub(super) struct InternedText {
     pub(super) id: TextId,
     /// The length of the string as stored, after masking.
     pub(super) bytes: usize,
@@ -25,7 +25,7 @@ pub(super) struct Interned {
 pub(super) struct Interner {
     redaction: Redaction,
     /// The known strings, as they are before masking.
-    known: HashMap<Arc<[u8]>, Interned>,
+    known: HashMap<Arc<[u8]>, InternedText>,
     known_bytes: usize,
     next: u32,
     /// The id of the oldest string that is still known.
@@ -34,8 +34,10 @@ pub(super) struct Interner {
 }
 
 impl Interner {
+    /// Maximum number of known strings.
     const MAX_KNOWN: usize = 65_536;
-    /// A limit in bytes, because an argv can be long: a few thousand link commands would otherwise exhaust memory.
+    /// Maximum size of all known strings together, in bytes. An argv can be long: without this limit, a few thousand link commands would exhaust
+    /// memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
     pub(super) fn new(redaction: Redaction) -> Interner {
@@ -55,11 +57,11 @@ impl Interner {
     }
 
     /// Returns the id of an argv, whose arguments end with NUL, and its length after masking.
-    pub(super) fn intern_argv(&mut self, argv: &[u8]) -> Interned {
+    pub(super) fn intern_argv(&mut self, argv: &[u8]) -> InternedText {
         self.intern_with(argv, Redaction::apply)
     }
 
-    fn intern_with(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> Interned {
+    fn intern_with(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> InternedText {
         if let Some(&known) = self.known.get(text) {
             return known;
         }
@@ -71,14 +73,14 @@ impl Interner {
         let id = TextId(self.next);
         // This does not overflow in practice: four billion distinct strings do not fit on a disk.
         self.next = self.next.saturating_add(1);
-        let given: Arc<[u8]> = text.into();
+        let original: Arc<[u8]> = text.into();
         let bytes = match mask(self.redaction, text) {
-            Cow::Borrowed(_) => Arc::clone(&given),
+            Cow::Borrowed(_) => Arc::clone(&original),
             Cow::Owned(masked) => masked.into(),
         };
-        let interned = Interned { id, bytes: bytes.len() };
-        self.known_bytes += given.len();
-        self.known.insert(given, interned);
+        let interned = InternedText { id, bytes: bytes.len() };
+        self.known_bytes += original.len();
+        self.known.insert(original, interned);
         self.new.push(TextRow { id, bytes });
         interned
     }
@@ -88,7 +90,7 @@ impl Interner {
         TextId(self.oldest)
     }
 
-    /// Returns the strings that were new since the last call.
+    /// Returns the strings that are new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<TextRow> {
         std::mem::take(&mut self.new)
     }
@@ -104,9 +106,10 @@ pub(super) struct Objects {
 }
 
 impl Objects {
+    /// Maximum number of known objects, and of known paths.
     const MAX_KNOWN: usize = 65_536;
 
-    /// Notes the current path of a file. It may replace that of a deleted file with the same inode.
+    /// Sets the current path of a file. This replaces the path of a deleted file that had the same inode.
     pub(super) fn set_path(&mut self, device: u32, inode: u64, path: TextId) {
         if self.paths.len() >= Self::MAX_KNOWN {
             self.paths.clear();
@@ -136,7 +139,7 @@ impl Objects {
         Some(reference)
     }
 
-    /// Returns the objects that were new since the last call.
+    /// Returns the objects that are new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<(ObjectRef, ObjectRow)> {
         std::mem::take(&mut self.new)
     }

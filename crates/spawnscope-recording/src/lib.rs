@@ -1,5 +1,5 @@
 //! The recording: one SQLite file, which is the only interface between the collectors and the analysis. `schema.sql` documents the format.
-//! `writer` stores events, which `assemble` joins to rows, and `reader` reads the rows.
+//! `writer` stores events, which `assemble` combines into rows, and `reader` reads the rows.
 
 mod assemble;
 mod checksum;
@@ -34,7 +34,7 @@ mod values;
 mod version;
 pub mod writer;
 
-pub use ends::{Ending, Finished, Header};
+pub use ends::{Ending, FinishedFiles, Header};
 pub use error::RecordError;
 pub use follower::{Follower, RowReceiver, follow};
 #[cfg(fuzzing)]

@@ -7,20 +7,20 @@ use std::time::Duration;
 pub(super) const MAX_CPUS: u32 = 65_536;
 
 /// Maximum size of one value, such as an argv or a path, in bytes. Linux allows an argv of 6 MiB.
-pub(super) const MAX_VALUE: i32 = 16 << 20;
+pub(super) const MAX_VALUE_BYTES: i32 = 16 << 20;
 
 /// Maximum time between the start of a recording and any instant in it: more than two years.
-pub(super) const MAX_RECORDING: Duration = Duration::from_nanos(1 << 56);
+pub(super) const MAX_RECORDING_SPAN: Duration = Duration::from_nanos(1 << 56);
 
 /// Maximum sum of the lives of all launches, in nanoseconds. It fits into 64 bits, so sums of the analysis cannot overflow. 100,000 processes
 /// that run for a day stay below it.
-pub(super) const MAX_LIVES: u128 = 1 << 63;
+pub(super) const MAX_TOTAL_LIFE_NS: u128 = 1 << 63;
 
 /// Maximum size of the statement that created a table, including comments, in bytes: ten times that of the longest statement in our schema.
-pub(super) const MAX_STATEMENT: i32 = 64 << 10;
+pub(super) const MAX_STATEMENT_BYTES: i32 = 64 << 10;
 
-/// Maximum number of tables and indexes: twice as many as in our schema.
+/// Maximum number of tables and indexes: about twice as many as in our schema.
 pub(super) const MAX_TABLES: i32 = 40;
 
-/// Maximum number of columns of a table or a statement: twice as many as in our schema.
+/// Maximum number of columns of a table or a statement: about twice as many as in our schema.
 pub(super) const MAX_COLUMNS: i32 = 64;

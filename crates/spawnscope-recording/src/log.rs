@@ -8,9 +8,9 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the log's header.
-const HEADER: usize = 32;
+const HEADER_BYTES: usize = 32;
 /// Bytes of a frame's header.
-const FRAME_HEADER: usize = 24;
+const FRAME_HEADER_BYTES: usize = 24;
 /// The first four bytes of a log, without the lowest bit, which says whether checksums are computed from big-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
 /// Page sizes that SQLite supports, in bytes.
@@ -19,7 +19,7 @@ const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
 const READ_BYTES: usize = 1 << 18;
 
 /// Returns the path of a recording's write-ahead log.
-pub(super) fn path_of(recording: &Path) -> PathBuf {
+pub(super) fn wal_path(recording: &Path) -> PathBuf {
     with_suffix(recording, "-wal")
 }
 
@@ -34,11 +34,11 @@ pub(super) fn with_suffix(recording: &Path, suffix: &str) -> PathBuf {
 ///
 /// A frame whose checksum does not match is not damage if no batch ends with that frame or later: the recorder was killed while it wrote the
 /// frame, or it rolled back a batch that did not fit on the disk, or the frame was written before the log was last restarted.
-pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
+pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
     let length = log.metadata()?.len();
     let mut log = BufReader::with_capacity(READ_BYTES, log);
-    let mut header = [0; HEADER];
-    if length < HEADER as u64 {
+    let mut header = [0; HEADER_BYTES];
+    if length < HEADER_BYTES as u64 {
         return Ok(None);
     }
     log.read_exact(&mut header)?;
@@ -47,8 +47,8 @@ pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
             "the header of its -wal file does not match its checksum".to_owned(),
         ));
     };
-    let mut frame = vec![0; FRAME_HEADER + round.page_bytes];
-    let frames = (length - HEADER as u64) / frame.len() as u64;
+    let mut frame = vec![0; FRAME_HEADER_BYTES + round.page_bytes];
+    let frames = (length - HEADER_BYTES as u64) / frame.len() as u64;
     let mut first_damaged = None;
     for number in 1..=frames {
         log.read_exact(&mut frame)?;
@@ -78,7 +78,7 @@ struct Round {
 
 impl Round {
     /// Reads the log's header. Returns `None` if it is damaged.
-    fn begin(header: &[u8; HEADER]) -> Option<Round> {
+    fn begin(header: &[u8; HEADER_BYTES]) -> Option<Round> {
         let magic = word(header, 0);
         let page_size = word(header, 8);
         let mut round = Round {
@@ -94,7 +94,7 @@ impl Round {
 
     /// Checks the next frame, and returns whether its salts and its checksum are right.
     fn accept(&mut self, frame: &[u8]) -> bool {
-        let (header, page) = frame.split_at(FRAME_HEADER);
+        let (header, page) = frame.split_at(FRAME_HEADER_BYTES);
         let before = self.checksum;
         self.checksum = self.checksum_with(&header[..8]);
         self.checksum = self.checksum_with(page);
@@ -154,13 +154,13 @@ mod tests {
         connection
             .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE x (y); INSERT INTO x VALUES (zeroblob(9000)); INSERT INTO x VALUES (1)")
             .unwrap();
-        fs::read(path_of(&path)).unwrap()
+        fs::read(wal_path(&path)).unwrap()
     }
 
     fn damage_in(bytes: &[u8]) -> Option<String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        damage(&File::open(file.path()).unwrap()).unwrap()
+        find_damage(&File::open(file.path()).unwrap()).unwrap()
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_damage_wherever_it_is() {
         let log = log_of_three_transactions();
-        let last_frame = log.len() - FRAME_HEADER - 4_096;
+        let last_frame = log.len() - FRAME_HEADER_BYTES - 4_096;
         let last_commit = last_frame + 4..last_frame + 16;
         for at in (0..log.len()).step_by(11).filter(|at| !last_commit.contains(at)) {
             let mut flipped = log.clone();
@@ -186,14 +186,14 @@ mod tests {
     #[test]
     fn frames_of_an_earlier_round_and_of_a_rolled_back_batch_are_not_damage() {
         let log = log_of_three_transactions();
-        let frame = FRAME_HEADER + 4_096;
+        let frame = FRAME_HEADER_BYTES + 4_096;
         let mut with_old_tail = log.clone();
-        let mut old = log[HEADER..HEADER + frame].to_vec();
+        let mut old = log[HEADER_BYTES..HEADER_BYTES + frame].to_vec();
         old[8..16].fill(0x55);
         with_old_tail.extend(&old);
         assert_eq!(damage_in(&with_old_tail), None);
         let mut rolled_back = log.clone();
-        let mut unfinished = log[HEADER..HEADER + frame].to_vec();
+        let mut unfinished = log[HEADER_BYTES..HEADER_BYTES + frame].to_vec();
         unfinished[4..8].fill(0);
         rolled_back.extend(&unfinished);
         assert_eq!(damage_in(&rolled_back), None);

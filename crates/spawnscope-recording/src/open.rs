@@ -15,12 +15,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::RecordError;
 use super::header::Header;
-use super::limits::{MAX_COLUMNS, MAX_STATEMENT, MAX_TABLES, MAX_VALUE};
+use super::limits::{MAX_COLUMNS, MAX_STATEMENT_BYTES, MAX_TABLES, MAX_VALUE_BYTES};
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store, unnamed};
 
-pub(super) struct Opened {
+pub(super) struct OpenRecording {
     /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's locks on the file.
     pub(super) connection: Connection,
     /// The format version.
@@ -48,7 +48,7 @@ enum Mode {
 }
 
 /// Opens the recording at `path`.
-pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
+pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
     let file = regular_file(path)?;
     let failed = |source| RecordError::io("read", path, source);
     let not_a_recording = || RecordError::NotARecording { path: path.to_owned() };
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError
         return Err(not_a_recording());
     }
     let is_live = claim::is_claimed(&file);
-    let log = log_of(path)?;
+    let log = open_log(path)?;
     if !is_live {
         check_bytes(path, &file, &header, log.as_ref())?;
     }
@@ -72,7 +72,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError
     };
     let bytes = length(&file) + log_bytes.unwrap_or_default();
     let (connection, version) = connect(path, mode, timeout)?;
-    Ok(Opened {
+    Ok(OpenRecording {
         connection,
         version,
         is_live,
@@ -82,12 +82,12 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError
     })
 }
 
-impl Opened {
+impl OpenRecording {
     /// Opens another connection to the same recording, for another thread. It needs no further descriptor of the file, whose closing would release
     /// SQLite's locks.
-    pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
+    pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
         let (connection, version) = connect(path, self.mode, timeout)?;
-        Ok(Opened {
+        Ok(OpenRecording {
             connection,
             version,
             is_live: self.is_live,
@@ -135,8 +135,8 @@ fn is_unnamed(file: &File) -> bool {
 }
 
 /// Opens the write-ahead log beside a recording. It matters even if the recording's header does not mention it, because SQLite reads it anyway.
-fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
-    let log = log::path_of(path);
+fn open_log(path: &Path) -> Result<Option<File>, RecordError> {
+    let log = log::wal_path(path);
     match regular_file(&log) {
         Ok(file) => Ok(Some(file)),
         Err(RecordError::Missing { .. }) => Ok(None),
@@ -154,7 +154,7 @@ fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) ->
         path: path.to_owned(),
         detail,
     };
-    if let Some(damage) = log.map(log::damage).transpose().map_err(failed)?.flatten() {
+    if let Some(damage) = log.map(log::find_damage).transpose().map_err(failed)?.flatten() {
         return Err(corrupt(damage));
     }
     let is_newer = header.user_version > version::CURRENT;
@@ -166,7 +166,7 @@ fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) ->
 
 /// Connects to a file that was identified as a recording. Returns the connection and the format version.
 fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i32), RecordError> {
-    let failed = |source| not_opened(path, source);
+    let failed = |source| open_error(path, source);
     let connection = connection(path, mode, timeout).map_err(failed)?;
     let (application_id, user_version) = identity(&connection).map_err(failed)?;
     let path = path.to_owned();
@@ -190,10 +190,10 @@ fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i3
 fn connection(path: &Path, mode: Mode, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match mode {
-        Mode::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
-        Mode::WithLog => Connection::open_with_flags_and_vfs(store::as_file(path), flags, c"unix-none")?,
+        Mode::Shared => Connection::open_with_flags(store::as_file_path(path), flags)?,
+        Mode::WithLog => Connection::open_with_flags_and_vfs(store::as_file_path(path), flags, c"unix-none")?,
         Mode::Immutable => Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
-        Mode::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::failed)?)?,
+        Mode::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::to_sqlite_error)?)?,
     };
     connection.busy_timeout(timeout)?;
     restrict(&connection)?;
@@ -219,8 +219,8 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         connection.set_db_config(setting, value)?;
     }
     for (limit, maximum) in [
-        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
-        (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_STATEMENT),
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_STATEMENT_BYTES),
         (Limit::SQLITE_LIMIT_SCHEMA, MAX_TABLES),
         (Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 10),
@@ -239,7 +239,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Returns a URI that makes SQLite treat the file as immutable.
 fn immutable_uri(path: &Path) -> PathBuf {
-    let file = store::as_file(path);
+    let file = store::as_file_path(path);
     let escaped: String = file
         .as_os_str()
         .as_bytes()
@@ -257,7 +257,7 @@ fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
 
 /// Returns the error for an existing file that could not be opened, with the reason of the operating system, such as missing permission, which
 /// SQLite does not report.
-fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
+fn open_error(path: &Path, source: rusqlite::Error) -> RecordError {
     if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
         && let Err(refusal) = fs::File::open(path)
     {

@@ -31,18 +31,18 @@ impl Memory {
     }
 
     /// Returns the maximum number of events to keep while another program holds the write lock.
-    pub(super) fn max_unwritten(self, batch: usize) -> usize {
+    pub(super) fn max_unwritten_events(self, batch_events: usize) -> usize {
         match self {
-            _ if cfg!(test) => 2 * batch,
-            Memory::Plenty => 25 * batch,
-            Memory::Scarce => batch,
+            _ if cfg!(test) => 2 * batch_events,
+            Memory::Plenty => 25 * batch_events,
+            Memory::Scarce => batch_events,
         }
     }
 
     /// Returns how many bytes the writer needs as long as no lock delays it.
     #[must_use]
     pub fn bytes(self) -> u64 {
-        const BATCHES: u64 = 10 << 20;
-        BATCHES + (u64::from(self.cache_kib().unsigned_abs()) << 10)
+        const BATCH_BYTES: u64 = 10 << 20;
+        BATCH_BYTES + (u64::from(self.cache_kib().unsigned_abs()) << 10)
     }
 }

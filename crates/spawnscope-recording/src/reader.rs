@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use self::snapshot::Snapshot;
 use super::error::RecordError;
-use super::open::{self, Opened};
+use super::open::{self, OpenRecording};
 use super::store::LOCK_TIMEOUT;
 
 pub use spawnscope_data::contradictions::{Contradiction, Contradictions};
@@ -19,7 +19,7 @@ pub use spawnscope_data::rows::{
 
 /// A recording that is open for reading. It may still be growing: each read returns what is complete at that time.
 pub struct RecordingFile {
-    opened: Opened,
+    opened: OpenRecording,
     path: PathBuf,
 }
 
@@ -84,22 +84,22 @@ impl RecordingFile {
         Snapshot::begin(self)?.threads()
     }
 
-    /// Calls `take` with each slice in recorded order, which is nearly the order of time. Slices refer to the texts and objects that `read`
+    /// Calls `handle` with each slice in recorded order, which is nearly the order of time. Slices refer to the texts and objects that `read`
     /// returns. Returns contradictions between slices and the rest of the recording.
     ///
     /// # Errors
     /// As for `read`.
-    pub fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
-        Snapshot::begin(self)?.slices(take)
+    pub fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
+        Snapshot::begin(self)?.slices(handle)
     }
 
-    /// Calls `take` with each sample, in no particular order. Samples refer to the stacks that `read` returns. Returns contradictions between
+    /// Calls `handle` with each sample, in no particular order. Samples refer to the stacks that `read` returns. Returns contradictions between
     /// samples and the rest of the recording.
     ///
     /// # Errors
     /// As for `read`.
-    pub fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
-        Snapshot::begin(self)?.samples(take)
+    pub fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
+        Snapshot::begin(self)?.samples(handle)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Compares the schema of a file with that of a recording of the same version, before any row is read. A view, a trigger, a generated column or
-//! an expression in an index could execute code of an attacker in our connection.
+//! an expression in an index could execute an attacker's code in our connection.
 
 use rusqlite::Connection;
 
@@ -50,13 +50,13 @@ fn expected(version: i32) -> Vec<Definition> {
         };
         let mut parts = split_definition(statement);
         // Removes the columns of later versions. The first part, `CREATE TABLE x`, stays, because no column is called CREATE.
-        parts.retain(|definition| {
-            let name = definition.split(' ').next();
+        parts.retain(|part| {
+            let name = part.split(' ').next();
             let mut later = table.columns.iter().filter(|column| column.since > version);
             later.all(|column| name != Some(column.name))
         });
         let has_index = parts.iter().any(|part| part.ends_with(" TEXT PRIMARY KEY"));
-        let definition = |kind: &str, name: String, parts| Definition {
+        let define = |kind: &str, name: String, parts| Definition {
             kind: kind.to_owned(),
             name,
             table: table.name.to_owned(),
@@ -65,9 +65,9 @@ fn expected(version: i32) -> Vec<Definition> {
         if table.since() > version {
             continue;
         }
-        all.push(definition("table", table.name.to_owned(), Some(parts)));
+        all.push(define("table", table.name.to_owned(), Some(parts)));
         if has_index {
-            all.push(definition("index", format!("sqlite_autoindex_{}_1", table.name), None));
+            all.push(define("index", format!("sqlite_autoindex_{}_1", table.name), None));
         }
     }
     all
@@ -107,7 +107,8 @@ fn split_definition(statement: &str) -> Vec<String> {
     parts
 }
 
-/// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no care, because our schema has none.
+/// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no special handling: our schema has
+/// none, and of a string in another schema the opening quote remains, so that the two schemas differ.
 fn without_comments(sql: &str) -> String {
     let lines = sql
         .lines()

@@ -29,7 +29,8 @@ CREATE TABLE recording (
     wall_ns         INTEGER,          -- span: from the start to the end of the command or of the recording; NULL: the recorder did not finish
     ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: the recorder did not finish
     allowed_cpus    REAL              -- number of CPUs that the command was allowed to use, such as 1.5, by affinity, cpuset, and the quota of its
-                                      -- control groups; at its end, but at the start while it runs and for -p; NULL: unknown, or -a without a command
+                                      -- control groups; measured at its end, but at the start for -p and while it runs; NULL: unknown, or
+                                      -- -a without a command
 );
 
 -- Features that the collector could not use on this machine, and what is unknown (NULL) as a result.
@@ -49,7 +50,7 @@ CREATE TABLE missing (
 --   'page_copy'        increase of fork_create for each MiB that the parent has touched, in pages of 4 KiB
 --   'page_free'        increase of fork_exit minus fork_create for each such MiB
 --   'cow_fault'        one copy-on-write fault in the parent while the child lives
---   'reuse_fault'      one such fault after the child's end
+--   'reuse_fault'      one such fault after the child has ended
 -- Effects of recording:
 --   'recorded_call'    how much longer a system call takes during a recording
 --   'recorded_launch'  how much longer a launch without exec takes, up to its reaping

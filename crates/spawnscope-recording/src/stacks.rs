@@ -40,7 +40,7 @@ impl Stacks {
         caller
     }
 
-    /// Returns the frames and chains that were new since the last call.
+    /// Returns the frames and chains that are new since the last call.
     pub(super) fn take_new(&mut self) -> NewStacks {
         std::mem::take(&mut self.new)
     }
@@ -89,6 +89,7 @@ impl<Row> Default for Numbers<Row> {
 }
 
 impl<Row: Eq + Hash> Numbers<Row> {
+    /// Maximum number of known rows.
     const MAX_KNOWN: usize = 65_536;
 
     /// Returns the number of a row, and whether it is new.

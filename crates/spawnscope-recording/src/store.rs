@@ -19,10 +19,10 @@ use super::options::Memory;
 use super::redact::Redaction;
 use super::sums::{self, SummingWriter, Sums};
 use super::tables::RecordingRow;
-use super::unfinished::Unfinished;
+use super::unfinished::UnfinishedLaunch;
 use super::values::signed;
 use super::{log, trailer};
-use crate::ends::{Ending, Finished, Header};
+use crate::ends::{Ending, FinishedFiles, Header};
 
 /// How long to wait for another program that holds a lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -80,14 +80,14 @@ impl Store {
         self.change("write", |rows| write_rows(rows, batch))
     }
 
-    /// Stores how the recording ended.
-    pub(super) fn note_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
+    /// Stores how the recording has ended.
+    pub(super) fn store_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
         self.change("finish", |rows| write_ending(rows, ending))
     }
 
     /// Tries to store why writing failed. On a full disk, this usually fails as well. The recording then looks as if the recorder had been
     /// killed.
-    pub(super) fn note_failure(&mut self, failure: &RecordError) {
+    pub(super) fn store_failure(&mut self, failure: &RecordError) {
         let ended = format!("failed: {failure}");
         let sql = "UPDATE recording SET ended = ?";
         let _ = self.change("finish", |rows| rows.transaction().execute(sql, [&ended]).map(drop));
@@ -109,14 +109,14 @@ impl Store {
     }
 
     /// Returns the error for a write lock that another program does not release.
-    pub(super) fn locked(&self) -> RecordError {
+    pub(super) fn locked_error(&self) -> RecordError {
         RecordError::Locked {
             path: self.path.clone(),
         }
     }
 
     /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
-    pub(super) fn close(self) -> Result<Finished, RecordError> {
+    pub(super) fn close(self) -> Result<FinishedFiles, RecordError> {
         let Store {
             connection,
             path,
@@ -134,13 +134,13 @@ impl Store {
                 return Err(failed(error));
             }
             if Instant::now() > deadline {
-                return Ok(Finished::WithLog(log::path_of(&path)));
+                return Ok(FinishedFiles::WithLog(log::wal_path(&path)));
             }
             thread::sleep(Duration::from_millis(20));
         }
         drop(connection);
         trailer::append(destination.file()).map_err(|source| RecordError::io("finish", &path, source))?;
-        Ok(Finished::Whole)
+        Ok(FinishedFiles::Whole)
     }
 
     /// Limits the file to `pages` pages, as on a full disk.
@@ -161,7 +161,7 @@ const SETTINGS: &str = "
 /// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(as_file(path), flags)?;
+    let connection = Connection::open_with_flags(as_file_path(path), flags)?;
     connection.busy_timeout(LOCK_TIMEOUT)?;
     // The locking mode must be set before the first access to the file.
     connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
@@ -171,7 +171,7 @@ fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
 
 /// Returns the path in a form that SQLite treats as a file name. A relative path gets the prefix `./`, because `:memory:` and `file:x` have a special
 /// meaning.
-pub(super) fn as_file(path: &Path) -> PathBuf {
+pub(super) fn as_file_path(path: &Path) -> PathBuf {
     if path.is_absolute() {
         path.to_owned()
     } else {
@@ -195,10 +195,11 @@ fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection
 /// Switches to a log, and reads once, so that SQLite maps the memory that it shares with readers.
 fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    connection.query_row(TOUCH, [], |_| Ok(()))
+    connection.query_row(READ_ONCE, [], |_| Ok(()))
 }
 
-const TOUCH: &str = "SELECT count(*) FROM recording";
+/// A query that makes SQLite read the file and the log.
+const READ_ONCE: &str = "SELECT count(*) FROM recording";
 
 /// Merges the log into the file and removes it. Fails while another program has the recording open.
 fn end_log(connection: &Connection) -> rusqlite::Result<()> {
@@ -287,7 +288,10 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.insert(&batch.stacks.frames)?;
     rows.insert(&batch.stacks.stacks)?;
     rows.upsert(&batch.launches)?;
-    let orphans = batch.referenced.iter().map(|launch| Unfinished::orphan(*launch).row);
+    let orphans = batch
+        .referenced
+        .iter()
+        .map(|launch| UnfinishedLaunch::orphan(*launch).row);
     rows.insert_new(&orphans.collect::<Vec<_>>())?;
     rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
     rows.insert(&batch.failed_execs)?;
@@ -337,12 +341,12 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", &shared).unwrap();
         let connection = begin_log(connection, &path).unwrap();
         connection.execute_batch("UPDATE recording SET wall_ns = 5").unwrap();
-        assert!(log::path_of(&path).metadata().unwrap().len() > 0);
+        assert!(log::wal_path(&path).metadata().unwrap().len() > 0);
         let other = Connection::open(&path).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
-        let refused = other.query_row(TOUCH, [], |_| Ok(())).unwrap_err();
+        let refused = other.query_row(READ_ONCE, [], |_| Ok(())).unwrap_err();
         assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
         end_log(&connection).unwrap();
-        assert!(!log::path_of(&path).exists());
+        assert!(!log::wal_path(&path).exists());
     }
 }

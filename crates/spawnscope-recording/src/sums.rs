@@ -30,7 +30,7 @@ impl Sums {
             let mut select = connection.prepare(&tables::select(table, i32::MAX)).unwrap();
             let mut rows = select.raw_query();
             while let Some(row) = rows.next().unwrap() {
-                let row = hasher.hash(row.get(0).unwrap(), &values_of(row, table).unwrap());
+                let row = hasher.hash(row.get(0).unwrap(), &column_values(row, table).unwrap());
                 sums.get_mut(table).add(row);
             }
         }
@@ -66,7 +66,7 @@ pub(super) struct SummingWriter<'t> {
 }
 
 impl<'t> SummingWriter<'t> {
-    /// Creates a writer, given the sums after the last transaction.
+    /// Creates a writer. `sums` are the sums after the last transaction.
     pub(super) fn new(transaction: &'t Transaction<'t>, sums: Sums) -> Self {
         SummingWriter {
             transaction,
@@ -177,7 +177,7 @@ impl<'t> SummingWriter<'t> {
         let mut select = self.transaction.prepare_cached(&tables::select_one(table))?;
         let hasher = &mut self.hasher;
         select.query_row([ToSqlOutput::Borrowed(rowid)], |row| {
-            let values = values_of(row, table)?;
+            let values = column_values(row, table)?;
             Ok(hasher.hash(row.get(0)?, &values))
         })
     }
@@ -205,7 +205,7 @@ fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusq
     statement.execute(params_from_iter(values.iter().copied().map(ToSqlOutput::Borrowed)))
 }
 
-fn values_of<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {
+fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 

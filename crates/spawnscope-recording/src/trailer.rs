@@ -24,7 +24,7 @@ const MAGIC: &[u8; 8] = b"SPNSDONE";
 /// The size of a trailer, in bytes.
 pub(super) const LENGTH: u64 = 24;
 /// The number of bytes of the trailer that the checksum covers: all bytes before the checksum.
-const HASHED: usize = 16;
+const HASHED_BYTES: usize = 16;
 /// Bytes to read at a time.
 const READ_BYTES: usize = 1 << 20;
 
@@ -48,8 +48,8 @@ pub(super) fn append(file: &File) -> io::Result<()> {
     trailer[..8].copy_from_slice(MAGIC);
     trailer[8..12].copy_from_slice(&counter);
     trailer[12..16].copy_from_slice(&counter.map(|byte| !byte));
-    let hash = hash_of(file, length, &trailer[..HASHED])?;
-    trailer[HASHED..].copy_from_slice(&hash.to_le_bytes());
+    let hash = hash_file(file, length, &trailer[..HASHED_BYTES])?;
+    trailer[HASHED_BYTES..].copy_from_slice(&hash.to_le_bytes());
     file.write_all_at(&trailer, length)
         // An incomplete trailer would look like damage.
         .inspect_err(|_| drop(file.set_len(length)))
@@ -63,7 +63,7 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
         return Ok(Seal::None);
     };
     file.read_exact_at(&mut trailer, end)?;
-    let (hashed, hash) = trailer.split_at(HASHED);
+    let (hashed, hash) = trailer.split_at(HASHED_BYTES);
     if !hashed.starts_with(MAGIC) {
         // The file must consist of whole pages, because a recorder appends nothing else than the trailer.
         let is_whole = length.is_multiple_of(header.page_bytes());
@@ -77,12 +77,12 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
     if header.counter == header.valid_for && has_other_counter {
         return Ok(Seal::None);
     }
-    let is_intact = hash_of(file, end, hashed)?.to_le_bytes() == hash;
+    let is_intact = hash_file(file, end, hashed)?.to_le_bytes() == hash;
     Ok(if is_intact { Seal::Intact } else { Seal::Broken })
 }
 
-/// Returns the checksum of the first `length` bytes of a file followed by `rest`.
-fn hash_of(file: &File, length: u64, rest: &[u8]) -> io::Result<u64> {
+/// Returns the checksum of the first `length` bytes of a file, continued with `rest`.
+fn hash_file(file: &File, length: u64, rest: &[u8]) -> io::Result<u64> {
     let mut hasher = XxHash3_64::new();
     let mut buffer = vec![0; READ_BYTES];
     let mut at = 0;

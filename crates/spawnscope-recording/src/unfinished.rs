@@ -23,7 +23,7 @@ struct LoadingExec {
 
 /// A launch that may receive more events.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedLaunch {
     /// The values known so far.
     pub(super) row: LaunchRow,
     /// Threads that are not known to have ended, except the first thread.
@@ -50,10 +50,10 @@ pub(super) struct Unfinished {
     is_waited_for: bool,
 }
 
-impl Unfinished {
+impl UnfinishedLaunch {
     /// Creates a launch of which only the id is known.
     pub(super) fn orphan(id: LaunchId) -> Self {
-        Unfinished {
+        UnfinishedLaunch {
             row: LaunchRow {
                 id,
                 ..LaunchRow::default()
@@ -85,19 +85,19 @@ impl Unfinished {
         row
     }
 
-    /// Notes when the process first got a CPU, unless this is known already.
-    pub(super) fn note_first_run(&mut self, at: Option<Nanos>) {
+    /// Sets when the process first got a CPU, unless this is known already.
+    pub(super) fn set_first_run(&mut self, at: Option<Nanos>) {
         self.row.first_run = self.row.first_run.or(at);
     }
 
     /// Adds a thread.
-    pub(super) fn thread_started(&mut self, thread: ThreadRow) {
+    pub(super) fn add_thread(&mut self, thread: ThreadRow) {
         self.living_threads += 1;
         self.threads.insert(thread.task, thread);
     }
 
-    /// Notes a successful `execve`. Returns the previous exec if it was not written yet.
-    pub(super) fn executed(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
+    /// Adds a successful `execve`. Returns the previous exec if it was not written yet.
+    pub(super) fn add_exec(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
         let before = self.exec.replace(LoadingExec {
             exec,
             is_written: false,
@@ -106,7 +106,7 @@ impl Unfinished {
     }
 
     /// Completes the latest exec when its image is loaded.
-    pub(super) fn loaded(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
+    pub(super) fn complete_exec(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
         let Some(loading) = &mut self.exec else { return };
         let row = &mut loading.exec.row;
         row.returned = Some(returned);
@@ -133,8 +133,8 @@ impl Unfinished {
         Some(exec)
     }
 
-    /// Notes that the thread `task` began to exit at `at`. Returns the thread's row, unless it is the first thread.
-    pub(super) fn exited(
+    /// Records that the thread `task` began to exit at `at`. Returns the thread's row, unless it is the first thread.
+    pub(super) fn apply_exit(
         &mut self,
         at: Nanos,
         task: TaskId,
@@ -167,8 +167,8 @@ impl Unfinished {
         })
     }
 
-    /// Notes that a thread left the CPU for the last time.
-    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos>) {
+    /// Records that a thread left the CPU for the last time.
+    pub(super) fn apply_thread_end(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos>) {
         self.cpu_of_ended = sum(self.cpu_of_ended, cpu);
         self.row.cpu = self.cpu_of_ended;
         self.living_threads -= 1;
@@ -180,8 +180,8 @@ impl Unfinished {
         }
     }
 
-    /// Notes that a wait call has returned this process. The call may return before the child leaves the CPU for the last time.
-    pub(super) fn waited_for(&mut self, at: Nanos) {
+    /// Records that a wait call has returned this process. The call may return before the child leaves the CPU for the last time.
+    pub(super) fn apply_wait(&mut self, at: Nanos) {
         self.is_waited_for = true;
         self.row.reaped = Some(at);
     }

@@ -13,7 +13,7 @@ use super::header::Header;
 
 /// Connects to a file that no other program writes to.
 pub(super) fn connect(file: &File) -> rusqlite::Result<Connection> {
-    let bytes = map(file).map_err(failed)?;
+    let bytes = map(file).map_err(to_sqlite_error)?;
     Header::clear_log(bytes);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_in_memory_with_flags(flags)?;
@@ -22,7 +22,7 @@ pub(super) fn connect(file: &File) -> rusqlite::Result<Connection> {
 }
 
 /// Wraps an error of the operating system as an error of SQLite.
-pub(super) fn failed(error: io::Error) -> rusqlite::Error {
+pub(super) fn to_sqlite_error(error: io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 

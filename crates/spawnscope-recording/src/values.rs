@@ -1,4 +1,4 @@
-//! Stores each type of a row in SQLite. The columns are in the order of the row's declaration (`table!`).
+//! Converts the fields of rows to SQLite's values and back. The columns are in the order of the row's declaration (`table!`).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, 
 use spawnscope_data::table::{Bits, ColumnType, Format, Stores};
 
 use super::fields::{BadValue, Fields, Index};
-use super::limits::{MAX_CPUS, MAX_RECORDING};
+use super::limits::{MAX_CPUS, MAX_RECORDING_SPAN};
 
 /// The format of a recording.
 pub(super) enum Sqlite {}
@@ -39,7 +39,7 @@ impl<T: Value<As>, As> Stores<T, As> for Sqlite {
     const TYPE: ColumnType = T::TYPE;
 
     fn read(fields: &mut Fields<'_>) -> Result<T, BadValue> {
-        fields.take()
+        fields.decode()
     }
 
     fn write<'v>(value: &'v T, values: &mut Vec<ValueRef<'v>>) {
@@ -245,7 +245,7 @@ integers! {
     bool: |flag| i64::from(*flag), |value, _| nth(&[false, true], value);
     Nanos: |nanos| signed(nanos.0), |value, _| {
         let nanos = u64::try_from(value).ok()?;
-        (u128::from(nanos) <= MAX_RECORDING.as_nanos()).then_some(Nanos(nanos))
+        (u128::from(nanos) <= MAX_RECORDING_SPAN.as_nanos()).then_some(Nanos(nanos))
     };
     LaunchId: |id| signed(id.0), |value, _| value.try_into().ok().map(LaunchId);
     TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);
@@ -301,7 +301,7 @@ impl Stores<Option<WakerRow>> for Sqlite {
     const TYPE: ColumnType = <Option<i64> as Value>::TYPE;
 
     fn read(fields: &mut Fields<'_>) -> Result<Option<WakerRow>, BadValue> {
-        let waker = match fields.take()? {
+        let waker = match fields.decode()? {
             None => None,
             Some(0) => Some(WakerRow::Interrupt),
             Some(task @ 1..) => Some(WakerRow::Task(TaskId(i64::cast_unsigned(task)))),
@@ -311,7 +311,7 @@ impl Stores<Option<WakerRow>> for Sqlite {
                 Some(WakerRow::Other(Pid(pid), None))
             }
         };
-        let name: Option<TextId> = fields.take()?;
+        let name: Option<TextId> = fields.decode()?;
         Ok(match waker {
             None => name.map(|name| WakerRow::Other(Pid(0), Some(name))),
             Some(WakerRow::Other(pid, _)) => Some(WakerRow::Other(pid, name)),

@@ -1,5 +1,5 @@
 //! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. This module decides when a
-//! batch is written, and what happens if writing fails. `store` contains the SQL, and `assemble` joins events to rows.
+//! batch is written, and what happens if writing fails. `store` contains the SQL, and `assemble` combines events into rows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -21,12 +21,12 @@ use super::ninja::Logs;
 use super::options::WriterOptions;
 use super::redact::Redaction;
 use super::store::Store;
-use crate::ends::{Ending, Finished, Header};
+use crate::ends::{Ending, FinishedFiles, Header};
 
 /// Maximum time between the first event of a batch and the writing of the batch. A killed recorder loses at most the events of this time.
-const BATCH_AGE: Duration = Duration::from_millis(300);
+const MAX_BATCH_AGE: Duration = Duration::from_millis(300);
 /// Maximum number of events in a batch: about 2 MB of rows, which take a transaction of some 20 ms.
-const BATCH_EVENTS: usize = 20_000;
+const MAX_BATCH_EVENTS: usize = 20_000;
 /// The kind of lost events that could not be kept while another program held the write lock.
 const LOST_TO_A_LOCK: &str = "locked out";
 /// How long the end of the recording waits for a program that holds the write lock.
@@ -47,7 +47,7 @@ struct Progress {
     /// Events that could not be kept while another program held the write lock.
     locked_out: AtomicU64,
     failure: OnceLock<Arc<RecordError>>,
-    finished: OnceLock<Finished>,
+    finished: OnceLock<FinishedFiles>,
 }
 
 impl Progress {
@@ -102,7 +102,7 @@ impl Recorder {
             pending_events: 0,
             unwritten: VecDeque::new(),
             unwritten_events: 0,
-            max_unwritten: options.memory.max_unwritten(BATCH_EVENTS),
+            max_unwritten: options.memory.max_unwritten_events(MAX_BATCH_EVENTS),
             due: None,
             follower: None,
         };
@@ -124,7 +124,7 @@ impl Recorder {
     }
 
     /// Sets which launch is the command.
-    pub fn note_root(&self, root: LaunchId) {
+    pub fn set_root(&self, root: LaunchId) {
         self.send_message(Message::Root(root));
     }
 
@@ -156,12 +156,12 @@ impl Recorder {
     ///
     /// # Errors
     /// If writing has failed, now or earlier. The file is readable up to the last batch before the failure.
-    pub fn finish(mut self, ending: Ending) -> Result<Finished, RecordError> {
+    pub fn finish(mut self, ending: Ending) -> Result<FinishedFiles, RecordError> {
         self.send_message(Message::Finish(ending));
         self.join();
         match (self.progress.failure.get(), self.progress.finished.get()) {
             (Some(failure), _) => Err(failure.as_ref().clone()),
-            (None, finished) => Ok(finished.cloned().unwrap_or(Finished::Whole)),
+            (None, finished) => Ok(finished.cloned().unwrap_or(FinishedFiles::Whole)),
         }
     }
 
@@ -229,7 +229,7 @@ impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) {
         if let Err(failure) = self.record(receiver) {
             self.progress.drop_events(self.pending_events + self.unwritten_events);
-            self.store.note_failure(&failure);
+            self.store.store_failure(&failure);
             self.progress.fail(failure);
         }
         // If the disk is full, the recording stays in two files, as if the recorder had been killed.
@@ -271,7 +271,7 @@ impl Writer {
     fn handle(&mut self, message: Message) -> Result<(), RecordError> {
         match message {
             Message::Root(root) => {
-                self.assembler.note_root(root);
+                self.assembler.set_root(root);
                 Ok(())
             }
             Message::Follow(follower) => {
@@ -301,14 +301,14 @@ impl Writer {
         self.progress.launches.fetch_add(launches, Ordering::Relaxed);
         self.pending_events += events.len();
         if self.pending_events > 0 {
-            self.due.get_or_insert_with(|| Instant::now() + BATCH_AGE);
+            self.due.get_or_insert_with(|| Instant::now() + MAX_BATCH_AGE);
         }
         self.write_batch_if_due()
     }
 
     fn write_batch_if_due(&mut self) -> Result<(), RecordError> {
         let is_due = self.due.is_some_and(|due| due <= Instant::now());
-        if is_due || self.pending_events >= BATCH_EVENTS {
+        if is_due || self.pending_events >= MAX_BATCH_EVENTS {
             self.write_batch()
         } else {
             Ok(())
@@ -319,7 +319,7 @@ impl Writer {
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
         self.find_edges(false);
-        if self.pending_events > 0 || self.assembler.has_news() {
+        if self.pending_events > 0 || self.assembler.has_rows_without_events() {
             let events = mem::take(&mut self.pending_events);
             self.unwritten.push_back((self.assembler.take_batch(), events));
             self.unwritten_events += events;
@@ -327,7 +327,7 @@ impl Writer {
         while let Some((batch, events)) = self.unwritten.front() {
             match self.store.write(batch) {
                 Err(RecordError::Locked { .. }) => {
-                    self.due = Some(Instant::now() + BATCH_AGE);
+                    self.due = Some(Instant::now() + MAX_BATCH_AGE);
                     return Ok(());
                 }
                 written => written?,
@@ -341,11 +341,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the logs of the runs of ninja that have ended. This is done early, because their directories may be removed soon. If the recording ends,
-    /// all runs have ended.
+    /// Reads the logs of the invocations of ninja that have ended. This is done early, because their directories may be removed soon. If
+    /// the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
-        let ended = self.assembler.take_ended_ninjas(recording_ends);
-        self.assembler.note_edges(&self.logs.edges(ended));
+        let ended = self.assembler.take_ended_invocations(recording_ends);
+        self.assembler.add_edges(&self.logs.edges(ended));
     }
 
     /// Writes everything at the end of the recording, and waits for a lock, because there is no later batch.
@@ -357,7 +357,7 @@ impl Writer {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(self.store.locked());
+                return Err(self.store.locked_error());
             }
         }
     }
@@ -372,7 +372,7 @@ impl Writer {
         }
         let deadline = Instant::now() + END_TIMEOUT;
         loop {
-            match self.store.note_ending(&ending) {
+            match self.store.store_ending(&ending) {
                 Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}
                 noted => return noted,
             }

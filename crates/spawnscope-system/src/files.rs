@@ -35,8 +35,8 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     }
 }
 
-/// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent that opening
-/// another file blocks or changes the controlling terminal.
+/// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent the
+/// opening of another file from blocking or changing the controlling terminal.
 fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

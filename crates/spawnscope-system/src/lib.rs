@@ -1,5 +1,5 @@
-//! Direct use of the processor and the kernel: raw system calls, signals, processes, the user that owns files. `held` starts a command and
-//! holds it. `ptrace` traces processes, and `perf_events` records what they do by perf events. `launch_timing` has the tools for timing
+//! Direct use of the processor and the kernel: raw system calls, signals, processes, files owned by another user. `held` starts a command
+//! and holds it. `ptrace` traces processes, and `perf_events` follows them by perf events. `launch_timing` has the tools for timing
 //! launches, and `calibrate` uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;

@@ -57,7 +57,7 @@ impl Owner {
             before: Owner::of_this_thread()?,
             _not_send: PhantomData,
         };
-        self.take_on()?;
+        self.set_thread_ids()?;
         if capabilities(None)?.effective.intersects(PERMISSION_BYPASSES) {
             return Err(io::Error::other(
                 "the thread keeps root's rights to files because of its securebits",
@@ -75,8 +75,7 @@ impl Owner {
     }
 
     /// Gives this thread the user's ids.
-    fn take_on(&self) -> io::Result<()> {
-        // The groups come first, while the thread still has root's user id.
+    fn set_thread_ids(&self) -> io::Result<()> {
         let groups: Vec<_> = self.groups.iter().map(|group| rustix_gid(*group)).collect();
         set_thread_groups(&groups)?;
         // These two calls do not report failure.
@@ -93,11 +92,11 @@ impl Owner {
 impl Drop for OwnerGuard {
     fn drop(&mut self) {
         // If this fails, the thread has fewer rights than before, not more.
-        let _ = self.before.take_on();
+        let _ = self.before.set_thread_ids();
     }
 }
 
-/// Returns the user as which this thread opens files.
+/// Returns the user id with which this thread opens files.
 #[must_use]
 pub fn file_uid() -> Uid {
     // Setting an invalid id changes nothing and returns the current id.

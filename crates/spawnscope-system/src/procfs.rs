@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use spawnscope_data::event::Pid;
 
 /// The longest path that the kernel accepts, including its NUL.
-const MAX_PATH: usize = libc::PATH_MAX as usize;
+const MAX_PATH_BYTES: usize = libc::PATH_MAX as usize;
 /// The type of the auxiliary vector entry that points to the executed file's name.
 const AT_EXECFN: usize = libc::AT_EXECFN as usize;
 
@@ -89,7 +89,7 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let entries = entries.iter().map(|entry| entry.map(usize::from_ne_bytes));
     let address = entries.into_iter().find(|[kind, _]| *kind == AT_EXECFN)?[1];
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
-    let mut path = vec![0; MAX_PATH];
+    let mut path = vec![0; MAX_PATH_BYTES];
     let length = memory.read_at(&mut path, address as u64).ok()?;
     path.truncate(length);
     let end = path.iter().position(|byte| *byte == 0)?;
@@ -114,7 +114,8 @@ fn link(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(target.into_os_string().into_vec())
 }
 
-/// Whether a process's executable is set-user-ID or set-group-ID, so that it would give the process privilege if that were not traced.
+/// Whether a process's executable is set-user-ID or set-group-ID, so that it would give the process privilege if the process were not
+/// traced.
 #[must_use]
 pub fn is_set_id(pid: Pid) -> bool {
     let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());

@@ -6,7 +6,7 @@ use crate::arch;
 /// The address at which the file is mapped.
 const BASE: u64 = 0x40_0000;
 /// Bytes of the ELF header and of one program header.
-const HEADERS: u64 = 64 + 56;
+const HEADER_BYTES: u64 = 64 + 56;
 
 /// Returns a static program that writes `word`, which may be empty, to standard output, and exits with `status`.
 #[must_use]
@@ -25,11 +25,11 @@ fn image(code: &[u8]) -> Vec<u8> {
     // The header of an executable: entry, program headers, no section headers, then flags, sizes and counts.
     half(&mut file, &[2, arch::ELF_MACHINE]);
     word(&mut file, &[1]);
-    long(&mut file, &[BASE + HEADERS, 64, 0]);
+    long(&mut file, &[BASE + HEADER_BYTES, 64, 0]);
     word(&mut file, &[0]);
     half(&mut file, &[64, 56, 1, 64, 0, 0]);
     // The program header: PT_LOAD of the whole file, readable and executable.
-    let size = HEADERS + code.len() as u64;
+    let size = HEADER_BYTES + code.len() as u64;
     word(&mut file, &[1, 5]);
     long(&mut file, &[0, BASE, BASE, size, size, 0x1000]);
     file.extend(code);

@@ -237,9 +237,9 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
 fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     // If the end is shorter than the maximum, it follows the beginning without a gap.
     if end.len() < VARIABLES_BYTES as usize {
-        variables::allowed(&[beginning, end].concat())
+        variables::select_allowed(&[beginning, end].concat())
     } else {
-        variables::allowed_of_ends(beginning, end)
+        variables::select_allowed_in_parts(beginning, end)
     }
 }
 

@@ -83,7 +83,7 @@ impl ProgramDetails {
             path: Some(path),
             interpreter: None,
             cwd: None,
-            variables: environment.map(variables::allowed).unwrap_or_default(),
+            variables: environment.map(variables::select_allowed).unwrap_or_default(),
             is_copied: true,
         })
     }

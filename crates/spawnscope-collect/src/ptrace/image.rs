@@ -76,7 +76,9 @@ impl Image {
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
             }),
             argv_bytes,
-            variables: environment.map(|bytes| variables::allowed(&bytes)).unwrap_or_default(),
+            variables: environment
+                .map(|bytes| variables::select_allowed(&bytes))
+                .unwrap_or_default(),
             entry,
             entry_slot: stack + entry_offset,
             vdso: layout.vdso,

@@ -216,7 +216,7 @@ impl Tracing {
             .process_of(thread)
             .is_some_and(|process| process.makes_visible_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
-        let how = match stop.transparently() {
+        let how = match stop.transparent_resume() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
             other => other,
         };
@@ -228,7 +228,7 @@ impl Tracing {
         self.processes.remove(thread);
         self.waits.forget(thread);
         self.launchers.forget(thread);
-        self.tracer.resume(thread, stop.detachment());
+        self.tracer.resume(thread, stop.transparent_detach());
     }
 
     /// Releases a process that does not work while it is traced. The recording continues.

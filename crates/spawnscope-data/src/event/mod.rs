@@ -11,12 +11,13 @@ use std::sync::Arc;
 pub use callers::{Chain, Frame, Language};
 pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 
-/// Nanoseconds: an instant of CLOCK_MONOTONIC, or a span where the name says so.
+/// An instant of CLOCK_MONOTONIC in nanoseconds, or a span of time if the name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Returns the span from `earlier` to `self`; zero if `earlier` is later, which can happen if two CPUs took the times.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later, which can happen if the two times were read on different
+    /// CPUs.
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -128,8 +129,8 @@ pub enum EventKind {
     /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
     /// is recorded as leaving it there, as if preempted.
     LastSeen(Slice),
-    /// The path of a file that a thread began to wait for, or the address of the peer of such a socket. The wait's slice follows when the wait
-    /// is over.
+    /// The path of a file that a thread began to wait for; for a socket, the address of its peer. The slice of the wait follows when the
+    /// wait is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
     /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait's slice.
     PeerFound {
@@ -138,9 +139,9 @@ pub enum EventKind {
         pid: Pid,
         name: Vec<u8>,
     },
-    /// The call chain in the parent that requested the event's launch: a script chain if the first frame's language is a script
-    /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before
-    /// or after `Launched`.
+    /// The call chain in the parent that requested the event's launch. It is a script chain if the first frame's language is a script
+    /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before or after
+    /// `Launched`.
     Called(Arc<Chain>),
     /// What a thread did at `at`, or the wait that it began then. A wait is reported when it is over.
     Sampled(Sampled),
@@ -204,7 +205,7 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, if it could be read.
     pub cwd: Option<Vec<u8>>,
-    /// The variables of the environment that may be recorded, see `variables`. Also empty if the environment was not read.
+    /// The variables of the environment that may be recorded (see the module `variables`). Also empty if the environment was not read.
     pub variables: Vec<u8>,
     /// How descriptors were closed before this exec. `None` for all but the first exec of a launch, and if the calls were not seen.
     pub closing: Option<Closing>,

@@ -1,7 +1,7 @@
 //! The environment variables that say to which part of a build or of a test suite a program belongs. They are the only part of an environment
-//! that a recording may contain: collectors pass each environment that they read to `allowed` and keep only the result.
+//! that a recording may contain: collectors pass each environment that they read to `select_allowed` and keep only the result.
 
-/// The names of the variables that may be recorded. The value of each is the name of a package, a script or a test.
+/// The names of the variables that may be recorded. Their values are names of packages, scripts or tests.
 pub const ALLOWED: [&[u8]; 4] = [
     // cargo sets it for rustc, for build scripts, and for the programs and tests that it runs.
     b"CARGO_PKG_NAME",
@@ -13,11 +13,11 @@ pub const ALLOWED: [&[u8]; 4] = [
 ];
 
 /// Length in bytes of the longest value that is kept.
-const MAX_VALUE: usize = 512;
+const MAX_VALUE_BYTES: usize = 512;
 
 /// Returns the allowed variables of an environment, as NAME=VALUE, each NUL-terminated. A last string without a NUL is incomplete and is omitted.
 #[must_use]
-pub fn allowed(environment: &[u8]) -> Vec<u8> {
+pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let end = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
     for variable in environment[..end].split(|byte| *byte == 0) {
@@ -25,7 +25,7 @@ pub fn allowed(environment: &[u8]) -> Vec<u8> {
             continue;
         };
         let (name, value) = variable.split_at(equals);
-        if ALLOWED.contains(&name) && (2..=MAX_VALUE + 1).contains(&value.len()) {
+        if ALLOWED.contains(&name) && (2..=MAX_VALUE_BYTES + 1).contains(&value.len()) {
             kept.extend_from_slice(variable);
             kept.push(0);
         }
@@ -33,13 +33,13 @@ pub fn allowed(environment: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Like `allowed`, for an environment of which only the beginning and the end are known. The first string of `end` is ignored, because
-/// its beginning may be missing.
+/// Like `select_allowed`, for an environment of which only the beginning and the end are known. The first string of `end` is ignored,
+/// because its beginning may be missing.
 #[must_use]
-pub fn allowed_of_ends(beginning: &[u8], end: &[u8]) -> Vec<u8> {
-    let mut kept = allowed(beginning);
+pub fn select_allowed_in_parts(beginning: &[u8], end: &[u8]) -> Vec<u8> {
+    let mut kept = select_allowed(beginning);
     let first_nul = end.iter().position(|byte| *byte == 0);
-    kept.extend(first_nul.map(|nul| allowed(&end[nul + 1..])).unwrap_or_default());
+    kept.extend(first_nul.map(|nul| select_allowed(&end[nul + 1..])).unwrap_or_default());
     kept
 }
 
@@ -52,27 +52,28 @@ mod tests {
         let environment = b"CARGO_PKG_NAME=serde\0CARGO_REGISTRY_TOKEN=cio1\0xCARGO_PKG_NAME=no\0CARGO_PKG_NAME\0\
             npm_package_name=\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0npm_package_name=cut";
         assert_eq!(
-            allowed(environment),
+            select_allowed(environment),
             b"CARGO_PKG_NAME=serde\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0"
         );
         for empty in [&b""[..], b"\0", b"\0\0", b"CARGO_PKG_NAME=x"] {
-            assert_eq!(allowed(empty), b"");
+            assert_eq!(select_allowed(empty), b"");
         }
     }
 
     #[test]
     fn a_long_value_is_dropped() {
-        let kept_bytes = |length: usize| allowed(format!("CARGO_PKG_NAME={}\0", "x".repeat(length)).as_bytes()).len();
+        let kept_bytes =
+            |length: usize| select_allowed(format!("CARGO_PKG_NAME={}\0", "x".repeat(length)).as_bytes()).len();
         assert_eq!((kept_bytes(512), kept_bytes(513)), (512 + 16, 0));
     }
 
     #[test]
-    fn an_incomplete_string_at_the_start_of_the_end_is_not_a_variable() {
+    fn the_end_of_a_cut_string_is_not_a_variable() {
         let end = b"CARGO_PKG_NAME=tail of another\0npm_package_name=web\0";
         assert_eq!(
-            allowed_of_ends(b"CARGO_PKG_NAME=a\0SECRET=", end),
+            select_allowed_in_parts(b"CARGO_PKG_NAME=a\0SECRET=", end),
             b"CARGO_PKG_NAME=a\0npm_package_name=web\0"
         );
-        assert_eq!(allowed_of_ends(b"", b"no end"), b"");
+        assert_eq!(select_allowed_in_parts(b"", b"no end"), b"");
     }
 }

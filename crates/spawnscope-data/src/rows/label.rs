@@ -33,9 +33,9 @@ impl Label {
     /// Maximum number of labels of a recording.
     pub const MAX_COUNT: usize = 64;
     /// Maximum length of a key, in bytes.
-    pub const MAX_KEY: usize = 64;
+    pub const MAX_KEY_BYTES: usize = 64;
     /// Maximum length of a value, in bytes. Values are short because reports print them, and datasets repeat them in every row.
-    pub const MAX_VALUE: usize = 1024;
+    pub const MAX_VALUE_BYTES: usize = 1024;
 
     /// Returns a label if its key and value are valid. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters,
     /// digits, `_`, `-` and `.`, and begin with a letter.
@@ -47,10 +47,10 @@ impl Label {
         if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !key.bytes().all(is_allowed) {
             return Err(BadLabel::Key);
         }
-        if key.len() > Label::MAX_KEY {
+        if key.len() > Label::MAX_KEY_BYTES {
             return Err(BadLabel::LongKey);
         }
-        if value.len() > Label::MAX_VALUE {
+        if value.len() > Label::MAX_VALUE_BYTES {
             return Err(BadLabel::LongValue);
         }
         Ok(Label {
@@ -64,8 +64,8 @@ impl fmt::Display for BadLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadLabel::Key => f.write_str("a key begins with a letter and has only letters, digits, `_`, `-` and `.`"),
-            BadLabel::LongKey => write!(f, "the key is longer than {} bytes", Label::MAX_KEY),
-            BadLabel::LongValue => write!(f, "the value is longer than {} bytes", Label::MAX_VALUE),
+            BadLabel::LongKey => write!(f, "the key is longer than {} bytes", Label::MAX_KEY_BYTES),
+            BadLabel::LongValue => write!(f, "the value is longer than {} bytes", Label::MAX_VALUE_BYTES),
         }
     }
 }

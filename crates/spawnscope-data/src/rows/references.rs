@@ -36,6 +36,7 @@ impl StackId {
 pub struct ObjectRef(NonZeroU32);
 
 impl ObjectRef {
+    /// The number of low bits, which contain the number of the object's kind plus one.
     const KIND_BITS: u32 = 5;
     /// The maximum number of distinct objects.
     const MAX_COUNT: usize = 1 << (u32::BITS - Self::KIND_BITS);

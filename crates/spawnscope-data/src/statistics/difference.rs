@@ -78,7 +78,7 @@ impl Resamples {
         let mut differences: Vec<f64> = self.drawn[0]
             .chunks_exact(before.len())
             .zip(self.drawn[1].chunks_exact(after.len()))
-            .map(|(earlier, later)| mean_of(later, after) - mean_of(earlier, before))
+            .map(|(earlier, later)| mean_of_drawn(later, after) - mean_of_drawn(earlier, before))
             .collect();
         differences.sort_unstable_by(f64::total_cmp);
         let outside = (TAIL * differences.len() as f64) as usize;
@@ -96,7 +96,7 @@ impl Resamples {
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let value = mean(values);
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
-    let margin = student(degrees as f64) * (variance(values) / values.len() as f64).sqrt();
+    let margin = student_quantile(degrees as f64) * (variance(values) / values.len() as f64).sqrt();
     Some(Interval {
         value,
         low: value - margin,
@@ -110,7 +110,7 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / (values.len().max(1)) as f64
 }
 
-fn mean_of(drawn: &[u32], values: &[f64]) -> f64 {
+fn mean_of_drawn(drawn: &[u32], values: &[f64]) -> f64 {
     drawn.iter().map(|run| values[*run as usize]).sum::<f64>() / drawn.len() as f64
 }
 
@@ -130,11 +130,11 @@ fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
     }
     let share = |part: f64, values: &[f64]| part * part / (values.len() - 1) as f64;
     let degrees = error * error / (share(earlier, before) + share(later, after));
-    student(degrees) * error.sqrt()
+    student_quantile(degrees) * error.sqrt()
 }
 
 /// Returns the 97.5 % quantile of Student's t. `degrees` is rounded down, so that the interval becomes wider rather than narrower.
-fn student(degrees: f64) -> f64 {
+fn student_quantile(degrees: f64) -> f64 {
     let index = (degrees.floor() as usize).max(1) - 1;
     STUDENT.get(index).copied().unwrap_or(NORMAL)
 }

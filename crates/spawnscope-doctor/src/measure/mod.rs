@@ -77,7 +77,7 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(temporary_directory::TOTAL_TIMEOUT)
     .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
-    .saturating_add(isolated_child::GRACE.saturating_mul(4));
+    .saturating_add(isolated_child::KILL_TIMEOUT.saturating_mul(4));
 const _: () = assert!(TOTAL_TIMEOUT.as_millis() <= 3800, "the doctor would take more than 5 s");
 const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
 

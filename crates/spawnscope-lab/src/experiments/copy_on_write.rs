@@ -5,12 +5,13 @@ use std::rc::Rc;
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::harness::Measured;
+use crate::harness::Measurements;
 use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::shell::find_program;
 use crate::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::worker::{Mechanism, Worker};
 
+/// The size of the parent's memory that is written to.
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
 /// The number of measured columns: before, during and after.
@@ -28,7 +29,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("after_ns", "after", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("", columns);
-    let bytes = context.size_of_each(context.pick(BYTES, QUICK_BYTES), CONCURRENT_COPIES, &mut outcome);
+    let bytes = context.size_for_each_parent(context.pick(BYTES, QUICK_BYTES), CONCURRENT_COPIES, &mut outcome);
     outcome.title = format!(
         "Writing to each page of {} in the parent, before, during and after a child's life",
         spawnscope_data::units::bytes(bytes)
@@ -49,7 +50,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Returns the cases for each kind of memory, and the cases whose parent could not be started.
-fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measured>) {
+fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measurements>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (kind, pages) in [("small pages", Pages::Small), ("huge pages", Pages::Huge)] {
         let setting = Setting {
@@ -59,7 +60,7 @@ fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measu
         };
         match Worker::start(&setting).map(Rc::new) {
             Ok(worker) => cases.extend(mechanism_cases(&worker, (kind, bytes), program)),
-            Err(error) => failed.push(Measured::failed(vec![Value::from(kind), Value::from(bytes)], error)),
+            Err(error) => failed.push(Measurements::failed(vec![Value::from(kind), Value::from(bytes)], error)),
         }
     }
     (cases, failed)
@@ -82,7 +83,7 @@ fn mechanism_cases<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program:
         let (worker, child) = (Rc::clone(worker), child?);
         let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
         let run = move || worker.request(&Request::Rewrite { child: child.clone() });
-        Some(Case::with_own_work(keys, run).quiet_columns(MEASURED_COLUMNS))
+        Some(Case::with_fixed_work(keys, run).quiet_columns(MEASURED_COLUMNS))
     };
     children.into_iter().filter_map(case).collect()
 }

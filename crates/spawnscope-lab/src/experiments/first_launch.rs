@@ -8,7 +8,7 @@ use super::scanners;
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::copies::{InMemory, evict, write_fresh_copies};
+use crate::copies::{MemoryProgram, evict, write_fresh_copies};
 use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::shell::find_program;
 use crate::worker::Worker;
@@ -17,16 +17,16 @@ use spawnscope_data::statistics::median;
 
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 const QUICK_COUNTS: [usize; 2] = [1, 4];
-/// How many single copies are launched in each round, because one launch alone is too easily disturbed.
+/// How many copies are launched one at a time in each round, because a single launch is too easily disturbed.
 const SINGLE_REPETITIONS: usize = 5;
 /// The index of the median of first launches.
-pub(super) const FIRST: usize = 0;
+pub(super) const FIRST_MEDIAN: usize = 0;
 /// The index of the last end of first launches.
-pub(super) const FIRST_LAST: usize = 1;
+pub(super) const FIRST_LAST_END: usize = 1;
 /// The index of the median of second launches.
-pub(super) const SECOND: usize = 2;
+pub(super) const SECOND_MEDIAN: usize = 2;
 /// The index of the last end of second launches.
-pub(super) const SECOND_LAST: usize = 3;
+pub(super) const SECOND_LAST_END: usize = 3;
 /// The offset from the index of a measurement to that of its minimum. Minima are not shown, but used to detect scanners.
 pub(super) const MINIMUM_OFFSET: usize = 4;
 
@@ -52,7 +52,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let counts: &[usize] = context.pick(&COUNTS, &QUICK_COUNTS);
     let worker = Worker::start(&Setting::default())?;
-    let in_memory = InMemory::copy_of(&context.tiny_path())?;
+    let in_memory = MemoryProgram::copy(&context.tiny_path())?;
     let mut cases = file_cases(context, &worker, &programs, counts);
     let files = cases.len();
     for count in smallest_and_largest(counts) {
@@ -63,7 +63,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         );
         let worker = &worker;
         let run = move || first_and_second(worker, paths.chunks(count), status);
-        cases.push(Case::with_own_work(keys, run).quiet_columns(MINIMUM_OFFSET));
+        cases.push(Case::with_fixed_work(keys, run).quiet_columns(MINIMUM_OFFSET));
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
@@ -78,14 +78,15 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             outcome.note(note);
         }
     }
-    outcome.note("out of the cache: the file's content is evicted, but not its metadata: only root could do that, and only for the whole machine");
+    outcome.note("out of the cache: the file's content is evicted, but not its metadata, which only root can evict, and only for the whole machine");
     Ok(outcome)
 }
 
 /// A program's name, its file and its exit status.
 type InstalledProgram = (&'static str, PathBuf, i32);
 
-/// Returns cases for each program and each of `counts` fresh copies at once, and a case for the last program evicted from the page cache.
+/// Returns a case for each program and each number of fresh copies that are launched at once, and a case for the last program with a copy
+/// that is evicted from the page cache.
 fn file_cases<'a>(
     context: &ExperimentContext<'_>,
     worker: &'a Worker,
@@ -135,7 +136,7 @@ fn case<'a>(
         std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured
     };
-    Case::with_own_work(keys, run).quiet_columns(MINIMUM_OFFSET)
+    Case::with_fixed_work(keys, run).quiet_columns(MINIMUM_OFFSET)
 }
 
 /// Returns how many groups of `count` copies are launched in a round.

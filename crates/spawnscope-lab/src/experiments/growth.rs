@@ -1,15 +1,16 @@
-//! Measures the launches of a parent that grows by a step before each. Repeats this sweep with new parents, so that disturbances of the
+//! Measures launches of a parent that grows by a step before each launch. Repeats this sweep with new parents, so that disturbances of the
 //! machine do not look like a slope.
 
 use std::time::Instant;
 
 use crate::LabError;
 use crate::context::ExperimentContext;
-use crate::harness::{MIN_ROUNDS, Measured};
+use crate::harness::{MIN_ROUNDS, Measurements};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 
+/// How much the parent grows before each launch.
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;
 const QUICK_STEPS: u64 = 24;
@@ -30,8 +31,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         [Scale::Linear, Scale::Linear],
     );
     let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
-    let steps = context.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
-    let mut measured: Vec<Measured> = (0..=steps)
+    let steps = context.size_for_each_parent(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
+    let mut measured: Vec<Measurements> = (0..=steps)
         .flat_map(|step| MECHANISMS.map(|mechanism| empty_case(mechanism, step)))
         .collect();
     let began = Instant::now();
@@ -48,8 +49,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-fn empty_case(mechanism: Mechanism, step: u64) -> Measured {
-    Measured {
+fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
+    Measurements {
         keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
         rounds: Vec::new(),
         launches: Some(1),
@@ -59,7 +60,7 @@ fn empty_case(mechanism: Mechanism, step: u64) -> Measured {
 
 /// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
 /// run must stop.
-fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
+fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measurements]) -> Result<bool, LabError> {
     let launch = |mechanism| Request::Launch {
         mechanism,
         program: context.tiny(),
@@ -75,7 +76,7 @@ fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Meas
     let count = measured.len() / MECHANISMS.len();
     for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
         let share = (sweep * count + step) as f64 / (MIN_ROUNDS * count) as f64;
-        if !context.may_continue("", share.min(1.0)) {
+        if !context.report_progress("", share.min(1.0)) {
             return Ok(false);
         }
         let mut order: Vec<_> = parents.iter().zip(cases).collect();

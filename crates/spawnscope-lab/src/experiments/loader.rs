@@ -138,19 +138,19 @@ fn add_library_cases(
     let lazy = start(plain.clone())?;
     let now = start(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = context.directory().join("libraries");
-    let _ = context.may_continue("compiling a library", 0.0);
+    let _ = context.report_progress("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
     let library = compiler.compile(LIBRARY_SOURCE, &root.join("library.so"), &LIBRARY_OPTIONS)?;
     let one_directory = copy_library(&library, max_count, |number| root.join(format!("lib{number}.so")))?;
-    let directory_each = copy_library(&library, max_count, |number| {
+    let separate_directories = copy_library(&library, max_count, |number| {
         root.join(format!("f{number}/lib{number}.so"))
     })?;
     for &count in counts {
-        let _ = context.may_continue(&format!("linking {count} libraries"), 0.0);
+        let _ = context.report_progress(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
         for (kind, linking, binds_now) in KINDS {
             let files = match linking {
-                Linking::RunPathPerLibrary => &directory_each,
+                Linking::RunPathPerLibrary => &separate_directories,
                 Linking::RunPath | Linking::Absolute => &one_directory,
             };
             let program = match linked.iter().find(|(other, _)| *other == linking) {
@@ -186,8 +186,8 @@ fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -
     (0..count).map(copy).collect()
 }
 
-/// Links a program with libraries. These have no SONAME, so the linker records the name that it gets: the path, or with `-l:` the file
-/// name.
+/// Links a program with libraries. The libraries have no SONAME, so the linker records the name by which it was given each: the path, or
+/// with `-l:` the file name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec![
         "-Wl,--no-as-needed,-z,lazy".to_owned(),

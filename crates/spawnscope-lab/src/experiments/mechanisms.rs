@@ -5,13 +5,14 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::LabError;
 use crate::context::ExperimentContext;
-use crate::harness::Measured;
+use crate::harness::Measurements;
 use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// The mechanisms that are compared. Mechanisms that differ from these only for parents with many open files are missing.
-pub(super) const ALL: [Mechanism; 14] = [
+/// The mechanisms that are compared. Left out are those that differ from these only in how they close descriptors, and posix_spawnp, which
+/// also searches PATH.
+pub(super) const COMPARED: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,
     Mechanism::Clone,
@@ -57,7 +58,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         columns.collect(),
     );
     let mut cases = Vec::new();
-    for mechanism in ALL {
+    for mechanism in COMPARED {
         // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other
         // mechanisms.
         let worker = Rc::new(Worker::start(&Setting::default())?);
@@ -67,7 +68,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    let base = measured.iter().zip(ALL).find(|(_, mechanism)| *mechanism == BASE);
+    let base = measured.iter().zip(COMPARED).find(|(_, mechanism)| *mechanism == BASE);
     if !clear_tick_columns(&mut outcome) {
         clear_split_columns(&mut outcome, &measured);
         if let Some((base, _)) = base {
@@ -81,8 +82,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether it does
-/// so.
+/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether the
+/// kernel does so.
 fn clear_tick_columns(outcome: &mut Outcome) -> bool {
     let is_zero = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
     let counts_ticks = outcome.rows.iter().any(|row| is_zero(row.get("cpu_ns")));
@@ -95,7 +96,7 @@ fn clear_tick_columns(outcome: &mut Outcome) -> bool {
 
 /// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks, because the split then depends on how
 /// many ticks happened to occur in a case. Their sum is exact.
-fn clear_split_columns(outcome: &mut Outcome, measured: &[Measured]) {
+fn clear_split_columns(outcome: &mut Outcome, measured: &[Measurements]) {
     if is_split_by_ticks(measured) {
         clear_columns(outcome, &["user_ns", "system_ns"]);
         outcome.note(
@@ -107,7 +108,7 @@ fn clear_split_columns(outcome: &mut Outcome, measured: &[Measured]) {
 
 /// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a round can only lack system time if no
 /// tick occurred during one.
-fn is_split_by_ticks(measured: &[Measured]) -> bool {
+fn is_split_by_ticks(measured: &[Measurements]) -> bool {
     let mut rounds = measured.iter().flat_map(|case| &case.rounds);
     rounds.any(|round| {
         let [cpu, system] = [CPU, SYSTEM].map(|column| round.get(column));
@@ -127,7 +128,7 @@ fn add_published(outcome: &mut Outcome) {
         ..measure("published_ratio", "published", Unit::Ratio)
     });
     for row in &mut outcome.rows {
-        let mechanism = ALL
+        let mechanism = COMPARED
             .into_iter()
             .find(|mechanism| Value::from(mechanism.name()) == row.0[0].1);
         let ratio = mechanism
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn one_round_without_system_time_shows_that_the_kernel_splits_by_ticks() {
-        let case = |systems: [f64; 3]| Measured {
+        let case = |systems: [f64; 3]| Measurements {
             keys: Vec::new(),
             rounds: systems.map(|system| vec![9.0, 9.0, 7.0, 7.0 - system, system]).into(),
             launches: None,

@@ -35,8 +35,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// What the experiment measures, in a few words.
     pub about: &'static str,
-    /// The minimum run time of a full and of a quick run, in seconds. It is the time to fill parents, to compile programs, and for the
-    /// minimum of rounds.
+    /// The minimum run time of a full and of a quick run, in seconds. This time is needed to fill parents, to compile programs, and to make
+    /// the minimum number of rounds.
     min_seconds: [f64; 2],
     run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }
@@ -44,7 +44,7 @@ pub struct Experiment {
 impl Experiment {
     /// Returns an estimate of the run time. The minimum already includes part of the time for rounds.
     #[must_use]
-    pub fn takes(&self, effort: Effort) -> Duration {
+    pub fn estimated_time(&self, effort: Effort) -> Duration {
         let [full, quick] = self.min_seconds;
         let minimum = Duration::from_secs_f64(if effort.quick { quick } else { full });
         minimum.max(effort.time + minimum / 2)
@@ -99,7 +99,7 @@ fn wall_and_call() -> [Column; 2] {
     ]
 }
 
-/// Returns a case of launches. The wall and the time inside the call must be within the wanted noise.
+/// Returns a case that makes launches. The wall and the time inside the call must be within the wanted noise.
 fn launches<'a>(
     keys: impl IntoIterator<Item = Value>,
     worker: &Rc<Worker>,

@@ -8,7 +8,7 @@ use super::{launches, wall_and_call};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::harness::Measured;
+use crate::harness::Measurements;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::worker::protocol::Setting;
 use crate::worker::{Mechanism, Worker};
@@ -51,7 +51,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.note("the files are close-on-exec");
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         outcome.note(format!(
-            "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: {}, set by bench; \
+            "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: bench sets this limit to {}, \
              yours is {soft}",
             FILE_LIMIT.min(hard)
         ));
@@ -60,7 +60,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Returns a case for every mechanism and number of open files, and the cases whose files could not be opened.
-fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
+fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measurements>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {
         let setting = Setting {
@@ -75,7 +75,7 @@ fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>,
             })),
             Err(error) => {
                 let keys = vec![Value::from("every mechanism"), Value::from(open_files)];
-                failed.push(Measured::failed(keys, error));
+                failed.push(Measurements::failed(keys, error));
             }
         }
     }

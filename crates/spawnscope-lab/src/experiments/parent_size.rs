@@ -9,7 +9,7 @@ use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::disk;
-use crate::harness::Measured;
+use crate::harness::Measurements;
 use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::shell::{FILL_MEMORY_FACTOR, ShellParent, find_program};
@@ -134,7 +134,7 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
         launcher: Launcher::Bash(bash, program),
         sizes_mb: select(&|size| size <= MAX_BASH_MB),
     });
-    [worker_series("", Pages::Small, &mechanisms::ALL, sizes.clone())]
+    [worker_series("", Pages::Small, &mechanisms::COMPARED, sizes.clone())]
         .into_iter()
         .chain(bash_series)
         .chain([
@@ -150,7 +150,11 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
 }
 
 /// Measures all series, in as many passes as memory requires.
-fn measure_in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
+fn measure_in_passes(
+    context: &ExperimentContext<'_>,
+    series: &[Series<'_>],
+    outcome: &mut Outcome,
+) -> Vec<Measurements> {
     let sizes = |one: &Series<'_>| one.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
     let parents = series.iter().map(|one| (sizes(one), one.launcher.fill_factor()));
     let mut passes = Passes::new(parents.collect());
@@ -198,7 +202,7 @@ fn start_pass<'a>(
     series: &'a [Series<'_>],
     pass: &[Vec<u64>],
     done: f64,
-) -> Option<(Vec<Case<'a>>, Vec<Measured>)> {
+) -> Option<(Vec<Case<'a>>, Vec<Measurements>)> {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (one, sizes) in series.iter().zip(pass) {
         for &bytes in sizes {
@@ -207,7 +211,7 @@ fn start_pass<'a>(
                 one.parent_name(),
                 spawnscope_data::units::bytes(bytes)
             );
-            let may_continue = || context.may_continue(&doing, done);
+            let may_continue = || context.report_progress(&doing, done);
             if !may_continue() {
                 return None;
             }
@@ -250,7 +254,7 @@ impl Series<'_> {
         context: &ExperimentContext<'_>,
         bytes: u64,
         may_continue: &dyn Fn() -> bool,
-        (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measured>),
+        (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measurements>),
     ) {
         let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
         match self.launcher {
@@ -259,7 +263,7 @@ impl Series<'_> {
                     let program = context.tiny_for(*mechanism);
                     launches(keys(mechanism.name()), &worker, *mechanism, &program)
                 })),
-                Err(error) => failed.push(Measured::failed(keys(""), error)),
+                Err(error) => failed.push(Measurements::failed(keys(""), error)),
             },
             // As in the published measurement, bash has a variable of this many bytes.
             Launcher::Bash(bash, program) => {
@@ -267,7 +271,7 @@ impl Series<'_> {
                 match ShellParent::start(bash, bytes, program, may_continue) {
                     Ok(Some(parent)) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
                     Ok(None) => {}
-                    Err(error) => failed.push(Measured::failed(keys, error)),
+                    Err(error) => failed.push(Measurements::failed(keys, error)),
                 }
             }
         }

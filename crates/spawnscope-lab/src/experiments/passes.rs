@@ -27,7 +27,7 @@ impl Passes {
     }
 
     /// Returns the next pass: for each series, the sizes that fit together with those of the other series; `None` if no parent is left. A
-    /// series is only split if it does not fit alone, because sizes that are measured in turns are more comparable.
+    /// series is only split if it does not fit alone, because sizes that are measured in turn are more comparable.
     pub fn next(&mut self, available: AvailableMemory) -> Option<Vec<Vec<u64>>> {
         self.leave_out(available.per_process.min(available.total));
         let mut free = available.total;

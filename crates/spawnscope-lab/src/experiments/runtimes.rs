@@ -17,7 +17,7 @@ use crate::shell::find_program;
 use crate::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 
-/// Programs with arguments with which they do nothing. The first list of arguments is part of the case's name, the second is not.
+/// Programs, with arguments that make them do nothing. The first list of arguments is part of the case's name, the second is not.
 const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
     (SH, &[], &["-c", ":"]),
     ("dash", &[], &["-c", ":"]),
@@ -135,8 +135,8 @@ fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
     Some(note)
 }
 
-/// Returns a program with an empty mark. If it is a version manager's script, returns the script with the mark `SHIM`, and the program that
-/// the script starts.
+/// Returns the program with an empty mark. If it is a script, which is probably a version manager's, returns the script with the mark
+/// `SHIM`, and the program that the script starts, if that is known.
 fn resolve_shim(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
     let starts_with = |path: &Path, prefix: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(prefix));
     if !starts_with(&path, b"#!") {
@@ -185,7 +185,7 @@ fn shim_target(name: &str, script: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim()))
 }
 
-/// Compiles programs that do nothing with the installed compilers; in a quick run, only with that for C.
+/// Compiles programs that do nothing with the installed compilers; in a quick run, only the C program.
 fn compile_programs(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
     let directory = context.directory();
     let mut programs = Vec::new();
@@ -200,7 +200,7 @@ fn compile_programs(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> V
         return programs;
     }
     for language in LANGUAGES {
-        if !context.may_continue(&format!("compiling {}", language.name), 0.0) {
+        if !context.report_progress(&format!("compiling {}", language.name), 0.0) {
             break;
         }
         match language.compile(directory) {
@@ -286,7 +286,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
-        let may_record = |runtime: &String| context.may_continue(&format!("following {runtime}"), 1.0);
+        let may_record = |runtime: &String| context.report_progress(&format!("following {runtime}"), 1.0);
         let program = program.filter(|(runtime, _)| !recording_fails && may_record(runtime));
         let phases = match program.map(|(runtime, program)| (runtime, record_phases(context.directory(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),

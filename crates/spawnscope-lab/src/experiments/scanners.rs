@@ -1,30 +1,31 @@
 //! Infers from first and second launches whether a scanner examines all executables or only new ones, and whether launches queue for it.
 
-use super::first_launch::{FIRST, FIRST_LAST, MINIMUM_OFFSET, SECOND, SECOND_LAST};
-use crate::harness::{MIN_ROUNDS, Measured};
+use super::first_launch::{FIRST_LAST_END, FIRST_MEDIAN, MINIMUM_OFFSET, SECOND_LAST_END, SECOND_MEDIAN};
+use crate::harness::{MIN_ROUNDS, Measurements};
 
-/// A launch that takes at least this many times as long as an unwatched one is scanned.
+/// A launch that takes at least this many times as long as an unwatched one counts as scanned.
 const MIN_SCANNED_RATIO: f64 = 2.0;
-/// If the extra time of second launches is less than that of first launches by this factor, second launches are not scanned, but find
-/// caches that the scan has displaced.
+/// If the extra time of second launches is smaller than that of first launches by at least this factor, second launches are not scanned.
+/// They are slower because the scan of the first launch has displaced cached data.
 const CACHE_FACTOR: f64 = 20.0;
-/// One round in this many may be an outlier that is too fast.
-const OUTLIER_DIVISOR: usize = 10;
+/// For each full group of this many rounds, one outlier that is too fast is ignored.
+const ROUNDS_PER_OUTLIER: usize = 10;
 
 /// Returns a note if a scanner scans each launch. `watched` has the launches of a program, with growing numbers of launches at once.
 /// `unwatched` has launches of the same program from memory: one alone, and the largest number at once.
-pub fn every_launch_note(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
+pub fn every_launch_note(watched: &[Measurements], unwatched: &[Measurements]) -> Option<String> {
     let ([alone, .., most], [unwatched_alone, .., unwatched_most]) = (watched, unwatched) else {
         return None;
     };
-    let times = FastTimes::new((alone, SECOND), (unwatched_alone, SECOND)).filter(FastTimes::is_slow)?;
-    let first = FastTimes::new((alone, FIRST), (unwatched_alone, FIRST))?;
+    let times =
+        FastTimes::new((alone, SECOND_MEDIAN), (unwatched_alone, SECOND_MEDIAN)).filter(FastTimes::is_scanned)?;
+    let first = FastTimes::new((alone, FIRST_MEDIAN), (unwatched_alone, FIRST_MEDIAN))?;
     if times.extra_ns() * CACHE_FACTOR < first.extra_ns() {
         return None;
     }
-    let last = FastTimes::new((most, SECOND_LAST), (unwatched_most, SECOND_LAST));
+    let last = FastTimes::new((most, SECOND_LAST_END), (unwatched_most, SECOND_LAST_END));
     Some(format!(
-        "tiny: undisturbed, even a second launch takes {:.1} times as long as one from memory: a scanner examines every executable each \
+        "tiny: undisturbed, even a second launch takes {:.1} times as long as one from memory, so a scanner examines every executable each \
          time, or the temporary directory's file system is slow{}",
         times.ratio(),
         queue_clause(&times, last.as_ref(), most).unwrap_or_default()
@@ -32,12 +33,12 @@ pub fn every_launch_note(watched: &[Measured], unwatched: &[Measured]) -> Option
 }
 
 /// Returns a note if a scanner scans new executables.
-pub fn new_file_note(name: &str, measured: &[Measured]) -> Option<String> {
+pub fn new_file_note(name: &str, measured: &[Measurements]) -> Option<String> {
     let (alone, most) = (measured.first()?, measured.last()?);
-    let times = FastTimes::new((alone, FIRST), (alone, SECOND)).filter(FastTimes::is_slow)?;
-    let last = FastTimes::new((most, FIRST_LAST), (most, SECOND_LAST));
+    let times = FastTimes::new((alone, FIRST_MEDIAN), (alone, SECOND_MEDIAN)).filter(FastTimes::is_scanned)?;
+    let last = FastTimes::new((most, FIRST_LAST_END), (most, SECOND_LAST_END));
     Some(format!(
-        "{name}: undisturbed, a first launch takes {:.1} times as long as a second one: a scanner examines new executables{}",
+        "{name}: undisturbed, a first launch takes {:.1} times as long as a second one, so a scanner examines new executables{}",
         times.ratio(),
         queue_clause(&times, last.as_ref(), most).unwrap_or_default()
     ))
@@ -55,13 +56,13 @@ struct FastTimes {
 
 impl FastTimes {
     /// Takes the times from a column of each case; returns `None` if there are too few rounds.
-    fn new(watched: (&Measured, usize), unwatched: (&Measured, usize)) -> Option<FastTimes> {
-        let fast_time = |(measured, column): (&Measured, usize)| {
+    fn new(watched: (&Measurements, usize), unwatched: (&Measurements, usize)) -> Option<FastTimes> {
+        let fast_time = |(measured, column): (&Measurements, usize)| {
             let mut values = measured.values(column + MINIMUM_OFFSET);
             values.sort_by(f64::total_cmp);
             let count = values.len();
             values
-                .get(count / OUTLIER_DIVISOR)
+                .get(count / ROUNDS_PER_OUTLIER)
                 .copied()
                 .filter(|_| count >= MIN_ROUNDS)
         };
@@ -75,7 +76,7 @@ impl FastTimes {
         self.watched / self.unwatched
     }
 
-    fn is_slow(&self) -> bool {
+    fn is_scanned(&self) -> bool {
         self.ratio() >= MIN_SCANNED_RATIO
     }
 
@@ -87,7 +88,7 @@ impl FastTimes {
 /// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at once is compared with that of a single
 /// launch. Extra times are differences from unscanned launches, so the time that concurrent launches need without a scanner cancels out.
 /// Half of a full queue is enough, as with a scanner that has two threads or CPUs.
-fn queue_clause(alone: &FastTimes, last: Option<&FastTimes>, most: &Measured) -> Option<String> {
+fn queue_clause(alone: &FastTimes, last: Option<&FastTimes>, most: &Measurements) -> Option<String> {
     let at_once = most.keys.last()?.number().filter(|count| *count > 1.0)?;
     let times = last?.extra_ns() / alone.extra_ns();
     (times >= at_once / 2.0).then(|| {
@@ -104,8 +105,8 @@ mod tests {
 
     /// Returns a case of `at_once` launches at once. Each round has four times in milliseconds: the first launches, the last end of these,
     /// the second launches, and the last end of these.
-    fn measured(at_once: u64, rounds: impl IntoIterator<Item = [f64; 4]>) -> Measured {
-        Measured {
+    fn measured(at_once: u64, rounds: impl IntoIterator<Item = [f64; 4]>) -> Measurements {
+        Measurements {
             keys: vec![Value::from("tiny"), Value::from(at_once)],
             // The medians over groups are disturbed, which must not matter.
             rounds: rounds
@@ -117,18 +118,18 @@ mod tests {
         }
     }
 
-    fn undisturbed(at_once: u64, one: f64, last: f64) -> Measured {
+    fn undisturbed(at_once: u64, one: f64, last: f64) -> Measurements {
         measured(at_once, [[one, last, one, last]; 6])
     }
 
-    fn in_memory() -> [Measured; 2] {
+    fn in_memory() -> [Measurements; 2] {
         [undisturbed(1, 0.1, 0.1), undisturbed(16, 0.6, 1.2)]
     }
 
     #[test]
     fn scanners_of_launches_are_reported_with_their_queue() {
         let ends = [3.06, 5.39, 7.34, 14.8, 31.0];
-        let watched: Vec<Measured> = (0..)
+        let watched: Vec<Measurements> = (0..)
             .zip(ends)
             .map(|(power, last)| undisturbed(1 << power, 3.0, last))
             .collect();

@@ -47,7 +47,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let tiny = context.tiny();
     let target = super::text(&context.tiny_path());
     let mut chains = chains(&directory, &context.tiny_path())?;
-    match Compiler::find().map(|compiler| proxy(&compiler, &directory, &target)) {
+    match Compiler::find().map(|compiler| compile_proxy(&compiler, &directory, &target)) {
         Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
         None => outcome.note("no C compiler (cc) found: the compiled proxy is skipped"),
@@ -87,13 +87,13 @@ fn chains(directory: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec
         ("env bash script", "/usr/bin/env bash"),
     ] {
         let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
-        chains.push((name, vec![script(directory, name, &text)?]));
+        chains.push((name, vec![write_script(directory, name, &text)?]));
     }
-    chains.push(("version manager", vec![manager(directory, target_path)?]));
+    chains.push(("version manager", vec![write_manager(directory, target_path)?]));
     Ok(chains)
 }
 
-fn script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> {
+fn write_script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> {
     let path = directory.join(name.replace(' ', "-"));
     let doing = || LabError::doing(format!("write {}", path.display()));
     fs::write(&path, text).map_err(doing())?;
@@ -102,13 +102,13 @@ fn script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> 
 }
 
 /// Writes a shim and its manager, whose only version is `current`. Returns the path of the shim.
-fn manager(directory: &Path, target: &Path) -> Result<String, LabError> {
+fn write_manager(directory: &Path, target: &Path) -> Result<String, LabError> {
     let version = directory.join("current");
     let doing = || LabError::doing("create a version");
     fs::create_dir_all(&version).map_err(doing())?;
     fs::copy(target, version.join("tool")).map_err(doing())?;
     fs::write(directory.join("version"), "current\n").map_err(doing())?;
-    let manager: PathBuf = script(directory, "manager", MANAGER)?.into();
+    let manager: PathBuf = write_script(directory, "manager", MANAGER)?.into();
     let quote = |path: &Path| {
         let text = super::text(path);
         shlex::try_quote(&text)
@@ -116,14 +116,14 @@ fn manager(directory: &Path, target: &Path) -> Result<String, LabError> {
             .map_err(|error| LabError::Unavailable(error.to_string()))
     };
     let (root, manager) = (quote(directory)?, quote(&manager)?);
-    script(
+    write_script(
         directory,
         "tool",
         &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"),
     )
 }
 
-fn proxy(compiler: &Compiler, directory: &Path, target: &str) -> Result<String, LabError> {
+fn compile_proxy(compiler: &Compiler, directory: &Path, target: &str) -> Result<String, LabError> {
     let settings = directory.join("settings");
     fs::write(&settings, target).map_err(LabError::doing("write settings"))?;
     let definition = format!("-DSETTINGS=\"{}\"", settings.display());

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::harness::Measured;
+use crate::harness::Measurements;
 use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{Program, Request, STALL, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
@@ -41,7 +41,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut outcome = Outcome::new("Launches by the parent's threads", columns);
     outcome.draw_bars(&["wall_ns", "stall_ns"]);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
-    let large = context.size_of_each(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
+    let large = context.size_for_each_parent(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
     let large_parent = (large > 0).then_some((0, large));
     let settings = counts.iter().map(|threads| (*threads, 0)).chain(large_parent);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
                 let pause_case = |(name, mechanism)| baseline_case(keys(name), &worker, mechanism, context.tiny());
                 cases.extend(PAUSES.map(pause_case));
             }
-            Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
+            Err(error) => failed.push(Measurements::failed(keys("every mechanism"), error)),
         }
     }
     let mut measured = context.interleave(cases);

@@ -11,8 +11,8 @@ use crate::worker::protocol::{Request, Setting};
 use crate::worker::{Mechanism, Worker};
 
 /// Numbers of threads, and of children in flight per thread.
-const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
-const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
+const CONCURRENCY_LEVELS: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
+const QUICK_CONCURRENCY_LEVELS: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
 /// The minimum number of launches per thread.
 const MIN_LAUNCHES: u32 = 40;
 /// How many times all children in flight are replaced, at least. With more replacements, there would be fewer rounds and wider intervals.
@@ -35,22 +35,27 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         &["mechanism", "threads"],
         [Scale::Logarithmic, Scale::Linear],
     );
-    let shapes: &[(u32, u32)] = context.pick(&SHAPES, &QUICK_SHAPES);
+    let levels: &[(u32, u32)] = context.pick(&CONCURRENCY_LEVELS, &QUICK_CONCURRENCY_LEVELS);
     let mut cases = Vec::new();
-    for mechanism in mechanisms::ALL {
+    for mechanism in mechanisms::COMPARED {
         let worker = Rc::new(Worker::start(&Setting::default())?);
-        let possible = shapes
+        let possible = levels
             .iter()
             .filter(|(_, in_flight)| *in_flight <= max_in_flight(mechanism));
-        cases.extend(possible.map(|shape| case(context, &worker, mechanism, *shape)));
+        cases.extend(possible.map(|level| case(context, &worker, mechanism, *level)));
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
     outcome.note_flat_series();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    outcome.note(format!("{cpus} CPUs are available; in flight: per thread"));
-    outcome.note("counting starts when all are in flight; system() waits for its child, so it never has more than one");
-    if shapes.iter().any(|(_, in_flight)| *in_flight > MAX_SHELLS_IN_FLIGHT) {
+    outcome.note(format!(
+        "{} available; in flight: per thread",
+        spawnscope_data::units::counted(cpus as u64, "CPU is", "CPUs are")
+    ));
+    outcome.note(
+        "counting starts when all children are in flight; system() waits for its child, so it never has more than one",
+    );
+    if levels.iter().any(|(_, in_flight)| *in_flight > MAX_SHELLS_IN_FLIGHT) {
         outcome.note(format!(
             "popen: at most {MAX_SHELLS_IN_FLIGHT} in flight, since each is a shell that starts another process, and more of them would slow down \
              the other cases"
@@ -80,7 +85,7 @@ fn case<'a>(
     ];
     let program = context.tiny_for(mechanism);
     let worker = Rc::clone(worker);
-    Case::with_own_work(keys, move || {
+    Case::with_fixed_work(keys, move || {
         worker.request(&Request::Throughput {
             mechanism,
             program: program.clone(),

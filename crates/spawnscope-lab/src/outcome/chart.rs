@@ -11,13 +11,14 @@ pub struct Fit {
     pub series: String,
     /// The line's value at x = 0, in nanoseconds.
     pub at_zero_ns: f64,
-    /// The slope in nanoseconds per `per`.
+    /// The slope in nanoseconds per `x_unit`.
     pub slope_ns: f64,
-    /// The interval of the slope, according to the noise of the points.
+    /// The confidence interval of the slope, estimated from the noise of the points.
     #[serde(default)]
     pub slope_interval_ns: Option<[f64; 2]>,
     /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column, such as `open file`.
-    pub per: String,
+    #[serde(rename = "per")]
+    pub x_unit: String,
     /// The share of the variance that the line explains; unknown if nothing varies.
     pub r_squared: Option<f64>,
     /// Whether a line fits the points.
@@ -39,7 +40,7 @@ pub struct Chart {
     /// The scale of the y axis.
     pub y_scale: Scale,
     /// Curves that others have published.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedCurve>,
 }
 
 /// The scale of an axis.
@@ -54,7 +55,7 @@ pub enum Scale {
 
 /// A curve that others have published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedCurve {
     /// The label of the curve.
     pub label: String,
     /// The points, in the units of the axes.

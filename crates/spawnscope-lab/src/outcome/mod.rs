@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::chart::{Chart, Fit, Published, Scale};
+pub use self::chart::{Chart, Fit, PublishedCurve, Scale};
 pub use self::rows::{Column, Row, Unit, Value, key, measure};
-use super::harness::{Estimate, MIN_ROUNDS, Measured};
+use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::machine::Machine;
 
-/// The name of a value that rows have in addition to their columns: the number of launches per round. It is missing if the case determines
-/// its own amount of work.
+/// The name of a value that rows have in addition to their columns: the number of launches per round. It is missing if the amount of work
+/// of the case is fixed.
 pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -118,7 +118,7 @@ impl Outcome {
     /// Adds a published curve to the chart.
     pub fn add_published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         if let Some(chart) = &mut self.chart {
-            chart.published.push(Published {
+            chart.published.push(PublishedCurve {
                 label: label.to_owned(),
                 points: points.into_iter().collect(),
             });
@@ -134,7 +134,7 @@ impl Outcome {
     }
 
     /// Adds a row for each case with results, and a note for each failed case.
-    pub fn add(&mut self, measured: &[Measured]) {
+    pub fn add(&mut self, measured: &[Measurements]) {
         for case in measured {
             if let Some(failure) = &case.failure {
                 self.note(format!("{}: {failure}", case.label()));
@@ -162,7 +162,7 @@ impl Outcome {
 
     /// Adds a column with the ratio of each case to a base, computed round by round; `column` is the index among the measurements. Adds
     /// a note that explains the ratio, and one with the cases whose noise is larger than their difference from the base.
-    pub fn compare(&mut self, title: &str, measured: &[Measured], base: &Measured, column: usize) {
+    pub fn compare(&mut self, title: &str, measured: &[Measurements], base: &Measurements, column: usize) {
         let name = "ratio";
         let compared = self.columns.iter().filter(|column| !column.is_key).nth(column);
         let compared = compared.map_or(String::new(), |column| column.title.clone());
@@ -190,7 +190,7 @@ impl Outcome {
 
     /// Returns whether a column is a numeric key with the same value in all of several rows.
     #[must_use]
-    pub fn is_the_same_in_all(&self, column: &Column) -> bool {
+    pub fn is_constant_key(&self, column: &Column) -> bool {
         let value = self.rows.first().map(|row| row.get(&column.name));
         let mut others = self.rows.iter().skip(1).peekable();
         column.is_key
@@ -201,7 +201,7 @@ impl Outcome {
 
     /// Returns the name of the series that a row belongs to.
     #[must_use]
-    pub fn series_of(&self, row: &Row) -> String {
+    pub fn series_name(&self, row: &Row) -> String {
         let parts = self.chart.iter().flat_map(|chart| &chart.series);
         let text = parts.filter_map(|name| match row.get(name) {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
@@ -223,7 +223,7 @@ impl Outcome {
             let (Some(x), Some(y)) = (row.get(&chart.x).number(), row.get(&chart.y).estimate()) else {
                 continue;
             };
-            let name = self.series_of(row);
+            let name = self.series_name(row);
             match series.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, points)) => points.push((x, y)),
                 None => series.push((name, vec![(x, y)])),

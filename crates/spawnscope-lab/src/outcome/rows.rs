@@ -58,6 +58,7 @@ pub enum Value {
 
 /// Writes whole numbers as `16`, not `16.0`.
 fn integer_if_exact<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    // 2^53: all whole numbers below it are exact.
     const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < MAX_EXACT {
         serializer.serialize_i64(*number as i64)

@@ -15,7 +15,7 @@ use crate::LabError;
 use spawnscope_system::launch_timing::memory::Memory;
 
 /// The size of a huge page in bytes, and its alignment.
-const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The stack size of the threads, which only sleep.
 const STACK_BYTES: usize = 64 << 10;
 /// The minimum share of the memory that must be in huge pages, if these are requested.
@@ -126,7 +126,7 @@ fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
                 Ok(memory)
             }
             Pages::Huge => {
-                let memory = Memory::map_aligned(bytes, HUGE_PAGE)?;
+                let memory = Memory::map_aligned(bytes, HUGE_PAGE_BYTES)?;
                 memory.advise(libc::MADV_HUGEPAGE)?;
                 memory.populate();
                 Ok(memory)
@@ -142,8 +142,8 @@ fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     map().map_err(LabError::doing(doing))
 }
 
-/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping is read, the kernel would
-/// kill the reader.
+/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping was read, the kernel
+/// would kill the reader.
 fn allocated_file(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {

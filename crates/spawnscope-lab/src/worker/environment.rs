@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 /// The prefix of the dynamic loader's variables.
-const LOADER: &[u8] = b"LD_";
+const LOADER_PREFIX: &[u8] = b"LD_";
 
 /// The differences of a worker's environment from that of bench.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,7 +23,7 @@ impl Environment {
 
     fn without_loader_variables_among(names: impl Iterator<Item = OsString>) -> Environment {
         let mut removed: Vec<OsString> = names
-            .filter(|name| name.as_encoded_bytes().starts_with(LOADER))
+            .filter(|name| name.as_encoded_bytes().starts_with(LOADER_PREFIX))
             .collect();
         removed.sort();
         Environment {

@@ -11,7 +11,7 @@ use vspawn::{Command, Prepared, Stdio};
 
 use super::Mechanism;
 use super::protocol::Program;
-use super::raw::{Closing, Raw};
+use super::raw::{CloseMethod, RawLaunch};
 use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_system::ExecStrings;
@@ -19,8 +19,8 @@ use spawnscope_system::launch_timing::clone::CloneCall;
 use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
-/// The maximum number of descriptors that a close loop may have to close. A limit on open files of a billion, as in some containers, would
-/// keep it busy for minutes.
+/// The maximum number of descriptors that a close loop may have to close. With a limit of a billion open files, as in some containers, the
+/// loop would run for minutes.
 const MAX_CLOSED_DESCRIPTORS: usize = 1 << 20;
 
 /// Everything that launches of one program need, prepared before the first launch.
@@ -33,16 +33,16 @@ pub struct Launcher<'p> {
     prepared: Prepared,
     /// The limit on open files.
     max_files: usize,
-    /// `Raw` values without a running child, for further launches.
-    idle: Vec<(Closing, Box<Raw>)>,
+    /// `RawLaunch` values without a running child, for further launches.
+    idle: Vec<(CloseMethod, Box<RawLaunch>)>,
 }
 
 /// A child that has not yet been waited for.
-pub enum Running {
+pub enum RunningChild {
     /// A child without further resources.
     Pid(i32),
-    /// A child that runs on the stack of its `Raw`.
-    Raw(i32, Closing, Box<Raw>),
+    /// A child that runs on the stack of its `RawLaunch`.
+    Raw(i32, CloseMethod, Box<RawLaunch>),
     Vspawn(vspawn::Child),
     /// A child with the pipe of its output.
     Piped(i32, File),
@@ -83,36 +83,38 @@ impl<'p> Launcher<'p> {
     }
 
     /// Starts a child by this mechanism.
-    pub fn start(&mut self, mechanism: Mechanism) -> Result<Running, LabError> {
+    pub fn start(&mut self, mechanism: Mechanism) -> Result<RunningChild, LabError> {
         let detached = libc::CLONE_VM;
         let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
         let started = match mechanism {
-            Mechanism::ForkExit => self.fork(false).map(Running::Pid),
-            Mechanism::ForkExec => self.fork(true).map(Running::Pid),
-            Mechanism::VforkExec => self.raw(CloneCall::Vfork, Closing::Exec),
-            Mechanism::Clone => self.raw(CloneCall::Clone { flags: suspended }, Closing::Exec),
-            Mechanism::Clone3 => self.raw(CloneCall::Clone3, Closing::Exec),
-            Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: detached }, Closing::Exec),
-            Mechanism::CloseLoop => self.raw(CloneCall::Vfork, Closing::Loop),
-            Mechanism::CloseProc => self.raw(CloneCall::Vfork, Closing::Proc),
-            Mechanism::CloseRange => self.raw(CloneCall::Vfork, Closing::Range),
+            Mechanism::ForkExit => self.fork(false).map(RunningChild::Pid),
+            Mechanism::ForkExec => self.fork(true).map(RunningChild::Pid),
+            Mechanism::VforkExec => self.raw(CloneCall::Vfork, CloseMethod::Exec),
+            Mechanism::Clone => self.raw(CloneCall::Clone { flags: suspended }, CloseMethod::Exec),
+            Mechanism::Clone3 => self.raw(CloneCall::Clone3, CloseMethod::Exec),
+            Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: detached }, CloseMethod::Exec),
+            Mechanism::CloseLoop => self.raw(CloneCall::Vfork, CloseMethod::Loop),
+            Mechanism::CloseProc => self.raw(CloneCall::Vfork, CloseMethod::Proc),
+            Mechanism::CloseRange => self.raw(CloneCall::Vfork, CloseMethod::Range),
             Mechanism::CloseUnshare => {
                 let flags = suspended | libc::CLONE_FILES;
-                self.raw(CloneCall::Clone { flags }, Closing::Unshare)
+                self.raw(CloneCall::Clone { flags }, CloseMethod::Unshare)
             }
-            Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
+            Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(RunningChild::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
             // SAFETY: the string is valid.
-            Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
+            Mechanism::System => Ok(RunningChild::Ended(unsafe {
+                libc::system(self.shell_command.as_ptr())
+            })),
             Mechanism::Popen => self.popen(),
-            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(to_io_error),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(RunningChild::Vspawn).map_err(to_io_error),
             Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
                 let child = command(mechanism, self.program).spawn();
-                child.map(Running::Vspawn).map_err(to_io_error)
+                child.map(RunningChild::Vspawn).map_err(to_io_error)
             }
             Mechanism::VspawnDetached => {
                 let child = command(mechanism, self.program).spawn_nowait();
-                child.map(Running::Vspawn).map_err(to_io_error)
+                child.map(RunningChild::Vspawn).map_err(to_io_error)
             }
             Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
         };
@@ -133,27 +135,27 @@ impl<'p> Launcher<'p> {
     pub fn time(&mut self, mechanism: Mechanism) -> Result<LaunchTimes, LabError> {
         let mut timer = LaunchTimer::begin();
         let running = self.start(mechanism)?;
-        timer.note_call();
+        timer.end_call();
         self.finish(mechanism, running)?;
         Ok(timer.end())
     }
 
     /// Waits for a child, and checks its exit status and its output.
-    pub fn finish(&mut self, mechanism: Mechanism, running: Running) -> Result<(), LabError> {
+    pub fn finish(&mut self, mechanism: Mechanism, running: RunningChild) -> Result<(), LabError> {
         let ended = match running {
-            Running::Pid(pid) => wait(pid).map(|status| (status, None)),
-            Running::Raw(pid, closing, raw) => {
+            RunningChild::Pid(pid) => wait(pid).map(|status| (status, None)),
+            RunningChild::Raw(pid, closing, raw) => {
                 let status = wait(pid);
                 self.idle.push((closing, raw));
                 status.map(|status| (status, None))
             }
-            Running::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
-            Running::Piped(pid, pipe) => read(pipe).and_then(|output| Ok((wait(pid)?, Some(output)))),
-            Running::VspawnPiped(mut child, pipe) => {
+            RunningChild::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
+            RunningChild::Piped(pid, pipe) => read(pipe).and_then(|output| Ok((wait(pid)?, Some(output)))),
+            RunningChild::VspawnPiped(mut child, pipe) => {
                 read(pipe).and_then(|output| Ok((wait_for(&mut child)?, Some(output))))
             }
-            Running::Stream(stream) => Ok(read_stream(stream)),
-            Running::Ended(status) => Ok((status, None)),
+            RunningChild::Stream(stream) => Ok(read_stream(stream)),
+            RunningChild::Ended(status) => Ok((status, None)),
         };
         let (status, output) = ended.map_err(LabError::doing("wait for a child"))?;
         let is_expected_status = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
@@ -189,14 +191,14 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn raw(&mut self, call: CloneCall, closing: Closing) -> io::Result<Running> {
+    fn raw(&mut self, call: CloneCall, closing: CloseMethod) -> io::Result<RunningChild> {
         let idle = self.idle.iter().position(|(other, _)| *other == closing);
         let raw = match idle {
             Some(position) => self.idle.swap_remove(position).1,
-            None => Raw::new(&self.path, &self.argv, closing, self.max_files)?,
+            None => RawLaunch::new(&self.path, &self.argv, closing, self.max_files)?,
         };
         let pid = raw.start(call)?;
-        Ok(Running::Raw(pid, closing, raw))
+        Ok(RunningChild::Raw(pid, closing, raw))
     }
 
     fn posix_spawn(&self, mechanism: Mechanism, output: Option<i32>) -> io::Result<i32> {
@@ -226,26 +228,26 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn posix_spawn_with_pipe(&self, mechanism: Mechanism) -> io::Result<Running> {
+    fn posix_spawn_with_pipe(&self, mechanism: Mechanism) -> io::Result<RunningChild> {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC)?;
         let pid = self.posix_spawn(mechanism, Some(writer.as_raw_fd()))?;
-        Ok(Running::Piped(pid, File::from(reader)))
+        Ok(RunningChild::Piped(pid, File::from(reader)))
     }
 
-    fn popen(&self) -> io::Result<Running> {
+    fn popen(&self) -> io::Result<RunningChild> {
         // SAFETY: both strings are valid.
         let stream = unsafe { libc::popen(self.shell_command.as_ptr(), c"r".as_ptr()) };
         if stream.is_null() {
             return Err(io::Error::last_os_error());
         }
-        Ok(Running::Stream(stream))
+        Ok(RunningChild::Stream(stream))
     }
 }
 
-fn vspawn_with_pipe(program: &Program) -> io::Result<Running> {
+fn vspawn_with_pipe(program: &Program) -> io::Result<RunningChild> {
     let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(to_io_error)?;
     let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-    Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
+    Ok(RunningChild::VspawnPiped(child, File::from(OwnedFd::from(output))))
 }
 
 fn command(mechanism: Mechanism, program: &Program) -> Command {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::ballast::Ballast;
-use super::launcher::{Launcher, Running};
+use super::launcher::{Launcher, RunningChild};
 use super::protocol::{Program, Request};
 use super::rewrite::rewrite;
 use super::stall::{idle, stall};
@@ -102,7 +102,7 @@ fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabErr
     for launcher in &mut launchers {
         let began = Instant::now();
         match launcher.start(mechanism) {
-            Ok(Running::Vspawn(child)) => running.push((began, child)),
+            Ok(RunningChild::Vspawn(child)) => running.push((began, child)),
             Ok(_) => failure = Some(LabError::Invalid("the child is not detached".to_owned())),
             Err(error) => failure = Some(error),
         }

@@ -9,18 +9,18 @@ use spawnscope_system::arch::call;
 use spawnscope_system::launch_timing::clone::{ChildStack, CloneCall};
 
 /// The program of a child, and the child's stack. The value is boxed, because the child receives its address.
-pub struct Raw {
+pub struct RawLaunch {
     path: *const c_char,
     argv: *const *const c_char,
     envp: *const *const c_char,
-    closing: Closing,
+    closing: CloseMethod,
     max_files: usize,
     stack: ChildStack,
 }
 
 /// How the child closes descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
+pub enum CloseMethod {
     /// The exec closes descriptors that are close-on-exec; the child closes none.
     Exec,
     /// The child calls close(3), close(4), ... up to the limit on open files.
@@ -36,13 +36,13 @@ pub enum Closing {
 /// The size of the buffer for directory entries.
 const LISTING_BYTES: usize = 4096;
 
-impl Raw {
+impl RawLaunch {
     /// Prepares launches of a program. `path` and `argv` must outlive all children.
-    pub fn new(path: &CStr, argv: &ExecStrings, closing: Closing, max_files: usize) -> io::Result<Box<Raw>> {
+    pub fn new(path: &CStr, argv: &ExecStrings, closing: CloseMethod, max_files: usize) -> io::Result<Box<RawLaunch>> {
         unsafe extern "C" {
             static environ: *const *const c_char;
         }
-        Ok(Box::new(Raw {
+        Ok(Box::new(RawLaunch {
             path: path.as_ptr(),
             argv: argv.as_ptr(),
             // SAFETY: a worker never changes its environment.
@@ -53,7 +53,7 @@ impl Raw {
         }))
     }
 
-    /// Starts a child and returns its pid. The `Raw` of a detached child must not be used again before the child has ended.
+    /// Starts a child and returns its pid. The `RawLaunch` of a detached child must not be used again before the child has ended.
     pub fn start(&self, call: CloneCall) -> io::Result<i32> {
         // SAFETY: the child only makes system calls, with memory that the parent keeps. The caller waits before it uses the stack again.
         unsafe { self.stack.start(call, child, std::ptr::from_ref(self).cast()) }
@@ -64,19 +64,19 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
     const UNSHARE: usize = 2;
     // SAFETY: the parent keeps everything that the pointers point to.
     unsafe {
-        let raw = &*raw.cast::<Raw>();
+        let raw = &*raw.cast::<RawLaunch>();
         match raw.closing {
-            Closing::Exec => {}
-            Closing::Loop => {
+            CloseMethod::Exec => {}
+            CloseMethod::Loop => {
                 for number in 3..raw.max_files {
                     call(libc::SYS_close, [number, 0, 0]);
                 }
             }
-            Closing::Proc => close_listed(),
-            Closing::Range => {
+            CloseMethod::Proc => close_listed(),
+            CloseMethod::Range => {
                 call(libc::SYS_close_range, [3, u32::MAX as usize, 0]);
             }
-            Closing::Unshare => {
+            CloseMethod::Unshare => {
                 call(libc::SYS_close_range, [3, u32::MAX as usize, UNSHARE]);
             }
         }

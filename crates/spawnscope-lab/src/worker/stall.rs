@@ -14,8 +14,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_system::launch_timing::timing::{LaunchTimes, timed};
 
-/// The number of turns after which a new thread counts as running. Without them, a fork of a large parent could be over before the thread
-/// has started.
+/// The number of turns after which a new thread counts as running. If they were not awaited, a fork of a large parent could be over before
+/// the thread has started.
 const START_TURNS: u64 = 16;
 
 /// Another thread, which maps, writes to and unmaps a page in a loop. One pass through the loop is a turn.

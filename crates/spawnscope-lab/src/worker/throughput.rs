@@ -6,7 +6,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Mechanism;
-use super::launcher::{Launcher, Running};
+use super::launcher::{Launcher, RunningChild};
 use super::protocol::Program;
 use crate::LabError;
 
@@ -15,7 +15,7 @@ struct Lane<'p> {
     mechanism: Mechanism,
     launcher: Launcher<'p>,
     /// The children that have not been reaped, the oldest first.
-    running: VecDeque<Running>,
+    running: VecDeque<RunningChild>,
 }
 
 impl<'p> Lane<'p> {

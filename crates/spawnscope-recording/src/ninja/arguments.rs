@@ -2,7 +2,7 @@
 
 use spawnscope_data::event::Executed;
 
-use super::Run;
+use super::Invocation;
 
 /// The letters of the options of ninja and samurai that have a value.
 const OPTIONS_WITH_VALUE: &[u8] = b"Cdfjkltw";
@@ -23,8 +23,8 @@ pub(super) fn shell_command(executed: &Executed) -> Option<&[u8]> {
     (is_whole && is_command).then_some(command)
 }
 
-/// Returns a run of ninja, without commands. `None` if the directory that it works in is unknown.
-pub(super) fn parse_run(executed: &Executed) -> Option<Run> {
+/// Returns an invocation of ninja, still without commands. `None` if the directory that it works in is unknown.
+pub(super) fn parse_invocation(executed: &Executed) -> Option<Invocation> {
     // A directory that begins with `...` is not a complete path.
     let cwd = executed.cwd.as_deref().filter(|cwd| cwd.starts_with(b"/"));
     let mut directory = cwd.map(<[u8]>::to_vec);
@@ -38,14 +38,14 @@ pub(super) fn parse_run(executed: &Executed) -> Option<Run> {
             _ => {}
         }
     }
-    Some(Run {
+    Some(Invocation {
         directory: directory?,
         file,
         commands: Vec::new(),
     })
 }
 
-/// Returns the path relative to a directory, or the path itself if it is absolute.
+/// Resolves a path against a directory. An absolute path is returned unchanged.
 pub(super) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") {
         path.to_vec()
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn options_determine_the_directory_and_the_build_file() {
         let parsed = |arguments| {
-            let run = parse_run(&exec("/usr/bin/ninja", arguments)).expect("a directory");
+            let invocation = parse_invocation(&exec("/usr/bin/ninja", arguments)).expect("a directory");
             let text = |bytes| String::from_utf8(bytes).unwrap();
-            (text(run.directory), text(run.file))
+            (text(invocation.directory), text(invocation.file))
         };
         let usual = || "build.ninja".to_owned();
         assert_eq!(parsed("ninja"), ("/src".into(), usual()));
@@ -138,9 +138,9 @@ mod tests {
         for cwd in [None, Some(b".../src".to_vec())] {
             let mut executed = exec("/usr/bin/ninja", "ninja|-C|out");
             executed.cwd = cwd;
-            assert_eq!(parse_run(&executed), None);
+            assert_eq!(parse_invocation(&executed), None);
             executed.argv = b"ninja\0-C/srv\0".to_vec();
-            assert!(parse_run(&executed).is_some());
+            assert!(parse_invocation(&executed).is_some());
         }
     }
 

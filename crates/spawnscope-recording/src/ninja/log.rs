@@ -1,5 +1,5 @@
-//! Finds commands in ninja's log by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, with the hash in hexadecimal. If an
-//! output has several lines, the last one is valid. Any user may have written the log, so memory is bounded.
+//! Finds commands in ninja's log by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, with the hash in hexadecimal. If
+//! an output has several lines, the last one counts. Any user may have written the log, so memory is bounded.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use super::{Command, Edge};
 /// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log of a build of Chromium is 10 MB.
 const MAX_BYTES: u64 = 64 << 20;
 /// Maximum length of a line, in bytes; longer lines are skipped. A path has at most 4096 bytes.
-const MAX_LINE: u64 = 8192;
+const MAX_LINE_BYTES: u64 = 8192;
 /// Maximum number of outputs that are kept while the log is read.
 const MAX_OUTPUTS: usize = 1 << 20;
 /// Maximum number of outputs of an edge that are kept.
@@ -27,8 +27,8 @@ struct Entry {
     times: Times,
 }
 
-/// Returns the edge of each command that the log contains. A command of two edges or of two launches gets no edge, because it is unknown which
-/// launch belongs to which edge.
+/// Returns the edge of each command that the log contains. Commands that several edges or several launches share are skipped, because it is
+/// unknown which launch belongs to which edge.
 pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;
     log.rewind()?;
@@ -43,10 +43,10 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
         // Skips the rest of a line whose beginning is not read.
         read_line(&mut lines, &mut line)?;
     }
-    let wanted = wanted(commands, algorithm);
+    let wanted = index_by_hash(commands, algorithm);
     // `take` is needed, because the file may grow while it is read.
     let entries = entries(&mut lines.take(MAX_BYTES), &wanted)?;
-    Ok(edges_of(entries, &wanted))
+    Ok(build_edges(entries, &wanted))
 }
 
 /// Searches a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is found, with the index of its command.
@@ -64,7 +64,7 @@ pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>
 }
 
 /// Maps each hash to its command; `None` if several commands have it.
-fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
+fn index_by_hash(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
     let mut wanted = HashMap::new();
     for command in commands {
         let only = wanted.entry(command.hashes.get(algorithm));
@@ -73,7 +73,7 @@ fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Co
     wanted
 }
 
-/// Returns the outputs whose last line has one of the wanted hashes.
+/// Returns the outputs whose last line has one of these hashes.
 fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<HashMap<Vec<u8>, Entry>> {
     let mut entries: HashMap<Vec<u8>, Entry> = HashMap::new();
     let mut line = Vec::new();
@@ -90,18 +90,18 @@ fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<
     Ok(entries)
 }
 
-fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
+fn build_edges(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
     let mut by_hash: HashMap<u64, Vec<(Vec<u8>, Times)>> = HashMap::new();
     for (output, Entry { hash, times }) in entries {
         by_hash.entry(hash).or_default().push((output, times));
     }
     let edges = by_hash.into_iter().filter_map(|(hash, outputs)| {
         let command = wanted.get(&hash).copied().flatten()?;
-        let is_one = outputs.iter().all(|(_, times)| *times == outputs[0].1);
+        let is_one_edge = outputs.iter().all(|(_, times)| *times == outputs[0].1);
         let mut outputs: Vec<Vec<u8>> = outputs.into_iter().map(|(output, _)| output).collect();
         outputs.sort_unstable();
         outputs.truncate(MAX_OUTPUTS_OF_EDGE);
-        is_one.then_some(Edge {
+        is_one_edge.then_some(Edge {
             launch: command.launch,
             outputs,
         })
@@ -114,7 +114,7 @@ fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Comm
 /// Reads a line, without its newline. A line that is too long or has no newline becomes empty. Returns whether there was a line.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    if lines.take(MAX_LINE).read_until(b'\n', line)? == 0 {
+    if lines.take(MAX_LINE_BYTES).read_until(b'\n', line)? == 0 {
         return Ok(false);
     }
     if line.pop_if(|byte| *byte == b'\n').is_none() {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::arguments::join;
-use super::{Edge, Run, log};
+use super::{Edge, Invocation, log};
 use spawnscope_system::files::{Links, open_regular};
 
 /// How long a recording waits for all logs together. Reading the log of 20,000 edges takes some milliseconds.
@@ -21,7 +21,7 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many bytes of a build file are searched for the directory of the log.
 const MAX_BUILD_FILE_BYTES: u64 = 256 << 10;
 
-/// Reads the logs of a recording's runs of ninja.
+/// Reads the logs of the invocations of ninja in a recording.
 #[derive(Debug)]
 pub(crate) struct Logs {
     /// The remaining time to wait for logs.
@@ -35,12 +35,15 @@ impl Default for Logs {
 }
 
 impl Logs {
-    /// Returns the edges of the commands of these runs, as far as they are known.
-    pub(crate) fn edges(&mut self, runs: Vec<Run>) -> Vec<Edge> {
-        runs.into_iter().flat_map(|run| self.read(run)).collect()
+    /// Returns the edges of the commands of these invocations, as far as they are known.
+    pub(crate) fn edges(&mut self, invocations: Vec<Invocation>) -> Vec<Edge> {
+        invocations
+            .into_iter()
+            .flat_map(|invocation| self.read(invocation))
+            .collect()
     }
 
-    fn read(&mut self, run: Run) -> Vec<Edge> {
+    fn read(&mut self, invocation: Invocation) -> Vec<Edge> {
         let begin = Instant::now();
         let timeout = self.timeout.min(LOG_TIMEOUT);
         if timeout.is_zero() {
@@ -51,7 +54,7 @@ impl Logs {
         // not waited for any longer.
         let reader = thread::Builder::new()
             .name("ninja's log".into())
-            .spawn(move || drop(sender.send(edges(&run))));
+            .spawn(move || drop(sender.send(edges(&invocation))));
         let edges = reader.map(|_| receiver.recv_timeout(timeout));
         self.timeout = self.timeout.saturating_sub(begin.elapsed());
         // If there is no log, or if it cannot be read, the edges are unknown.
@@ -59,18 +62,18 @@ impl Logs {
     }
 }
 
-fn edges(run: &Run) -> io::Result<Vec<Edge>> {
-    let directory = match build_directory(run) {
-        Some(directory) => join(&run.directory, &directory),
-        None => run.directory.clone(),
+fn edges(invocation: &Invocation) -> io::Result<Vec<Edge>> {
+    let directory = match build_directory(invocation) {
+        Some(directory) => join(&invocation.directory, &directory),
+        None => invocation.directory.clone(),
     };
-    log::edges(open(&join(&directory, b".ninja_log"))?, &run.commands)
+    log::edges(open(&join(&directory, b".ninja_log"))?, &invocation.commands)
 }
 
 /// Returns the value of `builddir` in a build file: the directory where ninja puts its log. It usually is in the first lines of the file.
-fn build_directory(run: &Run) -> Option<Vec<u8>> {
+fn build_directory(invocation: &Invocation) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    let file = open(&join(&run.directory, &run.file)).ok()?;
+    let file = open(&join(&invocation.directory, &invocation.file)).ok()?;
     file.take(MAX_BUILD_FILE_BYTES).read_to_end(&mut text).ok()?;
     let value = |line: &[u8]| {
         let value = line.strip_prefix(b"builddir")?.trim_ascii_start().strip_prefix(b"=")?;
@@ -95,12 +98,12 @@ mod tests {
     use super::*;
     use spawnscope_data::event::LaunchId;
 
-    fn run(directory: &Path) -> Run {
+    fn invocation(directory: &Path) -> Invocation {
         let command = Command {
             launch: LaunchId(7),
             hashes: Hashes::new(b"true"),
         };
-        Run {
+        Invocation {
             directory: directory.as_os_str().as_bytes().to_vec(),
             file: b"build.ninja".to_vec(),
             commands: vec![command],
@@ -113,7 +116,7 @@ mod tests {
     }
 
     fn found(directory: &Path) -> usize {
-        Logs::default().edges(vec![run(directory)]).len()
+        Logs::default().edges(vec![invocation(directory)]).len()
     }
 
     #[test]
@@ -155,9 +158,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();
-        assert_eq!(logs.edges(vec![run(directory.path()), run(directory.path())]).len(), 2);
+        assert_eq!(
+            logs.edges(vec![invocation(directory.path()), invocation(directory.path())])
+                .len(),
+            2
+        );
         assert!(logs.timeout < TOTAL_TIMEOUT, "the time spent is subtracted");
         logs.timeout = Duration::ZERO;
-        assert!(logs.edges(vec![run(directory.path())]).is_empty());
+        assert!(logs.edges(vec![invocation(directory.path())]).is_empty());
     }
 }

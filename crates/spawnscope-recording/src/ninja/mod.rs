@@ -1,23 +1,23 @@
 //! Finds the ninja edge that a launch belongs to. ninja runs an edge as `/bin/sh -c COMMAND`, and its log contains the outputs of each edge with
-//! the hash of COMMAND. `runs` collects the commands from events, `logs` opens the logs, and `log` finds the hashes in a log.
+//! the hash of COMMAND. `invocations` collects the commands from events, `logs` opens the logs, and `log` finds the hashes in a log.
 
 mod arguments;
 mod hash;
+mod invocations;
 mod log;
 mod logs;
-mod runs;
 
 use spawnscope_data::event::LaunchId;
 
 use hash::Hashes;
+pub(super) use invocations::Invocations;
 #[cfg(fuzzing)]
 pub use log::fuzz_ninja_log;
 pub(super) use logs::Logs;
-pub(super) use runs::Runs;
 
-/// One run of ninja.
+/// One invocation of ninja.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct Invocation {
     /// The directory that ninja works in.
     directory: Vec<u8>,
     /// The build file, relative to that directory.

@@ -25,10 +25,11 @@ use spawnscope_data::table::{Row, Table};
 const MAX_COLUMNS: usize = 32;
 
 /// The first format version in which a call that polls a socket has that socket as its object only if the call did not time out.
-const POLLED_SOCKETS_END_WAITS: i32 = 12;
+const POLLED_SOCKETS_END_WAITS_SINCE: i32 = 12;
 /// The x86-64 numbers of poll, select, pselect6 and ppoll.
 const POLLS: [u16; 4] = [7, 23, 270, 271];
 
+/// The error for lives whose sum exceeds `MAX_TOTAL_LIFE_NS`.
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
 /// A recording within one transaction.
@@ -88,7 +89,7 @@ impl<'f> Snapshot<'f> {
         self.rows(&Index::default())
     }
 
-    pub(super) fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
+    pub(super) fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
@@ -97,22 +98,22 @@ impl<'f> Snapshot<'f> {
         let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
             row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
-            if version < POLLED_SOCKETS_END_WAITS && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
+            if version < POLLED_SOCKETS_END_WAITS_SINCE && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
                 row.object = row.object.filter(|object| object.kind() != ObjectKind::Socket);
             }
             checker.check_slice(&row);
-            take(row);
+            handle(row);
         })?;
         checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
 
-    pub(super) fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
+    pub(super) fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         let (_, mut index) = self.texts()?;
         self.stacks(&mut index)?;
         let mut checker = self.span_checker(self.info()?.last_event)?;
         self.each(&index, |row| {
             checker.check_sample(&row);
-            take(row);
+            handle(row);
         })?;
         checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
@@ -160,7 +161,7 @@ impl<'f> Snapshot<'f> {
         for table in known_tables.filter(|table| table.name != tables::table_of::<ChecksumRow>().name) {
             let sum = match self.sums.get(table.name) {
                 Some(sum) => *sum,
-                None => self.sum(table)?,
+                None => self.compute_sum(table)?,
             };
             sums.push((table.name.to_owned(), sum.rows, sum.sum));
         }
@@ -169,7 +170,7 @@ impl<'f> Snapshot<'f> {
     }
 
     /// Computes the checksum of a table.
-    fn sum(&self, table: &Table) -> Result<TableSum, RecordError> {
+    fn compute_sum(&self, table: &Table) -> Result<TableSum, RecordError> {
         let failed = |source| RecordError::unreadable(&self.file.path, source);
         let version = self.file.opened.version;
         let mut statement = self
@@ -220,7 +221,7 @@ impl<'f> Snapshot<'f> {
         let mut bytes = 0;
         let max_bytes = self.file.opened.bytes;
         self.each_undecoded::<TextRow>(&Index::default(), |fields| {
-            ids.push(fields.take()?);
+            ids.push(fields.decode()?);
             let text = fields.bytes()?;
             // In a hostile file, several texts may share pages, so that a small file could exhaust memory.
             bytes += text.len() as u64;
@@ -299,16 +300,16 @@ impl<'f> Snapshot<'f> {
         Ok(rows)
     }
 
-    /// Calls `take` with each row of a table.
-    fn each<R: Row<Sqlite>>(&self, index: &Index, mut take: impl FnMut(R)) -> Result<(), RecordError> {
-        self.each_undecoded::<R>(index, |fields| fields.row().map(&mut take))
+    /// Calls `handle` with each row of a table.
+    fn each<R: Row<Sqlite>>(&self, index: &Index, mut handle: impl FnMut(R)) -> Result<(), RecordError> {
+        self.each_undecoded::<R>(index, |fields| fields.row().map(&mut handle))
     }
 
-    /// Calls `take` with the undecoded values of each row of a table, and finally compares the table with its checksum.
+    /// Calls `handle` with the undecoded values of each row of a table, and finally compares the table with its checksum.
     fn each_undecoded<R: Row<Sqlite>>(
         &self,
         index: &Index,
-        mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
+        mut handle: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
         let (table, version) = (R::TABLE, self.file.opened.version);
         if table.since() > version {
@@ -334,7 +335,7 @@ impl<'f> Snapshot<'f> {
                 // The columns of later versions, which come last, are not part of the checksum.
                 sum.add(hasher.hash(rowid, &values[..known]));
             }
-            take(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;
+            handle(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;
         }
         match self.sums.get(table.name) {
             Some(recorded) if *recorded != sum => Err(self.corrupt(&format!(

@@ -16,7 +16,7 @@ use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use versions::downgrade;
 
 /// Starts a recorder, and sends it some launches.
-fn recorder_of(launches: u64, path: &Path) -> Recorder {
+fn start_recorder(launches: u64, path: &Path) -> Recorder {
     let recorder = Recorder::create(path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
@@ -33,7 +33,7 @@ fn recorder_of(launches: u64, path: &Path) -> Recorder {
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("spawnscope.db");
-    recorder_of(launches, &path).finish(ending()).unwrap();
+    start_recorder(launches, &path).finish(ending()).unwrap();
     (directory, path)
 }
 

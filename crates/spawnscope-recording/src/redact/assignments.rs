@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use super::names::{self, Name};
+use super::names::{self, SecretType};
 use super::secret_ranges::SecretRanges;
-use super::values::{self, closing, secret_part};
+use super::values::{self, find_closing, secret_part};
 
-/// The number of bytes at the end of a name that are examined.
-const MAX_NAME: usize = 64;
+/// Only this many bytes at the end of a name are examined.
+const MAX_NAME_BYTES: usize = 64;
 /// Names of URL parameters whose values are secret.
 const QUERY_NAMES: [&str; 12] = [
     "sig",
@@ -43,11 +43,11 @@ const SCHEMES: [&str; 13] = [
 
 /// Finds the secrets in a text.
 pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
-    let signs = text
+    let separators = text
         .iter()
         .enumerate()
         .filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
-    for (at, byte) in signs {
+    for (at, byte) in separators {
         // Does not search within a secret that was already found.
         if ranges.iter().next_back().is_some_and(|last| last.contains(&at)) {
             continue;
@@ -99,7 +99,7 @@ fn find_colon_option(word: &[u8], ranges: &mut SecretRanges) -> bool {
     let is_option = matches!(name, [b'-' | b'/', rest @ ..] if is_word(rest)) && !is_apart;
     let value = &word[colon + 1..];
     let is_pair = !name.is_empty() && is_word(name) && !name.starts_with(b"-") && is_generated(value);
-    match names::judge(name).filter(|judged| is_option || is_pair && *judged != Name::Key) {
+    match names::judge(name).filter(|judged| is_option || is_pair && *judged != SecretType::Key) {
         Some(judged) => add(judged, colon + 1..word.len(), word, ranges),
         None => false,
     }
@@ -115,19 +115,19 @@ fn is_generated(value: &[u8]) -> bool {
     value.len() >= MIN_LENGTH && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
-fn judge(name: &[u8], is_property: bool) -> Option<Name> {
+fn judge(name: &[u8], is_property: bool) -> Option<SecretType> {
     if !is_property && names::is_macro(name) {
         return None;
     }
     names::judge(name).or_else(|| match name {
-        b"sonar.login" | b"-Dsonar.login" => Some(Name::Secret),
+        b"sonar.login" | b"-Dsonar.login" => Some(SecretType::Secret),
         // A letter may precede the name: `-PsigningKey`, `-eTOKEN`. But clang's `-Rpass` reports on its passes.
         [b'-', letter, rest @ ..] if letter.is_ascii_alphabetic() && rest != b"pass" => names::judge(rest),
         _ => None,
     })
 }
 
-fn add(name: Name, value: Range<usize>, text: &[u8], ranges: &mut SecretRanges) -> bool {
+fn add(name: SecretType, value: Range<usize>, text: &[u8], ranges: &mut SecretRanges) -> bool {
     let Some(part) = secret_part(name, &text[value.clone()]) else {
         return false;
     };
@@ -152,7 +152,7 @@ fn is_name_byte(byte: &u8) -> bool {
 
 /// Returns the name that ends at `end`.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
-    let start = end.saturating_sub(MAX_NAME);
+    let start = end.saturating_sub(MAX_NAME_BYTES);
     let before = text[start..end].iter().rposition(|byte| !is_name_byte(byte));
     before.map_or(start, |before| start + before + 1)..end
 }
@@ -173,21 +173,21 @@ fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
     (at, is_quoted)
 }
 
-/// Returns the name before a sign, and whether the name is quoted. Spaces and quotes between them are skipped.
-fn name_before_sign(text: &[u8], sign: usize) -> (Range<usize>, bool) {
-    let signs = text[..sign]
+/// Returns the name before a separator, and whether the name is quoted. Spaces and quotes between them are skipped.
+fn name_before_separator(text: &[u8], separator: usize) -> (Range<usize>, bool) {
+    let separators = text[..separator]
         .iter()
         .rev()
         .take_while(|byte| b"=:+?".contains(byte))
         .count()
         .min(1);
-    let spaces = text[..sign - signs]
+    let spaces = text[..separator - separators]
         .iter()
         .rev()
         .take_while(|byte| **byte == b' ')
         .count()
         .min(2);
-    let (end, is_quoted) = skip_closers(text, sign - signs - spaces);
+    let (end, is_quoted) = skip_closers(text, separator - separators - spaces);
     (name_before(text, end), is_quoted)
 }
 
@@ -197,7 +197,7 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     if after.first() == Some(&b'=') {
         return;
     }
-    let (name, _) = name_before_sign(text, at);
+    let (name, _) = name_before_separator(text, at);
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
     let as_object = || judge_object(text, name.clone());
     let as_parameter = || judge_parameter(&text[name.clone()], preceding);
@@ -214,30 +214,30 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     if let Some(value) = quoted(text, start) {
         add(judged, value, text, ranges);
     } else if !is_apart {
-        let end = end_of_bare(text, start, preceding);
+        let end = end_of_unquoted(text, start, preceding);
         add(judged, start..end, text, ranges);
     }
 }
 
 /// Judges the name `data` in QEMU's option `-object secret,id=a,data=X`.
-fn judge_object(text: &[u8], name: Range<usize>) -> Option<Name> {
+fn judge_object(text: &[u8], name: Range<usize>) -> Option<SecretType> {
     let word = text[..name.start]
         .rsplit(u8::is_ascii_whitespace)
         .next()
         .unwrap_or_default();
-    (&text[name] == b"data" && word.starts_with(b"secret,")).then_some(Name::Secret)
+    (&text[name] == b"data" && word.starts_with(b"secret,")).then_some(SecretType::Secret)
 }
 
 /// Judges the name of a URL parameter.
-fn judge_parameter(name: &[u8], preceding: Option<u8>) -> Option<Name> {
+fn judge_parameter(name: &[u8], preceding: Option<u8>) -> Option<SecretType> {
     let is_secret = || {
         QUERY_NAMES
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     };
     match preceding {
-        Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(Name::Key),
-        Some(b'?' | b'&') if is_secret() => Some(Name::Secret),
+        Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(SecretType::Key),
+        Some(b'?' | b'&') if is_secret() => Some(SecretType::Secret),
         _ => None,
     }
 }
@@ -248,7 +248,7 @@ fn find_colon_pair(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     if matches!(after.first(), Some(b'=' | b':') | None) || after.starts_with(b"//") {
         return;
     }
-    let (name, is_quoted) = name_before_sign(text, at);
+    let (name, is_quoted) = name_before_separator(text, at);
     if name.is_empty() || find_header(text, name.clone(), at, ranges) {
         return;
     }
@@ -273,7 +273,11 @@ fn find_colon_pair(text: &[u8], at: usize, ranges: &mut SecretRanges) {
         // A value of letters only, or of several words, is prose: `password: unchanged`.
         let word = text[value.clone()].trim_ascii_end();
         let is_word = !word.iter().any(u8::is_ascii_whitespace) && !word.iter().all(u8::is_ascii_alphabetic);
-        let judged = if judged == Name::Password { judged } else { Name::Key };
+        let judged = if judged == SecretType::Password {
+            judged
+        } else {
+            SecretType::Key
+        };
         if is_word {
             add(judged, value, text, ranges);
         }
@@ -363,7 +367,7 @@ fn find_call(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     }
 }
 
-/// Finds the SQL clauses `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'` and `PASSWORD('X')`, which have no sign before the value.
+/// Finds the SQL clauses `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'` and `PASSWORD('X')`, which have no separator before the value.
 fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let before = &text[..at];
     let call = before.strip_suffix(b"(");
@@ -375,7 +379,7 @@ fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let sets_password = is_before("password") && before.len() < at && (call.is_some() || is_sql(text));
     let is_clause = sets_password || is_before(" by") && contains(text, b"identified");
     if let Some(value) = quoted(text, at).filter(|_| is_clause) {
-        add(Name::Password, value, text, ranges);
+        add(SecretType::Password, value, text, ranges);
     }
 }
 
@@ -395,7 +399,7 @@ fn quoted(text: &[u8], start: usize) -> Option<Range<usize>> {
     let escape = usize::from(text.get(start) == Some(&b'\\'));
     let quote = *text.get(start + escape)?;
     if escape == 0 && quote == b'(' {
-        let end = closing(text, start, b'(', b')').unwrap_or(text.len());
+        let end = find_closing(text, start, b'(', b')').unwrap_or(text.len());
         return Some(start..end);
     }
     if !matches!(quote, b'"' | b'\'') {
@@ -415,10 +419,10 @@ fn end_at(text: &[u8], start: usize, ends: impl Fn(&u8) -> bool) -> usize {
 }
 
 /// Returns where an unquoted value ends. This depends on the byte before its name, which shows how the values are separated.
-fn end_of_bare(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
+fn end_of_unquoted(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
     let substituted = match &text[start..] {
-        [b'$', b'(', ..] => closing(text, start + 1, b'(', b')'),
-        [b'$', b'{', ..] => closing(text, start + 1, b'{', b'}'),
+        [b'$', b'(', ..] => find_closing(text, start + 1, b'(', b')'),
+        [b'$', b'{', ..] => find_closing(text, start + 1, b'{', b'}'),
         _ => None,
     };
     if let Some(end) = substituted {

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use super::names::{self, Name};
-use super::options::{self, Matched, is_given, is_verb, occur_in_order};
+use super::names::{self, SecretType};
+use super::options::{self, OptionMatch, is_given, is_verb, occur_in_order};
 use super::secret_ranges::SecretRanges;
 use super::table::{self, Positional, Program, Template};
-use super::template::secret_of;
+use super::template::secret_range;
 use super::values::secret_part;
 use super::word::Word;
 use super::{assignments, shapes, text, urls};
@@ -18,7 +18,7 @@ enum Role {
     /// The table of programs has this template for the argument.
     Template(Template),
     /// The value of an option with a secret name.
-    Named(Name),
+    Named(SecretType),
     /// An HTTP header.
     Header,
     /// The value of an option without secrets.
@@ -53,7 +53,7 @@ fn find_after_assignments(words: &[Word<'_>], count: usize, depth: u8, ranges: &
     inspect(name, None, Some(Role::Script), depth, ranges);
     let walk = Walk {
         words: &words[count..],
-        program: table::find(name_of(&name.text)),
+        program: table::find(program_name(&name.text)),
         depth,
         ranges,
         next_roles: VecDeque::new(),
@@ -65,7 +65,7 @@ fn find_after_assignments(words: &[Word<'_>], count: usize, depth: u8, ranges: &
 }
 
 /// Returns the name of a program, or of its container image: `curlimages/curl:8.1`.
-fn name_of(text: &[u8]) -> &[u8] {
+fn program_name(text: &[u8]) -> &[u8] {
     let base = text.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let end = text[base..].iter().position(|byte| matches!(byte, b':' | b'@'));
     &text[..end.map_or(text.len(), |end| base + end)]
@@ -87,7 +87,7 @@ struct Walk<'w, 's> {
     next_roles: VecDeque<Role>,
     /// The indexes of the arguments that are not options.
     positionals: Vec<usize>,
-    /// The options so far.
+    /// The options so far, without their values.
     given: Vec<&'w [u8]>,
     /// Whether `--` has ended the options.
     options_ended: bool,
@@ -139,7 +139,7 @@ impl<'w> Walk<'w, '_> {
         let word = &self.words[at];
         match role {
             Role::Template(template) => {
-                let secret = secret_of(template, &word.text);
+                let secret = secret_range(template, &word.text);
                 if let Some(part) = &secret {
                     self.ranges.add(word.outer(part.clone()));
                 }
@@ -184,9 +184,11 @@ impl<'w> Walk<'w, '_> {
         self.given.push(argument);
         let known = self.program.filter(|program| !program.options.is_empty());
         match known.and_then(|program| options::find(program, argument, &self.verbs())) {
-            Some(Matched::Next(templates)) => self.next_roles.extend(templates.iter().map(|one| Role::Template(*one))),
-            Some(Matched::Rest(start, template)) => {
-                let part = secret_of(template, &argument[start..]);
+            Some(OptionMatch::Next(templates)) => {
+                self.next_roles.extend(templates.iter().map(|one| Role::Template(*one)))
+            }
+            Some(OptionMatch::Rest(start, template)) => {
+                let part = secret_range(template, &argument[start..]);
                 part.into_iter()
                     .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
                 let mut within = SecretRanges::default();
@@ -369,7 +371,7 @@ impl<'w> Walk<'w, '_> {
                     None
                 }
                 (Some(Template::Whole), Some(name)) => secret_part(name, &word.text),
-                (Some(template), _) => secret_of(*template, &word.text),
+                (Some(template), _) => secret_range(*template, &word.text),
             };
             if let Some(part) = part {
                 self.ranges.add(word.outer(part));
@@ -380,7 +382,7 @@ impl<'w> Walk<'w, '_> {
     /// Returns which part of the program's standard input is secret, if it reads a secret.
     fn input_template(&self) -> Option<Template> {
         let verbs = self.verbs();
-        let matches = |reads: &&table::Reads| {
+        let matches = |reads: &&table::SecretInput| {
             occur_in_order(&reads.verbs, &verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
         };
         self.program?.reads.iter().find(matches).map(|reads| reads.template)
@@ -409,30 +411,31 @@ fn inspect(
     let start = program.map_or(0, |program| options::value_start(program, &word.text));
     let text = &word.text[start..];
     let has_spaces = text.iter().any(u8::is_ascii_whitespace);
-    let mut own = SecretRanges::default();
+    let mut found = SecretRanges::default();
     let is_text = matches!(role, Some(Role::Script | Role::Prose)) && has_spaces;
     let has_properties = program.is_some_and(|program| program.has_properties);
-    let is_whole = !is_text && assignments::find_whole(text, has_properties, &mut own);
+    let is_whole = !is_text && assignments::find_whole(text, has_properties, &mut found);
     let may_be_header = role == Some(Role::Header) || program.is_some_and(|program| program.has_headers);
     let header = if may_be_header { Some(0) } else { attached_header(text) };
     if let Some(header) = header {
         let mut within = SecretRanges::default();
         assignments::find_in_header(&text[header..], &mut within);
-        own.add_shifted(&within, header);
+        found.add_shifted(&within, header);
     }
     if !is_whole {
         // An unquoted word of a script was already searched together with the whole script.
         if depth == 0 || word.is_quoted() {
-            find_parts(text, &mut own);
+            find_parts(text, &mut found);
         }
         if word.is_quoted() {
-            shapes::find(text, false, &mut own);
+            shapes::find(text, false, &mut found);
         }
         if has_spaces && role != Some(Role::Prose) {
-            own.add_shifted(&text::find(text, depth + 1), 0);
+            found.add_shifted(&text::find(text, depth + 1), 0);
         }
     }
-    own.iter()
+    found
+        .iter()
         .for_each(|part| ranges.add(word.outer(start + part.start..start + part.end)));
 }
 

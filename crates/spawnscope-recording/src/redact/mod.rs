@@ -1,6 +1,6 @@
 //! Masks likely secrets before they are stored. This code does no I/O. Argument boundaries are kept, and a mask does not reveal the length of
-//! the secret. If a program or a name indicates a secret, doubtful values are masked, too. Values that look the same in ordinary commands
-//! (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
+//! the secret. If a program or a name indicates a secret, doubtful values are masked, too. But arguments of forms that are frequent in
+//! ordinary commands (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
 //!
 //! `programs.txt` is the table of programs, which `table` parses. `command` processes a command line, and `text` processes the commands in a
 //! text, which `shell` splits. `names` and `values` judge names and values. `assignments`, `shapes` and `urls` search within one argument.
@@ -31,7 +31,7 @@ use self::word::Word;
 /// Whether secrets are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
-    /// Likely secrets are replaced by `***`.
+    /// Likely secrets are replaced with `***`.
     Mask,
     /// Everything is stored unchanged.
     Keep,
@@ -65,7 +65,7 @@ impl Redaction {
         masked(path, ranges)
     }
 
-    /// Masks the value of a name, as if they were an option: `--token=x`, `--mirror=https://user:password@host`.
+    /// Masks the value that belongs to a name, as if name and value were an option: `--token=x`, `--mirror=https://user:password@host`.
     #[must_use]
     pub fn apply_to_value(self, name: &str, value: &str) -> String {
         let option = format!("--{name}=");

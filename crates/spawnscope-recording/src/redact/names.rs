@@ -2,31 +2,31 @@
 //! is split into words at `_`, `-`, `.` and changes of case, and the words decide. `values` judges values.
 
 use super::vocabulary::{
-    DESCRIBING_WORDS, ENDINGS, NO_PASS_WORDS, NO_TOKEN_WORDS, OTHER_KEY_WORDS, PASSWORDS, PIN_WORDS, SECRET_KEY_WORDS,
-    SWITCHES, WORDS, is_among,
+    DESCRIBING_WORDS, NO_PASS_WORDS, NO_TOKEN_WORDS, OTHER_KEY_WORDS, PASSWORDS, PIN_WORDS, SECRET_ENDINGS,
+    SECRET_KEY_WORDS, SECRET_WORDS, SWITCHES, is_among,
 };
 
-/// What a name says about its value.
+/// The type of secret that a name announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum SecretType {
     /// A password.
     Password,
     /// A token or a key of a service.
     Secret,
     /// Credentials: a token or `user:X`.
     Login,
-    /// A key that may be secret or not, which depends on the value.
+    /// A key. Whether it is secret depends on the value.
     Key,
 }
 
-/// The number of bytes at the end of a name that are judged.
-const MAX_LENGTH: usize = 64;
-/// The number of words at the end of a name that are judged.
+/// Only this many bytes at the end of a name are judged.
+const MAX_NAME_BYTES: usize = 64;
+/// Only this many words at the end of a name are judged.
 const MAX_WORDS: usize = 16;
 
 /// The words of a name in lower case.
 struct Words {
-    text: [u8; MAX_LENGTH],
+    text: [u8; MAX_NAME_BYTES],
     /// The start and the end of each word in `text`.
     ends: [(u8, u8); MAX_WORDS],
     count: usize,
@@ -34,9 +34,9 @@ struct Words {
 
 impl Words {
     fn split(name: &[u8]) -> Words {
-        let name = &name[name.len().saturating_sub(MAX_LENGTH)..];
+        let name = &name[name.len().saturating_sub(MAX_NAME_BYTES)..];
         let mut words = Words {
-            text: [0; MAX_LENGTH],
+            text: [0; MAX_NAME_BYTES],
             ends: [(0, 0); MAX_WORDS],
             count: 0,
         };
@@ -64,7 +64,7 @@ impl Words {
             self.ends.rotate_left(1);
             self.count -= 1;
         }
-        // Both numbers are at most `MAX_LENGTH`.
+        // Both numbers are at most `MAX_NAME_BYTES`.
         self.ends[self.count] = (start as u8, end as u8);
         self.count += 1;
     }
@@ -122,7 +122,7 @@ fn may_be_secret(name: &[u8]) -> bool {
 }
 
 /// Judges a name. Returns `None` if it says nothing about its value.
-pub(super) fn judge(name: &[u8]) -> Option<Name> {
+pub(super) fn judge(name: &[u8]) -> Option<SecretType> {
     if !may_be_secret(name) {
         return None;
     }
@@ -133,7 +133,7 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
     let is_bare = following.clone().all(is_neutral);
     // In Vault, a role's id is public, but its `secret_id` is the secret itself.
     if name.eq_ignore_ascii_case(b"secret_id") {
-        return Some(Name::Secret);
+        return Some(SecretType::Secret);
     }
     let is_reference = before == Some(b"existing");
     if following.any(|word| is_among(word, DESCRIBING_WORDS)) || is_switch(name, &words, last) || is_reference {
@@ -143,37 +143,45 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
         b"key" => judge_key(name, &words, last, is_bare),
         b"keys" => before
             .filter(|word| is_among(word, SECRET_KEY_WORDS))
-            .map(|_| Name::Secret),
-        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(Name::Password),
-        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(Name::Secret),
-        b"pin" => before.filter(|word| is_among(word, PIN_WORDS)).map(|_| Name::Password),
-        b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Name::Login),
-        b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Name::Secret),
-        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Name::Password),
-        word if word.ends_with(b"auth") => Some(Name::Login),
-        _ => Some(Name::Secret),
+            .map(|_| SecretType::Secret),
+        b"pass" => {
+            (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(SecretType::Password)
+        }
+        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(SecretType::Secret),
+        b"pin" => before
+            .filter(|word| is_among(word, PIN_WORDS))
+            .map(|_| SecretType::Password),
+        b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(SecretType::Login),
+        b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(SecretType::Secret),
+        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(SecretType::Password),
+        word if word.ends_with(b"auth") => Some(SecretType::Login),
+        _ => Some(SecretType::Secret),
     }
 }
 
 /// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores `--pwd`, which is the working directory for many
 /// programs.
-pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
+pub(super) fn judge_flag(name: &[u8]) -> Option<SecretType> {
     let is_pwd = name.iter().filter(|byte| byte.is_ascii_alphabetic()).eq(b"pwd".iter());
     let is_definition = name.starts_with(b"-D") && name.get(2).is_some_and(u8::is_ascii_uppercase);
     judge(name).filter(|_| !is_pwd && !is_definition)
 }
 
-fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Name> {
+fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<SecretType> {
     let before = at.checked_sub(1).map(|before| words.get(before));
     if before.is_some_and(|word| is_among(word, SECRET_KEY_WORDS)) {
-        return Some(Name::Secret);
+        return Some(SecretType::Secret);
     }
     if !is_bare || before.is_some_and(|word| is_among(word, OTHER_KEY_WORDS)) {
         return None;
     }
     // An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
     let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
-    Some(if is_variable { Name::Secret } else { Name::Key })
+    Some(if is_variable {
+        SecretType::Secret
+    } else {
+        SecretType::Key
+    })
 }
 
 /// Whether an option is a switch, or acts on a stored secret: `--ask-pass`, `--export-secret-keys`.
@@ -187,13 +195,13 @@ fn is_neutral(word: &[u8]) -> bool {
 }
 
 fn is_secret_word(word: &[u8]) -> bool {
-    is_among(word, WORDS) || is_glued(word)
+    is_among(word, SECRET_WORDS) || is_glued(word)
 }
 
 /// Whether a word consists of joined words, the last of which is secret: `dbpassword`, `authkey`.
 fn is_glued(word: &[u8]) -> bool {
     let ends_with = |ending: &&[u8]| word.ends_with(ending);
-    ENDINGS.iter().any(ends_with) || is_glued_password(word)
+    SECRET_ENDINGS.iter().any(ends_with) || is_glued_password(word)
 }
 
 fn is_glued_password(word: &[u8]) -> bool {
@@ -207,10 +215,10 @@ fn is_glued_password(word: &[u8]) -> bool {
     }
 }
 
-/// Whether this defines a C macro whose name concerns something else than a secret, such as the tokens of a parser: `-DEND_TOKEN=5`.
+/// Whether an option defines a C macro whose name does not mean a secret but, for example, a token of a parser: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
     let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
-    is_definition && judge(name) != Some(Name::Password) && !has_secret_key(name)
+    is_definition && judge(name) != Some(SecretType::Password) && !has_secret_key(name)
 }
 
 fn has_secret_key(name: &[u8]) -> bool {
@@ -222,5 +230,5 @@ fn has_secret_key(name: &[u8]) -> bool {
 /// Whether an HTTP header with this name contains credentials.
 pub(super) fn is_secret_header(name: &[u8]) -> bool {
     let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    super::vocabulary::HEADERS.iter().any(is_named) || judge(name).is_some()
+    super::vocabulary::SECRET_HEADERS.iter().any(is_named) || judge(name).is_some()
 }

@@ -5,7 +5,7 @@ use super::table::{Program, SecretOption, Template, Verb};
 
 /// How an argument matches an option.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Matched<'t> {
+pub(super) enum OptionMatch<'t> {
     /// The next arguments have these templates.
     Next(&'t [Template]),
     /// The rest of the argument, from this offset, has this template.
@@ -13,7 +13,7 @@ pub(super) enum Matched<'t> {
 }
 
 /// Returns the secret option that an argument matches.
-pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -> Option<Matched<'t>> {
+pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -> Option<OptionMatch<'t>> {
     let possible = program
         .options
         .iter()
@@ -48,15 +48,15 @@ pub(super) fn is_verb(verb: &Verb, word: &[u8]) -> bool {
     verb.iter().any(matches)
 }
 
-/// Matches the option without a value in the same argument, or with one after a sign: `-p`, `--opt=X`, `/opt:X`.
-fn match_whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+/// Matches an option without an attached value (`-p`), or with a value after a separator (`--opt=X`, `/opt:X`).
+fn match_whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<OptionMatch<'t>> {
     let flag = option.flag.as_bytes();
     let rest = argument.strip_prefix(flag)?;
     match rest.first() {
-        None => (!option.values.is_empty()).then_some(Matched::Next(&option.values)),
-        Some(_) if option.values.is_empty() => Some(Matched::Rest(flag.len(), option.attached)),
-        Some(b'=') => Some(Matched::Rest(flag.len() + 1, option.attached)),
-        Some(b':') if flag[0] == b'/' => Some(Matched::Rest(flag.len() + 1, option.attached)),
+        None => (!option.values.is_empty()).then_some(OptionMatch::Next(&option.values)),
+        Some(_) if option.values.is_empty() => Some(OptionMatch::Rest(flag.len(), option.attached)),
+        Some(b'=') => Some(OptionMatch::Rest(flag.len() + 1, option.attached)),
+        Some(b':') if flag[0] == b'/' => Some(OptionMatch::Rest(flag.len() + 1, option.attached)),
         Some(_) => None,
     }
 }
@@ -70,14 +70,14 @@ fn short_letter(program: &Program, option: &SecretOption) -> Option<u8> {
 }
 
 /// Matches `-pX`.
-fn match_attached<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+fn match_attached<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<OptionMatch<'t>> {
     let letter = short_letter(program, option)?;
     let is_attached = argument.len() > 2 && argument[..2] == [b'-', letter];
-    is_attached.then_some(Matched::Rest(2, option.attached))
+    is_attached.then_some(OptionMatch::Rest(2, option.attached))
 }
 
 /// Matches `-vp X` and `-vpX`.
-fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
+fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -> Option<OptionMatch<'t>> {
     let letter = short_letter(program, option)?;
     let letters = argument.strip_prefix(b"-").filter(|letters| letters.len() > 1)?;
     let at = letters.iter().position(|byte| *byte == letter)?;
@@ -87,8 +87,8 @@ fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8
     let rest = at + 2;
     match (are_switches && at > 0, rest == argument.len()) {
         (false, _) => None,
-        (true, true) => Some(Matched::Next(&option.values)),
-        (true, false) => Some(Matched::Rest(rest, option.attached)),
+        (true, true) => Some(OptionMatch::Next(&option.values)),
+        (true, false) => Some(OptionMatch::Rest(rest, option.attached)),
     }
 }
 

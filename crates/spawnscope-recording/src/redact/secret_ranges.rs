@@ -1,4 +1,4 @@
-//! Collects the ranges of secrets in a byte string, and replaces them by masks. A mask does not reveal the length of the secret.
+//! Collects the ranges of secrets in a byte string, and replaces them with masks. A mask does not reveal the length of the secret.
 
 use std::ops::Range;
 

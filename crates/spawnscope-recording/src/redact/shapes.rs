@@ -143,18 +143,19 @@ pub(super) fn find(text: &[u8], is_truncated: bool, ranges: &mut SecretRanges) {
     }
 }
 
-/// Whether a match is a token. Ordinary words begin with some prefixes, too: `sk-learn-contrib-estimators`.
+/// Whether a match is a token. Some prefixes also begin ordinary words: `sk-learn-contrib-estimators`.
 fn is_token(found: &[u8]) -> bool {
     const WORD_PREFIXES: [&[u8]; 10] = [
         b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
     ];
-    const MAX_WORD: usize = 20;
+    /// A piece of at least this length is not an ordinary word.
+    const MIN_RANDOM_BYTES: usize = 20;
     let Some(start) = WORD_PREFIXES.iter().find(|start| found.starts_with(start)) else {
         return true;
     };
     let body = &found[start.len()..];
     let mut words = body.split(|byte| !byte.is_ascii_alphanumeric());
-    body.iter().any(u8::is_ascii_digit) || words.any(|word| word.len() >= MAX_WORD)
+    body.iter().any(u8::is_ascii_digit) || words.any(|word| word.len() >= MIN_RANDOM_BYTES)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) struct Command<'a> {
 }
 
 /// Maximum length of a substitution, in bytes.
-const MAX_SUBSTITUTION: usize = 4096;
+const MAX_SUBSTITUTION_BYTES: usize = 4096;
 
 /// Parses a text.
 pub(super) fn parse(text: &[u8]) -> Script<'_> {
@@ -137,12 +137,12 @@ impl<'a> Parser<'a> {
 
     /// Skips the substitution that opens at `from`, and stores its range. Returns false if it is not closed; it is then read as plain text.
     fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
-        let limit = self.text.len().min(from + MAX_SUBSTITUTION);
+        let limit = self.text.len().min(from + MAX_SUBSTITUTION_BYTES);
         let end = if opens == closes {
             let length = self.text[from + 1..limit].iter().position(|byte| *byte == closes);
             length.map(|length| from + length + 2)
         } else {
-            super::values::closing(&self.text[..limit], from, opens, closes)
+            super::values::find_closing(&self.text[..limit], from, opens, closes)
         };
         if let Some(end) = end {
             self.script.inner.push(from + 1..end - 1);

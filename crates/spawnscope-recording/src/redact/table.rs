@@ -59,7 +59,7 @@ pub(super) struct Positional {
 
 /// Where the command that a program runs begins.
 #[derive(Debug)]
-pub(super) struct Carries {
+pub(super) struct CarriedCommand {
     /// The words that must occur before the command.
     pub(super) verbs: Vec<Verb>,
     /// The number of arguments between these words and the command.
@@ -70,7 +70,7 @@ pub(super) struct Carries {
 
 /// When a program reads a secret from its standard input, and which part of the input is secret.
 #[derive(Debug)]
-pub(super) struct Reads {
+pub(super) struct SecretInput {
     /// The words that must occur among the arguments.
     pub(super) verbs: Vec<Verb>,
     /// The option that must have been given, if any.
@@ -83,13 +83,13 @@ pub(super) struct Reads {
 pub(super) struct Program {
     pub(super) options: Vec<SecretOption>,
     pub(super) positionals: Vec<Positional>,
-    pub(super) carries: Vec<Carries>,
+    pub(super) carries: Vec<CarriedCommand>,
     /// Options whose values are not secret.
     pub(super) valued: Vec<&'static str>,
     /// Options whose values are prose.
     pub(super) prose: Vec<&'static str>,
     /// When the program reads a secret from its standard input.
-    pub(super) reads: Vec<Reads>,
+    pub(super) reads: Vec<SecretInput>,
     /// Whether long options have one dash, so that no option is a cluster of letters.
     pub(super) is_exact: bool,
     /// Whether arguments of the form `name:value` are HTTP headers.
@@ -182,7 +182,7 @@ impl Program {
             Some("properties") => self.has_properties = true,
             Some("plain") => self.is_plain = true,
             Some(_) => match words.iter().position(|word| matches!(*word, "carries" | "reads")) {
-                Some(at) if words[at] == "reads" => self.reads.push(Reads {
+                Some(at) if words[at] == "reads" => self.reads.push(SecretInput {
                     verbs: verbs(&words[..at]),
                     flag: words.get(at + 1).copied().filter(|word| word.starts_with('-')),
                     template: words.last().copied().and_then(template).unwrap_or(Template::Whole),
@@ -195,7 +195,7 @@ impl Program {
 
     fn add_carries(&mut self, before: &[&'static str], after: &[&'static str]) {
         let skipped = after.first().and_then(|word| word.parse().ok());
-        self.carries.push(Carries {
+        self.carries.push(CarriedCommand {
             verbs: verbs(before),
             skipped: skipped.unwrap_or(0),
             separators: if skipped.is_some() { Vec::new() } else { after.to_vec() },

@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use super::names::Name;
+use super::names::SecretType;
 use super::secret_ranges::SecretRanges;
 use super::table::Template;
 use super::urls::add_pair;
 use super::values::{is_reference, secret_part};
 
-/// Returns the secret part of an argument.
-pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>> {
+/// Returns the range of the secret in an argument.
+pub(super) fn secret_range(template: Template, value: &[u8]) -> Option<Range<usize>> {
     let end = value.len();
     match template {
         Template::Nothing | Template::Named => None,
         Template::Whole => is_secret(value).then_some(0..end),
-        Template::Likely => secret_part(Name::Secret, value),
+        Template::Likely => secret_part(SecretType::Secret, value),
         Template::After(separator) => {
             let colon = position(value, separator)?;
             pair(value, 0..end, colon)
@@ -43,7 +43,7 @@ fn pair(value: &[u8], pair: Range<usize>, separator: usize) -> Option<Range<usiz
     found.iter().next().cloned()
 }
 
-/// Whether a value that the table says is secret contains a literal secret: not if it is empty, `-`, or a reference to a secret.
+/// Whether a value that the table declares as secret is a literal secret. It is not if it is empty, `-`, or a reference to a secret.
 fn is_secret(value: &[u8]) -> bool {
     !value.is_empty() && value != b"-" && !is_reference(value)
 }

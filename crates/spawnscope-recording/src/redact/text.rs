@@ -6,7 +6,7 @@ use super::names;
 use super::secret_ranges::SecretRanges;
 use super::shell::{self, Command};
 use super::table::Template;
-use super::template::secret_of;
+use super::template::secret_range;
 use super::word::Word;
 
 /// Maximum depth of nested texts.
@@ -52,7 +52,7 @@ fn find_input(
     for document in &line.here_documents {
         let mut start = document.start;
         for content in text[document.clone()].split_inclusive(|byte| *byte == b'\n') {
-            let found = secret_of(template, content.trim_ascii_end());
+            let found = secret_range(template, content.trim_ascii_end());
             found
                 .into_iter()
                 .for_each(|part| ranges.add(start + part.start..start + part.end));
@@ -110,7 +110,7 @@ fn add(word: &Word, template: Template, ranges: &mut SecretRanges) {
     let stripped = [b"\\n".as_slice(), b"\n"]
         .iter()
         .find_map(|end| word.text.strip_suffix(*end));
-    if let Some(part) = secret_of(template, stripped.unwrap_or(&word.text)) {
+    if let Some(part) = secret_range(template, stripped.unwrap_or(&word.text)) {
         ranges.add(word.outer(part));
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
             done = find_login(text, at, at + 3, ranges);
         }
     }
-    find_bare(text, ranges);
+    find_without_scheme(text, ranges);
 }
 
 /// Finds the credentials before the host of a URL whose scheme ends at `colon`. Returns where the URL ends.
@@ -158,7 +158,7 @@ pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, ranges: &m
 }
 
 /// Finds `user:X@host.name` and `user:X@host:80` as whole words, which are used for proxies and by tools with an implied scheme.
-fn find_bare(text: &[u8], ranges: &mut SecretRanges) {
+fn find_without_scheme(text: &[u8], ranges: &mut SecretRanges) {
     let mut start = 0;
     for word in text.split_inclusive(|byte| byte.is_ascii_whitespace() || b"\"'`=,;|&<>".contains(byte)) {
         let end = start + word.len();

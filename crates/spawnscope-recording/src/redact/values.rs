@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::names::Name;
+use super::names::SecretType;
 use super::vocabulary::SCHEMES;
 
-/// Words that programs accept instead of a secret.
-const WORDS: [&str; 22] = [
+/// Values that are not secrets, although they stand in the place of one.
+const PLACEHOLDERS: [&str; 22] = [
     "", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "auto", "stdin", "prompt", "ask", "default",
     "keyring", "random", "int", "always", "never", "env", "file",
 ];
@@ -76,26 +76,28 @@ const LITERAL: &[u8] = b"pass:";
 const MIN_KEY_LENGTH: usize = 7;
 
 /// Returns the secret part of the value of a secret name.
-pub(super) fn secret_part(name: Name, value: &[u8]) -> Option<Range<usize>> {
+pub(super) fn secret_part(name: SecretType, value: &[u8]) -> Option<Range<usize>> {
     let start = match name {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
-        Name::Login => password_start(value),
+        SecretType::Login => password_start(value),
         _ => 0,
     };
     let rest = &value[start..];
     let is_secret = !is_plain(rest)
         && !is_path(rest)
         && match name {
-            Name::Password => true,
-            Name::Secret | Name::Login => !is_scheme(rest),
-            Name::Key => looks_random(rest),
+            SecretType::Password => true,
+            SecretType::Secret | SecretType::Login => !is_scheme(rest),
+            SecretType::Key => looks_random(rest),
         };
     is_secret.then_some(start..value.len())
 }
 
 /// Whether a value is never secret, regardless of its name.
 pub(super) fn is_plain(value: &[u8]) -> bool {
-    WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+    PLACEHOLDERS
+        .iter()
+        .any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
         || is_small_number(value)
         || is_reference(value)
         || value.ends_with(b":latest")
@@ -106,11 +108,11 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
 fn password_start(value: &[u8]) -> usize {
-    const MAX_USER: usize = 32;
+    const MAX_USER_BYTES: usize = 32;
     let colon = value
         .iter()
         .position(|byte| *byte == b':')
-        .filter(|colon| (1..=MAX_USER).contains(colon));
+        .filter(|colon| (1..=MAX_USER_BYTES).contains(colon));
     let is_user = |user: &[u8]| {
         !is_mixed(user)
             && user
@@ -157,7 +159,7 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
 /// Returns the length of the reference at the start of a text.
 fn reference_length(text: &[u8]) -> Option<usize> {
     match text {
-        [b'$', b'(', ..] => closing(text, 1, b'(', b')'),
+        [b'$', b'(', ..] => find_closing(text, 1, b'(', b')'),
         [b'`', rest @ ..] => rest.iter().position(|byte| *byte == b'`').map(|at| at + 2),
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
@@ -176,7 +178,7 @@ fn reference_length(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns where the bracket that opens at `from` is closed, including the closing byte.
-pub(super) fn closing(text: &[u8], from: usize, opens: u8, closes: u8) -> Option<usize> {
+pub(super) fn find_closing(text: &[u8], from: usize, opens: u8, closes: u8) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.iter().enumerate().skip(from) {
         if *byte == opens {
@@ -209,7 +211,7 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     SUFFIXES.iter().any(ends) || value.starts_with(b"id_")
 }
 
-/// Whether a value contains small letters, capital letters and digits.
+/// Whether a value contains lower-case letters, upper-case letters and digits.
 fn is_mixed(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_lowercase)
         && value.iter().any(u8::is_ascii_uppercase)
@@ -229,12 +231,14 @@ fn looks_random(value: &[u8]) -> bool {
 fn is_random_piece(piece: &[u8]) -> bool {
     let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
     let has_digit = piece.iter().any(u8::is_ascii_digit);
-    let is_known = KNOWN.iter().any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
+    let is_known = WORDS_WITH_DIGITS
+        .iter()
+        .any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
     piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !is_known
 }
 
 /// Words with digits that are not keys.
-const KNOWN: [&str; 8] = [
+const WORDS_WITH_DIGITS: [&str; 8] = [
     "ed25519",
     "rsa2048",
     "rsa4096",
@@ -277,7 +281,7 @@ mod tests {
             "id_rsa",
             "$HOME/key",
         ] {
-            assert_eq!(secret_part(Name::Secret, path.as_bytes()), None, "{path}");
+            assert_eq!(secret_part(SecretType::Secret, path.as_bytes()), None, "{path}");
         }
         for word in [
             "name",
@@ -287,15 +291,19 @@ mod tests {
             "photo2020.jpg",
             "{\"id\": 1}",
         ] {
-            assert_eq!(secret_part(Name::Key, word.as_bytes()), None, "{word}");
+            assert_eq!(secret_part(SecretType::Key, word.as_bytes()), None, "{word}");
         }
         for key in [
             "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
             "/JalrXUtnFEMI/K7MDENG/bPxRf",
             "hunter22",
         ] {
-            assert_eq!(secret_part(Name::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
+            assert_eq!(
+                secret_part(SecretType::Secret, key.as_bytes()),
+                Some(0..key.len()),
+                "{key}"
+            );
         }
-        assert_eq!(secret_part(Name::Password, b"pass:hunter2"), Some(5..12));
+        assert_eq!(secret_part(SecretType::Password, b"pass:hunter2"), Some(5..12));
     }
 }

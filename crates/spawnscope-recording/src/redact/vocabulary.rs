@@ -15,14 +15,14 @@ pub(super) const PASSWORDS: &[&[u8]] = words!(
 );
 
 /// Words that make a name secret.
-pub(super) const WORDS: &[&[u8]] = words!(
+pub(super) const SECRET_WORDS: &[&[u8]] = words!(
     "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass" "pw" "psk" "secret" "token" "key" "keys"
     "credential" "credentials" "cred" "creds" "auth" "cookie" "bearer" "jwt" "mnemonic" "otp" "totp" "pin" "puk" "passkey"
     "apikey" "apitoken" "authkey" "userpwd"
 );
 
 /// Word endings that make a name secret.
-pub(super) const ENDINGS: &[&[u8]] = words!(
+pub(super) const SECRET_ENDINGS: &[&[u8]] = words!(
     "secret" "token" "apikey" "accesskey" "secretkey" "privatekey" "authkey" "masterkey" "encryptionkey" "licensekey" "sharedkey"
     "sessionkey" "storagekey" "accountkey" "clientkey" "credential" "credentials" "cookie" "bindpw" "rootpw" "userpw" "adminpw"
     "psk" "proxyauth" "basicauth" "httpauth" "masterauth" "activationkey" "subscriptionkey"
@@ -93,7 +93,7 @@ pub(super) const PIN_WORDS: &[&[u8]] =
     words!("so" "user" "card" "sim" "unlock" "new" "old" "default" "set" "login" "token" "device");
 
 /// HTTP headers that contain credentials although `judge` does not find a secret word in their names.
-pub(super) const HEADERS: &[&str] = &[
+pub(super) const SECRET_HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",
     "cookie",

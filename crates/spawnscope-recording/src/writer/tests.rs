@@ -54,7 +54,7 @@ fn recorded_rows_are_read_back() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
-    recorder.note_root(ROOT);
+    recorder.set_root(ROOT);
     recorder.send(life(0));
     recorder.send(vec![peer_found(4_000)]);
     let lost = vec![
@@ -355,7 +355,7 @@ fn events_are_kept_while_another_program_holds_a_lock() {
     wait_until("all launches are written", || {
         read(&directory.path()).launches.len() == 21
     });
-    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    assert_eq!(recorder.finish(ending()).unwrap(), FinishedFiles::Whole);
     assert_eq!(read(&directory.path()).info.lost, []);
 }
 
@@ -365,14 +365,14 @@ fn events_that_cannot_be_kept_while_a_lock_is_held_are_counted_as_lost() {
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let other = lock(&directory.path());
     recorder.send(vec![released()]);
-    let lives = 2 * BATCH_EVENTS as u64 / 10;
+    let lives = 2 * MAX_BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
     wait_until("some events are lost", || {
         progress.locked_out.load(Ordering::Relaxed) > 0
     });
     drop(other);
-    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    assert_eq!(recorder.finish(ending()).unwrap(), FinishedFiles::Whole);
     let recording = read(&directory.path());
     let lost = &recording.info.lost[0];
     assert_eq!(

@@ -2,32 +2,32 @@
 //! is attached, and again when the collector is attached and follows the recorder too. After every second call, it executes instructions that
 //! fill the L1 instruction cache, as an ordinary program does. Without them, the collector's code would stay cached and cost a third less.
 
-use super::constant_of;
 use super::launches::{LaunchTimes, Launcher};
+use super::summarize;
 use crate::arch::fill_instruction_cache;
 use crate::launch_timing::timing::{make_system_calls, timed};
 use spawnscope_data::event::{Calibration, Constant};
 
 /// Number of calls in a round, which are timed together.
 const CALLS: u32 = 100;
-/// Number of rounds. All of them take a millisecond.
+/// Number of rounds. Together they take a millisecond.
 const ROUNDS: usize = 9;
 
 /// The durations of a system call and of launches without a recording, in nanoseconds.
-pub struct Unrecorded {
+pub struct UnrecordedTimes {
     call: f64,
     launcher: Option<(Launcher, LaunchTimes)>,
 }
 
-impl Unrecorded {
+impl UnrecordedTimes {
     /// Measures the durations.
     #[must_use]
-    pub fn measure() -> Unrecorded {
+    pub fn measure() -> UnrecordedTimes {
         let mut rounds = nanos_per_call();
         rounds.sort_by(f64::total_cmp);
         // If this fails, only what recording adds to launches stays unknown.
         let launcher = Launcher::new().ok();
-        Unrecorded {
+        UnrecordedTimes {
             call: rounds[ROUNDS / 2],
             launcher: launcher.map(|launcher| {
                 let times = launcher.times();
@@ -40,7 +40,7 @@ impl Unrecorded {
     #[must_use]
     pub fn compare(&self) -> Vec<Calibration> {
         let calls = nanos_per_call().map(|nanos| nanos - self.call).to_vec();
-        let mut found: Vec<_> = constant_of(Constant::RecordedCall, calls).into_iter().collect();
+        let mut found: Vec<_> = summarize(Constant::RecordedCall, calls).into_iter().collect();
         if let Some((launcher, before)) = &self.launcher {
             found.extend(compare_launches(before, launcher.times()));
         }
@@ -48,26 +48,26 @@ impl Unrecorded {
     }
 }
 
-/// Number of launches with and of launches without an exec that are compared: the fastest ones.
-const FASTEST: usize = 5;
+/// How many launches with an exec, and how many without one, are compared: the fastest ones.
+const COMPARED_LAUNCHES: usize = 5;
 
 /// Returns how much longer a launch takes, and how much longer an exec takes. Only the fastest launches are compared, because other programs
 /// delay launches, most of them if the machine is busy. A launch with an exec is longer by the sum of both constants.
 fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
     let increase = |before: &[f64], now: Vec<f64>, known_increase: f64| {
-        let base = fastest(before.to_vec()).get(FASTEST / 2)? + known_increase;
+        let base = fastest(before.to_vec()).get(COMPARED_LAUNCHES / 2)? + known_increase;
         Some(fastest(now).into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
     };
-    let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| constant_of(Constant::RecordedLaunch, by));
+    let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| summarize(Constant::RecordedLaunch, by));
     let launch_ns = launch.map_or(0.0, |launch| launch.ns);
     let exec = increase(&before.executing, now.executing, launch_ns);
-    let exec = exec.and_then(|by| constant_of(Constant::RecordedExec, by));
+    let exec = exec.and_then(|by| summarize(Constant::RecordedExec, by));
     launch.into_iter().chain(exec)
 }
 
 fn fastest(mut times: Vec<f64>) -> Vec<f64> {
     times.sort_by(f64::total_cmp);
-    times.truncate(FASTEST);
+    times.truncate(COMPARED_LAUNCHES);
     times
 }
 

@@ -14,7 +14,7 @@ use crate::launch_timing::timing::LaunchTimer;
 use crate::process::reap;
 use crate::tiny;
 
-/// Number of launches with and of launches without an exec. All of them take 4 ms.
+/// Number of launches with an exec, and of launches without one. Together they take 4 ms.
 pub(super) const ROUNDS: usize = 25;
 
 /// A stack and a program for children.

@@ -10,16 +10,16 @@ mod shared_results;
 use std::io;
 use std::time::{Duration, Instant};
 
-pub use self::calls::Unrecorded;
+pub use self::calls::UnrecordedTimes;
 use self::shared_results::{Life, SharedResults, Times};
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 
-/// The latest start of a round after the first round, unless a constant would be unknown without it.
-const LAST_ROUND: Duration = Duration::from_millis(100);
-/// The latest start of any round after the first round. On an idle machine, the rounds that are needed take 20 ms.
-const LAST_NEEDED_ROUND: Duration = Duration::from_secs(1);
-/// How long the measuring process may run after that: longer than an undisturbed round.
+/// How long after the first round the last one may begin, unless a constant would be unknown without it.
+const LATEST_ROUND: Duration = Duration::from_millis(100);
+/// How long after the first round the last one may begin in any case. On an idle machine, the rounds that are needed take 20 ms.
+const LATEST_NEEDED_ROUND: Duration = Duration::from_secs(1);
+/// How long the measuring process may run after the latest start of a round: longer than an undisturbed round.
 const GRACE_PERIOD: Duration = Duration::from_millis(5);
 /// Minimum number of rounds for a constant, because quartiles of fewer values are meaningless.
 const MIN_ROUNDS: usize = 5;
@@ -36,7 +36,7 @@ impl Calibrator {
     /// # Errors
     /// If no process or memory is available.
     pub fn start() -> io::Result<Calibrator> {
-        Calibrator::start_until(LAST_ROUND, LAST_NEEDED_ROUND)
+        Calibrator::start_until(LATEST_ROUND, LATEST_NEEDED_ROUND)
     }
 
     /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round` after the first.
@@ -83,14 +83,14 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
     found.into_iter().flatten().collect()
 }
 
-/// Returns a constant that is a part of each life.
+/// Returns a constant that is the duration of a part of a life, from the lives of several children.
 fn constant(what: Constant, lives: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
-    constant_of(what, lives.iter().map(|life| part(life).0 as f64).collect())
+    summarize(what, lives.iter().map(|life| part(life).0 as f64).collect())
 }
 
 /// Returns the time of one operation, if `count` operations were timed together.
 fn per_operation(what: Constant, times: &Times, count: u32) -> Option<Calibration> {
-    constant_of(
+    summarize(
         what,
         times.rows().map(|[time]| time as f64 / f64::from(count)).collect(),
     )
@@ -114,11 +114,11 @@ fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], part: impl Fn(&L
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
     let base = constant(what, small, &part)?.ns;
     let extra = |life| (part(life).0 as f64 - base) / mebibytes;
-    constant_of(what, large.iter().map(extra).collect())
+    summarize(what, large.iter().map(extra).collect())
 }
 
 /// Returns the median and the quartiles of the values; `None` if there are too few values or the median is not positive.
-fn constant_of(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
+fn summarize(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
     if values.len() < MIN_ROUNDS {
         return None;
     }

@@ -22,7 +22,7 @@ use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
 /// The memory that the large process has in addition to the small one's, in bytes. More memory would take too long to fill: 0.25 ms per MiB,
 /// and several times that on a busy machine.
 pub(super) const LARGE_BYTES: usize = 8 << 20;
-/// Copy-on-write faults in a round, 1 to 2 us each, and as many after the child's end.
+/// Copy-on-write faults in a round, 1 to 2 us each, and as many writes after the child has ended.
 pub(super) const FAULTS: u32 = 100;
 
 /// CPUID instructions in a round: 0.03 us each, or 2 to 40 us if a hypervisor emulates them.
@@ -30,7 +30,7 @@ pub(super) const IDENTIFICATIONS: u32 = 8;
 
 /// A program that does nothing and is linked with the machine's C library.
 #[cfg(target_arch = "x86_64")]
-const STARTED: &CStr = c"/bin/true";
+const STARTED_PROGRAM: &CStr = c"/bin/true";
 
 /// Failing opens in a round, 0.5 to 3 us each.
 pub(super) const OPENS: u32 = 32;
@@ -39,7 +39,7 @@ pub(super) const OPENS: u32 = 32;
 const ENOUGH_ROUNDS: usize = 8;
 
 /// Maximum number of rounds that begin with a pause.
-const PAUSES: usize = 6;
+const MAX_PAUSED_ROUNDS: usize = 6;
 
 /// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then with the remaining rounds, up to
 /// `last_round` from now. Without this order, the constants that are measured last would be unknown on a busy machine, where each round takes
@@ -64,7 +64,11 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed
     bench.rounds(needed, |_| MIN_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
     // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
-    if let Some(count) = needed.rounds(1).next().and_then(|_| identification::count(STARTED)) {
+    if let Some(count) = needed
+        .rounds(1)
+        .next()
+        .and_then(|_| identification::count(STARTED_PROGRAM))
+    {
         results.instructions_at_start.add([count.into()]);
     }
     bench.rounds(more, |max_rounds| max_rounds - MIN_ROUNDS)
@@ -106,7 +110,7 @@ impl Bench<'_> {
             results.large.add(self.life(0)?);
         }
         self.many_pages.advise(libc::MADV_DONTFORK).ok()?;
-        for _ in rounds(PAUSES) {
+        for _ in rounds(MAX_PAUSED_ROUNDS) {
             pause(Duration::from_nanos(CALIBRATION_PAUSE.0));
             results.cold.add(self.life(0)?);
         }

@@ -2,7 +2,7 @@
 
 use super::shared_results::{Life, MAX_ROUNDS};
 use super::*;
-use crate::launch_timing::shared::Shared;
+use crate::launch_timing::shared::SharedMapping;
 use crate::process::reap;
 
 fn life(created: u64, reaped: u64) -> Life {
@@ -12,8 +12,8 @@ fn life(created: u64, reaped: u64) -> Life {
 
 /// Returns the results of rounds that take from 1 to `rounds` times as long as the fastest one. In the large process, each MiB adds 100 ns
 /// to creation and 50 ns to freeing.
-fn results(rounds: u64) -> Shared<SharedResults> {
-    let results = Shared::<SharedResults>::map().unwrap();
+fn results(rounds: u64) -> SharedMapping<SharedResults> {
+    let results = SharedMapping::<SharedResults>::map().unwrap();
     results.instructions_at_start.add([50]);
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
     // The scales are not in ascending order.

@@ -15,7 +15,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
 
 pub use self::prepared::Identity;
-use self::prepared::Prepared;
+use self::prepared::PreparedCommand;
 use crate::process::pidfd;
 use spawnscope_data::event::Pid;
 
@@ -74,7 +74,7 @@ impl HeldCommand {
         let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let name = given.to_string_lossy().into_owned();
         let path = program::find(given)?;
-        let prepared = Prepared::new(&path, command, identity, variables, *mask);
+        let prepared = PreparedCommand::new(&path, command, identity, variables, *mask);
         let prepared = prepared.ok_or_else(|| StartError::Nul(name.clone()))?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
         let (release, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
@@ -108,19 +108,19 @@ impl HeldCommand {
         &self.path
     }
 
-    /// Releases the command, and waits until it has executed its program or failed to. Returns a pidfd of the process.
+    /// Releases the command, and waits until it has executed its program or has failed to do so. Returns a pidfd of the process.
     ///
     /// # Errors
     /// If the program could not be executed. The process is then gone.
     pub fn release(self) -> Result<OwnedFd, StartError> {
-        self.let_go()?.outcome()
+        self.release_without_waiting()?.outcome()
     }
 
     /// Releases the command without waiting for its exec.
     ///
     /// # Errors
     /// If the process cannot be released. The command then never runs.
-    pub fn let_go(self) -> Result<ReleasedCommand, StartError> {
+    pub fn release_without_waiting(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
         Ok(ReleasedCommand {
             name: self.name,
@@ -139,8 +139,8 @@ pub struct ReleasedCommand {
 }
 
 impl ReleasedCommand {
-    /// Waits until the command has executed its program or failed to, and returns a pidfd of the process, even if a signal has killed the
-    /// process before the exec.
+    /// Waits until the command has executed its program or has failed to do so, and returns a pidfd of the process, even if a signal has
+    /// killed the process before the exec.
     ///
     /// # Errors
     /// If the program could not be executed. The process is then gone.
@@ -166,7 +166,7 @@ fn execution_failed(name: String, error: io::Error) -> StartError {
 }
 
 /// Runs in the child: waits to be released, then becomes the command.
-fn run_child(prepared: &Prepared, release: BorrowedFd<'_>, go: OwnedFd, report: BorrowedFd<'_>) -> ! {
+fn run_child(prepared: &PreparedCommand, release: BorrowedFd<'_>, go: OwnedFd, report: BorrowedFd<'_>) -> ! {
     // Closes the child's copy of the write end. Otherwise the child would not notice if the recorder dies.
     drop(go);
     let mut byte = [0u8; 1];

@@ -37,7 +37,7 @@ impl Identity {
 }
 
 /// What to execute, and as which user.
-pub(super) struct Prepared {
+pub(super) struct PreparedCommand {
     path: CString,
     argv: ExecStrings,
     /// The arguments of `sh`, if the file is a script without `#!`.
@@ -47,7 +47,7 @@ pub(super) struct Prepared {
     mask: SigSet,
 }
 
-impl Prepared {
+impl PreparedCommand {
     /// Prepares an exec; `None` if a string contains a NUL.
     pub(super) fn new(
         path: &Path,
@@ -55,7 +55,7 @@ impl Prepared {
         identity: Option<Identity>,
         variables: &[(OsString, OsString)],
         mask: SigSet,
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedCommand> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
         let path = text(path.as_os_str())?;
         let argv = command
@@ -64,7 +64,7 @@ impl Prepared {
             .collect::<Option<Vec<_>>>()?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
-        Some(Prepared {
+        Some(PreparedCommand {
             path,
             argv: ExecStrings::new(argv),
             shell_argv: ExecStrings::new(shell_argv),

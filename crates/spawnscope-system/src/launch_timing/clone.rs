@@ -11,6 +11,7 @@ use super::memory::Memory;
 use crate::arch::{Entry, clone_into, vfork_call};
 use crate::process::reap;
 
+/// The size of the stack of a child.
 const STACK_BYTES: usize = 64 << 10;
 /// From linux/sched.h. Not every libc defines it.
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;

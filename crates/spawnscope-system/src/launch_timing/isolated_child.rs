@@ -10,13 +10,13 @@ use nix::unistd::{ForkResult, fork};
 use crate::process::{is_readable_within, pidfd};
 use spawnscope_data::event::Pid;
 
-/// How long to wait for a killed process. A process that waits for a file system may not react even to SIGKILL; it is not waited for any longer.
-pub const GRACE: Duration = Duration::from_millis(60);
+/// How long to wait for a killed process. If it waits for a file system, it may not react even to SIGKILL.
+pub const KILL_TIMEOUT: Duration = Duration::from_millis(60);
 
-/// The largest number of descriptors that are closed one by one, because RLIMIT_NOFILE can be a billion.
-const MAX_CLOSED: libc::rlim_t = 1 << 14;
+/// Only descriptors below this number are closed one by one, because RLIMIT_NOFILE can be a billion.
+const MAX_CLOSED_DESCRIPTORS: libc::rlim_t = 1 << 14;
 
-/// A child that no other code reaps. Dropping this value kills the child and waits for it, but not for longer than `GRACE`.
+/// A child that no other code reaps. Dropping this value kills the child and waits for it, but not for longer than `KILL_TIMEOUT`.
 #[derive(Debug)]
 pub struct IsolatedChild {
     pid: c_int,
@@ -68,7 +68,7 @@ impl Drop for IsolatedChild {
     fn drop(&mut self) {
         // SAFETY: a plain system call; the child was not reaped, so no other process has its pid.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        let _ = self.has_ended_by(Instant::now() + GRACE);
+        let _ = self.has_ended_by(Instant::now() + KILL_TIMEOUT);
         // SAFETY: a plain system call on our own child.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
@@ -109,7 +109,7 @@ fn close_one_by_one() {
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        for descriptor in 3..limit.rlim_cur.min(MAX_CLOSED) {
+        for descriptor in 3..limit.rlim_cur.min(MAX_CLOSED_DESCRIPTORS) {
             libc::close(descriptor as c_int);
         }
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::isolated_child::IsolatedChild;
 use super::run_queue_waits;
-use super::shared::{Shareable, Shared};
+use super::shared::{Shareable, SharedMapping};
 use crate::process::die_with_parent;
 
 /// A measuring process, and the shared memory for its results. Dropping it kills and reaps the process.
 #[derive(Debug)]
 pub struct MeasuringProcess<R: Shareable> {
-    results: Shared<R>,
+    results: SharedMapping<R>,
     child: IsolatedChild,
 }
 
@@ -20,7 +20,7 @@ pub struct MeasuringProcess<R: Shareable> {
 #[derive(Debug)]
 pub struct Measurement<R: Shareable> {
     /// The results that the process stored.
-    pub results: Shared<R>,
+    pub results: SharedMapping<R>,
     /// Whether the process finished in time.
     pub is_in_time: bool,
     /// Whether the process did not finish in time but was runnable at that moment, so that it was slow rather than blocked.
@@ -33,7 +33,7 @@ impl<R: Shareable> MeasuringProcess<R> {
     /// # Errors
     /// If no process or memory is available.
     pub fn start(work: impl FnOnce(&R) -> Option<()>) -> io::Result<MeasuringProcess<R>> {
-        let results = Shared::<R>::map()?;
+        let results = SharedMapping::<R>::map()?;
         let child = IsolatedChild::fork(None, || {
             die_with_parent(libc::SIGKILL);
             let _ = work(&results);

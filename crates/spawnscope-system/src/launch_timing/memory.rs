@@ -14,7 +14,7 @@ pub const PAGE_BYTES: usize = 4096;
 pub struct Memory {
     start: *mut u8,
     bytes: usize,
-    /// The start and size of the whole mapping, which is larger than the memory if that is aligned.
+    /// The start and size of the whole mapping, which is larger than the memory if the memory is aligned.
     mapping: (*mut u8, usize),
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int};
 use spawnscope_data::event::Nanos;
 
 /// Size of a buffer for the path of a /proc file, or for its content: three numbers of up to 20 digits.
-const MAX_BYTES: usize = 72;
+const BUFFER_BYTES: usize = 72;
 
 /// The run queue time of this process when a launch began; `None` if the kernel does not count it.
 #[derive(Debug)]
@@ -49,9 +49,9 @@ pub fn is_runnable(child: c_int) -> bool {
 
 /// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still belong to another one.
 fn proc_has_our_pids() -> bool {
-    let mut text = [0; MAX_BYTES];
-    // SAFETY: the path ends with NUL, and `text` has room for `MAX_BYTES` bytes.
-    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), MAX_BYTES) };
+    let mut text = [0; BUFFER_BYTES];
+    // SAFETY: the path ends with NUL, and `text` has room for `BUFFER_BYTES` bytes.
+    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), BUFFER_BYTES) };
     // SAFETY: a plain system call.
     let pid = unsafe { libc::getpid() };
     text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
@@ -59,11 +59,11 @@ fn proc_has_our_pids() -> bool {
 
 /// Returns the second number in a file.
 fn second_number(path: &CStr) -> Option<Nanos> {
-    let mut text = [0u8; MAX_BYTES];
-    // SAFETY: the path ends with NUL, and `text` has room for `MAX_BYTES` bytes.
+    let mut text = [0u8; BUFFER_BYTES];
+    // SAFETY: the path ends with NUL, and `text` has room for `BUFFER_BYTES` bytes.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let length = libc::read(file, text.as_mut_ptr().cast(), MAX_BYTES);
+        let length = libc::read(file, text.as_mut_ptr().cast(), BUFFER_BYTES);
         libc::close(file);
         length
     };
@@ -91,8 +91,8 @@ fn digits(pid: c_int, buffer: &mut [u8; 10]) -> &[u8] {
 }
 
 /// Concatenates the parts, and fills the rest with NULs.
-fn join(parts: [&[u8]; 3]) -> [u8; MAX_BYTES] {
-    let mut joined = [0; MAX_BYTES];
+fn join(parts: [&[u8]; 3]) -> [u8; BUFFER_BYTES] {
+    let mut joined = [0; BUFFER_BYTES];
     for (target, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
         *target = *byte;
     }

@@ -40,12 +40,12 @@ impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
 mod tests {
     use super::*;
     use crate::launch_timing::clone::fork;
-    use crate::launch_timing::shared::Shared;
+    use crate::launch_timing::shared::SharedMapping;
     use crate::process::reap;
 
     #[test]
     fn rows_that_a_child_adds_are_read_and_those_beyond_the_capacity_are_dropped() {
-        let series = Shared::<Series<2, 3>>::map().unwrap();
+        let series = SharedMapping::<Series<2, 3>>::map().unwrap();
         assert_eq!(series.rows().count(), 0);
         let child = fork(|| {
             (1..=5).for_each(|number| series.add([number, 10 * number]));

@@ -15,19 +15,19 @@ pub unsafe trait Shareable {}
 
 /// A mapping shared with forked processes, initially all zeroes.
 #[derive(Debug)]
-pub struct Shared<T: Shareable>(Memory, PhantomData<T>);
+pub struct SharedMapping<T: Shareable>(Memory, PhantomData<T>);
 
-impl<T: Shareable> Shared<T> {
+impl<T: Shareable> SharedMapping<T> {
     /// Creates the mapping.
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn map() -> io::Result<Shared<T>> {
-        Ok(Shared(Memory::map_shared(size_of::<T>())?, PhantomData))
+    pub fn map() -> io::Result<SharedMapping<T>> {
+        Ok(SharedMapping(Memory::map_shared(size_of::<T>())?, PhantomData))
     }
 }
 
-impl<T: Shareable> Deref for Shared<T> {
+impl<T: Shareable> Deref for SharedMapping<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -39,7 +39,7 @@ impl LaunchTimer {
     }
 
     /// Records that the call has returned.
-    pub fn note_call(&mut self) {
+    pub fn end_call(&mut self) {
         self.call = now().since(self.began);
     }
 
@@ -104,7 +104,7 @@ mod tests {
         let pause = || std::thread::sleep(Duration::from_millis(2));
         let mut timer = LaunchTimer::begin();
         pause();
-        timer.note_call();
+        timer.end_call();
         pause();
         let times = timer.end();
         assert!(times.call.0 >= 2_000_000, "{times:?}");

@@ -5,15 +5,15 @@ use perf_event_open_sys::bindings as perf;
 use perf_event_open_sys::bindings::perf_event_attr;
 use spawnscope_data::event::Pid;
 
-use super::refusal::Refused;
+use super::refusal::Refusal;
 use super::ring::{Ring, configured_cpus, open_all};
 
 /// The number of unread bytes at which the kernel wakes the reader. The loader of a program causes more than that, so that most programs can
 /// still be examined in /proc when the reader runs.
 const WAKE_AT_BYTES: u32 = 1024;
 
-/// Each thread's stack is copied at one in this many page faults in user space. Dynamically linked programs cause more faults than that until
-/// their end (/bin/true about 40). Each copy takes some microseconds.
+/// Each thread's stack is copied at one in this many page faults in user space. Dynamically linked programs cause more faults than that
+/// before they end (/bin/true about 40). Each copy takes some microseconds.
 const FAULTS_PER_COPY: u64 = 32;
 
 /// Minimum size of the ring buffer of records, in pages, if stacks are copied. The ring buffer of stacks is twice as large. If there is less
@@ -44,22 +44,22 @@ pub struct Rings {
 ///
 /// # Errors
 /// If the kernel refuses the events, or even the smallest ring buffers.
-pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
+pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refusal> {
     let page_bytes = rustix::param::page_size();
     let share = (buffer_bytes as usize / configured_cpus() as usize / page_bytes).max(1);
     let mut pages = 1 << (share / 4).max(1).ilog2();
     while pages >= MIN_PAGES {
         match open_both(process, pages * page_bytes) {
             Ok(rings) => return Ok(rings),
-            Err(Refused::Memory(_)) => pages /= 2,
+            Err(Refusal::Memory(_)) => pages /= 2,
             // This kernel cannot copy stacks, or does not permit any events.
-            Err(Refused::Event(_)) => break,
+            Err(Refusal::Event(_)) => break,
         }
     }
     let mut pages = 1 << share.ilog2();
     loop {
         match open_all(process, record_attributes(), pages * page_bytes) {
-            Err(Refused::Memory(_)) if pages > 1 => pages /= 2,
+            Err(Refusal::Memory(_)) if pages > 1 => pages /= 2,
             records => {
                 return records.map(|records| Rings {
                     records,
@@ -70,8 +70,8 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
     }
 }
 
-/// Opens ring buffers for records, and for copied stacks ones that are twice as large.
-fn open_both(process: Pid, record_bytes: usize) -> Result<Rings, Refused> {
+/// Opens ring buffers of `record_bytes` bytes for records, and ring buffers of twice this size for copied stacks.
+fn open_both(process: Pid, record_bytes: usize) -> Result<Rings, Refusal> {
     Ok(Rings {
         stacks: open_all(process, stack_attributes(), record_bytes * 2)?,
         records: open_all(process, record_attributes(), record_bytes)?,

@@ -7,9 +7,9 @@ use spawnscope_data::event::{Nanos, Pid};
 pub const VDSO: &[u8] = b"[vdso]";
 
 /// Bytes of a record's header: type, flags, size.
-const HEADER: usize = 8;
+const HEADER_BYTES: usize = 8;
 /// Bytes of a record's end: thread, time, CPU.
-const TRAILER: usize = 24;
+const TRAILER_BYTES: usize = 24;
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum RecordKind {
     },
     /// The writer ends.
     Exited,
-    /// This number of records before this one was dropped.
+    /// This number of earlier records was dropped.
     Lost(u64),
 }
 
@@ -70,15 +70,15 @@ pub struct File {
     pub inode: u64,
 }
 
-/// Parses consecutive records and passes them to `take`, except anonymous mappings and records that do not concern launches. Stops at a
+/// Parses consecutive records and passes them to `handle`, except anonymous mappings and records that do not concern launches. Stops at a
 /// malformed record. Returns the number of malformed records, 0 or 1.
-pub fn parse(mut bytes: &[u8], take: &mut impl FnMut(Record)) -> u64 {
+pub fn parse(mut bytes: &[u8], handle: &mut impl FnMut(Record)) -> u64 {
     while let Some(size) = number::<2>(bytes, 6).map(|size| usize::from(u16::from_ne_bytes(size))) {
-        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER) else {
+        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER_BYTES) else {
             return 1;
         };
         if let Some(record) = parse_one(record) {
-            take(record);
+            handle(record);
         }
         bytes = rest;
     }
@@ -88,7 +88,7 @@ pub fn parse(mut bytes: &[u8], take: &mut impl FnMut(Record)) -> u64 {
 fn parse_one(record: &[u8]) -> Option<Record> {
     let kind = word(record, 0)?;
     let misc = u32::from(u16::from_ne_bytes(number(record, 4)?));
-    let (body, trailer) = record.split_at_checked(record.len().checked_sub(TRAILER)?)?;
+    let (body, trailer) = record.split_at_checked(record.len().checked_sub(TRAILER_BYTES)?)?;
     let kind = match kind {
         perf::PERF_RECORD_FORK => RecordKind::Forked {
             pid: pid(body, 8)?,
@@ -150,9 +150,9 @@ fn until_nul(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A record written by thread 8 of process 7 at time 99.
+    /// Returns a record written by thread 8 of process 7 at time 99.
     fn bytes(kind: u32, misc: u32, body: &[u8]) -> Vec<u8> {
-        let size = (HEADER + body.len() + TRAILER) as u16;
+        let size = (HEADER_BYTES + body.len() + TRAILER_BYTES) as u16;
         let trailer = [
             &7u32.to_ne_bytes()[..],
             &8u32.to_ne_bytes(),

@@ -4,7 +4,7 @@ use std::io;
 
 /// What the kernel refused.
 #[derive(Debug)]
-pub enum Refused {
+pub enum Refusal {
     /// The kernel refused an event.
     Event(io::Error),
     /// The kernel refused the memory of the ring buffers.
@@ -14,7 +14,7 @@ pub enum Refused {
 /// The largest value of `kernel.perf_event_paranoid` with which users may follow their own processes.
 const MAX_PARANOID: i32 = 2;
 
-impl Refused {
+impl Refusal {
     /// Returns the likely reason on this machine, and what to do.
     #[must_use]
     pub fn reason(&self) -> String {
@@ -24,7 +24,7 @@ impl Refused {
 
     fn reason_with(&self, paranoid: Option<i32>, locked_kib: Option<i32>) -> String {
         match self {
-            Refused::Memory(error) => {
+            Refusal::Memory(error) => {
                 let limit = locked_kib.map_or_else(String::new, |kib| {
                     format!(" is {kib} and also covers other ring buffers of this user")
                 });
@@ -33,7 +33,7 @@ impl Refused {
                      kernel.perf_event_mlock_kb=2048`) or the limit of locked memory (`ulimit -l`)"
                 )
             }
-            Refused::Event(error) => match (error.raw_os_error(), paranoid) {
+            Refusal::Event(error) => match (error.raw_os_error(), paranoid) {
                 (Some(libc::EACCES | libc::EPERM), Some(level)) if level > MAX_PARANOID => format!(
                     "kernel.perf_event_paranoid is {level}: run `sudo sysctl kernel.perf_event_paranoid={MAX_PARANOID}`, or give spawnscope \
                      the capability CAP_PERFMON (`sudo setcap cap_perfmon+ep $(command -v spawnscope)`)"
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn reason(errno: i32, paranoid: Option<i32>) -> String {
-        Refused::Event(io::Error::from_raw_os_error(errno)).reason_with(paranoid, None)
+        Refusal::Event(io::Error::from_raw_os_error(errno)).reason_with(paranoid, None)
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_reason_for_refused_memory_names_the_limits() {
-        let refused = Refused::Memory(io::Error::from_raw_os_error(libc::EPERM));
+        let refused = Refusal::Memory(io::Error::from_raw_os_error(libc::EPERM));
         let reason = refused.reason_with(Some(2), Some(516));
         assert!(
             reason.contains("perf_event_mlock_kb is 516") && reason.contains("ulimit -l"),

@@ -10,7 +10,7 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use spawnscope_data::event::Pid;
 
-use super::refusal::Refused;
+use super::refusal::Refusal;
 
 /// The event of one CPU with its ring buffer, which the kernel writes to as long as this value lives.
 #[derive(Debug)]
@@ -30,13 +30,13 @@ unsafe impl Send for Ring {}
 ///
 /// # Errors
 /// If the kernel refuses an event or the memory of a ring buffer.
-pub(super) fn open_all(process: Pid, attributes: perf_event_attr, data_bytes: usize) -> Result<Vec<Ring>, Refused> {
+pub(super) fn open_all(process: Pid, attributes: perf_event_attr, data_bytes: usize) -> Result<Vec<Ring>, Refusal> {
     let cpus = 0..configured_cpus();
     let events: Result<Vec<_>, _> = cpus.map(|cpu| open(process, cpu, attributes)).collect();
-    let events = events.map_err(Refused::Event)?.into_iter().flatten();
+    let events = events.map_err(Refusal::Event)?.into_iter().flatten();
     let page_bytes = rustix::param::page_size();
     let rings = events.map(|(event, counts_lost)| Ring::map(event, counts_lost, page_bytes, data_bytes));
-    rings.collect::<io::Result<Vec<Ring>>>().map_err(Refused::Memory)
+    rings.collect::<io::Result<Vec<Ring>>>().map_err(Refusal::Memory)
 }
 
 /// Returns the number of CPUs that the machine can have.

@@ -4,7 +4,7 @@ use perf_event_open_sys::bindings as perf;
 use spawnscope_data::event::{Nanos, Pid};
 
 /// Bytes of a record's header: type, flags, size.
-const HEADER: usize = 8;
+const HEADER_BYTES: usize = 8;
 /// PERF_SAMPLE_REGS_ABI_64: the registers of the sample are known, and the program is a 64-bit one.
 const ABI_64: u64 = 2;
 
@@ -21,15 +21,15 @@ pub struct Stack<'a> {
     pub content: &'a [u8],
 }
 
-/// Parses consecutive copies and passes them to `take`. Stacks of 32-bit programs are skipped. Stops at a malformed record.
-pub fn parse_stacks<'a>(mut bytes: &'a [u8], take: &mut impl FnMut(Stack<'a>)) {
+/// Parses consecutive copies and passes them to `handle`. Stacks of 32-bit programs are skipped. Stops at a malformed record.
+pub fn parse_stacks<'a>(mut bytes: &'a [u8], handle: &mut impl FnMut(Stack<'a>)) {
     while let Some(size) = bytes.get(6..).and_then(|rest| rest.first_chunk()) {
         let size = usize::from(u16::from_ne_bytes(*size));
-        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER) else {
+        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER_BYTES) else {
             return;
         };
         if let Some(stack) = parse_one(record) {
-            take(stack);
+            handle(stack);
         }
         bytes = rest;
     }
@@ -47,7 +47,7 @@ fn parse_one(record: &[u8]) -> Option<Stack<'_>> {
     let copied = usize::try_from(u64::from_ne_bytes(*rest.first_chunk()?)).ok()?;
     Some(Stack {
         at: Nanos(long(16)?),
-        pid: Pid(i32::from_ne_bytes(*record.get(HEADER..)?.first_chunk()?)),
+        pid: Pid(i32::from_ne_bytes(*record.get(HEADER_BYTES..)?.first_chunk()?)),
         pointer: long(40)?,
         content: content.get(..copied)?,
     })
@@ -61,7 +61,7 @@ mod tests {
     fn sample(abi: u64, content: &[u8], copied: u64) -> Vec<u8> {
         let numbers = [99, 0, abi, 0x7000, content.len() as u64];
         let numbers = numbers.map(u64::to_ne_bytes).concat();
-        let size = (HEADER + 8 + numbers.len() + content.len() + 8) as u16;
+        let size = (HEADER_BYTES + 8 + numbers.len() + content.len() + 8) as u16;
         let header = [
             &perf::PERF_RECORD_SAMPLE.to_ne_bytes()[..],
             &[0, 0],

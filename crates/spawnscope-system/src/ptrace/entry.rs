@@ -16,12 +16,12 @@ use spawnscope_data::event::Pid;
 
 /// A signal that is ignored by default, and that few programs use. If the thread blocks it, the tracer does not see it.
 const SIGNAL: u8 = libc::SIGURG as u8;
-const PAGE: u64 = 4096;
-const WORD: usize = size_of::<u64>();
+const PAGE_BYTES: u64 = 4096;
+const WORD_BYTES: usize = size_of::<u64>();
 /// Offset in an ELF header of the section headers' file offset (`e_shoff`).
-const SECTIONS: usize = 0x28;
+const SECTION_HEADERS: usize = 0x28;
 /// Offset in an ELF header of the size of a section header (`e_shentsize`). The number of section headers follows.
-const SECTION_SIZE: usize = 0x3a;
+const SECTION_HEADER_SIZE: usize = 0x3a;
 
 /// A detour of a loader, with addresses in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl EntryDetour {
             Some(*OFFSET.get_or_init(|| found))
         });
         let start = vdso + offset.ok_or_else(|| io::Error::other("no room after the vDSO"))?;
-        let (words, _) = code.as_chunks::<WORD>();
+        let (words, _) = code.as_chunks::<WORD_BYTES>();
         for (index, word) in words.iter().enumerate() {
-            poke(thread, start + (index * WORD) as u64, u64::from_ne_bytes(*word))?;
+            poke(thread, start + (index * WORD_BYTES) as u64, u64::from_ne_bytes(*word))?;
         }
         poke(thread, slot, start)?;
         Ok(EntryDetour {
@@ -80,11 +80,11 @@ impl EntryDetour {
     }
 }
 
-/// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has not.
+/// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has fewer.
 fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
-    let header = memory::read(process, vdso, SECTION_SIZE + 4);
+    let header = memory::read(process, vdso, SECTION_HEADER_SIZE + 4);
     let word = header
-        .get(SECTIONS..)?
+        .get(SECTION_HEADERS..)?
         .first_chunk()
         .map(|word| u64::from_le_bytes(*word))?;
     let half = |at: usize| {
@@ -93,10 +93,10 @@ fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
             .first_chunk()
             .map(|half| u64::from(u16::from_le_bytes(*half)))
     };
-    let end = word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
-    let start = end.next_multiple_of(WORD as u64 * 2);
+    let end = word + half(SECTION_HEADER_SIZE)? * half(SECTION_HEADER_SIZE + 2)?;
+    let start = end.next_multiple_of(WORD_BYTES as u64 * 2);
     // A vDSO that fills its last page has no unused bytes.
-    (!end.is_multiple_of(PAGE) && start + length as u64 <= end.next_multiple_of(PAGE)).then_some(start)
+    (!end.is_multiple_of(PAGE_BYTES) && start + length as u64 <= end.next_multiple_of(PAGE_BYTES)).then_some(start)
 }
 
 fn is_blocked(thread: Pid) -> io::Result<bool> {
@@ -124,7 +124,7 @@ fn code(entry: u64) -> Vec<u8> {
         0xff, 0x25, 0, 0, 0, 0, // jmp [rip + 0]
     ]);
     code.extend(entry.to_le_bytes());
-    code.resize(code.len().next_multiple_of(WORD), 0x90);
+    code.resize(code.len().next_multiple_of(WORD_BYTES), 0x90);
     code
 }
 
@@ -147,6 +147,6 @@ fn code(entry: u64) -> Vec<u8> {
     ];
     let mut code: Vec<u8> = instructions.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
     code.extend(entry.to_le_bytes());
-    code.resize(code.len().next_multiple_of(WORD), 0);
+    code.resize(code.len().next_multiple_of(WORD_BYTES), 0);
     code
 }

@@ -63,7 +63,7 @@ pub enum Creation {
 }
 
 /// The signals that stop a process.
-const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The bit that PTRACE_O_TRACESYSGOOD sets in the signal number of system call stops. No signal has this bit.
 const SYSTEM_CALL_BIT: i32 = 0x80;
 
@@ -90,7 +90,7 @@ impl Stop {
         match status >> 16 {
             0 if signal == libc::SIGTRAP | SYSTEM_CALL_BIT => Stop::SystemCall,
             0 => Stop::Signal(signal),
-            libc::PTRACE_EVENT_STOP if STOPPING.contains(&signal) => Stop::Group(signal),
+            libc::PTRACE_EVENT_STOP if STOP_SIGNALS.contains(&signal) => Stop::Group(signal),
             libc::PTRACE_EVENT_STOP => Stop::Interrupted,
             libc::PTRACE_EVENT_FORK => created(Creation::Fork, message()),
             libc::PTRACE_EVENT_VFORK => created(Creation::Vfork, message()),
@@ -107,7 +107,7 @@ impl Stop {
 
     /// Returns how to resume the thread so that it behaves as if it were not traced.
     #[must_use]
-    pub fn transparently(self) -> Resume {
+    pub fn transparent_resume(self) -> Resume {
         match self {
             Stop::Signal(signal) => Resume::Continue(signal),
             Stop::Group(_) => Resume::Listen,
@@ -117,7 +117,7 @@ impl Stop {
 
     /// Returns how to detach from the thread so that it behaves as if it had not been traced. A process in a group-stop stays stopped.
     #[must_use]
-    pub fn detachment(self) -> Resume {
+    pub fn transparent_detach(self) -> Resume {
         match self {
             Stop::Signal(signal) => Resume::Detach(signal),
             _ => Resume::Detach(0),
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn signals_are_passed_on_and_group_stops_are_kept() {
         let stops = [Stop::Signal(40), Stop::Group(libc::SIGSTOP), Stop::Interrupted];
-        let resumed = stops.map(Stop::transparently);
+        let resumed = stops.map(Stop::transparent_resume);
         assert_eq!(resumed, [Resume::Continue(40), Resume::Listen, Resume::Continue(0)]);
-        let detached = stops.map(Stop::detachment);
+        let detached = stops.map(Stop::transparent_detach);
         assert_eq!(detached, [Resume::Detach(40), Resume::Detach(0), Resume::Detach(0)]);
     }
 }

@@ -1,6 +1,6 @@
 //! Counts the CPUID instructions at the start of a program, by which the loader and the C library identify the processor. Their number
 //! depends on the library and on the processor. A traced child executes the program. When it maps code, the tracer replaces the CPUID
-//! instructions in it by breakpoints. At each breakpoint, the tracer counts the instruction and emulates it.
+//! instructions in it with breakpoints. At each breakpoint, the tracer counts the instruction and emulates it.
 //!
 //! Only the child's memory is changed. The child may crash if the bytes of a CPUID instruction occur inside another instruction; the result is
 //! then unknown. This code runs in measuring processes and obeys their rules (`launch_timing`): it only makes system calls.
@@ -29,7 +29,7 @@ const MAX_INSTRUCTIONS: usize = 256;
 /// Maximum number of stops of the child. `true` makes less than 200 system calls.
 const MAX_STOPS: usize = 20_000;
 /// Bytes of code that are searched at a time.
-const CHUNK: usize = 4096;
+const CHUNK_BYTES: usize = 4096;
 
 /// Executes a program without arguments, and returns how many CPUID instructions its loader and its libraries executed. `None` if it has no
 /// loader, if it fails, or if tracing is not permitted.
@@ -138,11 +138,11 @@ impl CpuidCounter {
 
     /// Replaces each CPUID instruction in `length` bytes from `start`. If the mapping is longer than its file, the rest cannot be read.
     fn replace(&mut self, start: u64, length: u64) -> Option<()> {
-        let mut bytes = [0u8; CHUNK];
+        let mut bytes = [0u8; CHUNK_BYTES];
         // Chunks overlap by a byte, so that an instruction across two chunks is found.
-        let step = CHUNK as u64 - 1;
+        let step = CHUNK_BYTES as u64 - 1;
         for from in (start..start + length).step_by(step as usize) {
-            let wanted = (start + length - from).min(CHUNK as u64) as usize;
+            let wanted = (start + length - from).min(CHUNK_BYTES as u64) as usize;
             let read = memory::read_into(self.child, from, &mut bytes[..wanted]);
             for offset in (0..read.saturating_sub(1)).filter(|offset| bytes[*offset..offset + 2] == CPUID) {
                 self.replace_at(from + offset as u64)?;

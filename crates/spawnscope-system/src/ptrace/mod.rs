@@ -4,7 +4,7 @@
 //! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
 //! Rules of the kernel that shape this module:
-//! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too: requests of other threads fail
+//! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too: requests by other threads fail
 //!   with ESRCH. `Tracer` is therefore not `Send`.
 //! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not generate artificial signals: execs and new
 //!   threads have events of their own, and group-stops are distinguishable from signals.
@@ -119,7 +119,7 @@ impl Tracer {
                 Event::Stopped(thread, stop) => {
                     self.update_threads(thread, stop);
                     if self.is_detaching {
-                        self.resume(thread, stop.detachment());
+                        self.resume(thread, stop.transparent_detach());
                         continue;
                     }
                 }
@@ -164,7 +164,7 @@ impl Tracer {
 
     /// Resumes a stopped thread so that it behaves as if it were not traced.
     pub fn pass_on(&mut self, thread: Pid, stop: Stop) {
-        self.resume(thread, stop.transparently());
+        self.resume(thread, stop.transparent_resume());
     }
 
     /// Detaches from all threads. Detaching needs a stopped thread, so running threads are interrupted, and `next_event` detaches from each

@@ -7,10 +7,10 @@ use spawnscope_data::event::Pid;
 #[must_use]
 pub fn reason(process: Pid) -> String {
     let tracer = Status::read(process).and_then(|status| status.tracer);
-    reason_of(tracer, procfs::yama_scope())
+    reason_for(tracer, procfs::yama_scope())
 }
 
-fn reason_of(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
+fn reason_for(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
     match (tracer, yama_scope) {
         (Some(Pid(tracer)), _) => {
             format!("process {tracer} already traces it, for example a debugger or strace that started spawnscope")
@@ -30,11 +30,11 @@ mod tests {
 
     #[test]
     fn the_reason_depends_on_the_tracer_and_on_yama() {
-        assert!(reason_of(Some(Pid(7)), Some(2)).contains("process 7 already traces it"));
-        assert!(reason_of(None, Some(3)).contains("ptrace_scope is 3"));
-        assert!(reason_of(None, Some(2)).contains("sudo"));
+        assert!(reason_for(Some(Pid(7)), Some(2)).contains("process 7 already traces it"));
+        assert!(reason_for(None, Some(3)).contains("ptrace_scope is 3"));
+        assert!(reason_for(None, Some(2)).contains("sudo"));
         for scope in [None, Some(0), Some(1)] {
-            assert!(reason_of(None, scope).contains("container"), "{scope:?}");
+            assert!(reason_for(None, scope).contains("container"), "{scope:?}");
         }
     }
 }

@@ -29,26 +29,26 @@ impl Registers {
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
-    /// The number and first two arguments of the system call that the thread is in.
+    /// Returns the number and first two arguments of the system call that the thread is in.
     #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.orig_rax.cast_signed(), [self.0.rdi, self.0.rsi])
     }
 
-    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none.
+    /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none.
     #[must_use]
     pub fn ended_call(&self, _: Pid) -> Option<(libc::c_long, u64, i64)> {
         let number = self.0.orig_rax.cast_signed();
         (number >= 0).then(|| (number, self.0.rdi, self.0.rax.cast_signed()))
     }
 
-    /// The third argument of that call.
+    /// The third argument of the system call that the thread is in or is leaving.
     #[must_use]
     pub fn third_argument(&self) -> u64 {
         self.0.rdx
     }
 
-    /// The address of the next instruction.
+    /// Returns the address of the next instruction.
     #[must_use]
     pub fn instruction(&self) -> u64 {
         self.0.rip
@@ -94,7 +94,7 @@ impl Registers {
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
-    /// The base of the C library's data of a stopped thread; `None` if it was killed.
+    /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
     #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         Registers::read(thread).ok().map(|registers| registers.0.fs_base)
@@ -109,7 +109,7 @@ impl Registers {
 
 #[cfg(target_arch = "aarch64")]
 impl Registers {
-    /// The base of the C library's data of a stopped thread; `None` if it was killed.
+    /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
     #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
@@ -131,13 +131,13 @@ impl Registers {
         pointer.wrapping_sub(pthread).wrapping_sub(1) < 4096
     }
 
-    /// The number and first two arguments of the system call that the thread is in.
+    /// Returns the number and first two arguments of the system call that the thread is in.
     #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
     }
 
-    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
+    /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
     /// overwritten the first argument, so 0 is returned in its place, as if `wait4` waited for any child.
     #[must_use]
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
@@ -153,13 +153,13 @@ impl Registers {
         (result == 0 && number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
     }
 
-    /// The third argument of that call.
+    /// The third argument of the system call that the thread is in or is leaving.
     #[must_use]
     pub fn third_argument(&self) -> u64 {
         self.0.regs[2]
     }
 
-    /// The address of the next instruction.
+    /// Returns the address of the next instruction.
     #[must_use]
     pub fn instruction(&self) -> u64 {
         self.0.pc

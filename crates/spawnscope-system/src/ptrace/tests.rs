@@ -10,20 +10,20 @@ use crate::held::HeldCommand;
 use crate::procfs::Status;
 
 /// A traced shell.
-struct Traced {
+struct TracedShell {
     shell: Pid,
     tracer: Tracer,
 }
 
-impl Traced {
-    fn start(script: &str, options: Options) -> Traced {
+impl TracedShell {
+    fn start(script: &str, options: Options) -> TracedShell {
         let command = ["sh", "-c", script].map(OsString::from);
         let held = HeldCommand::start(&command, None, &SigSet::empty()).unwrap();
         let shell = held.pid();
         let mut tracer = Tracer::new();
         tracer.seize(shell, options).unwrap();
-        held.let_go().unwrap();
-        Traced { shell, tracer }
+        held.release_without_waiting().unwrap();
+        TracedShell { shell, tracer }
     }
 
     fn next(&mut self) -> Event {
@@ -74,7 +74,7 @@ impl Traced {
 #[test]
 fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
     let options = Options::CREATION | Options::EXEC | Options::EXITING;
-    let mut traced = Traced::start("/bin/sh -c 'exit 2'; exit 3", options);
+    let mut traced = TracedShell::start("/bin/sh -c 'exit 2'; exit 3", options);
     let events = traced.events();
     let child = events.iter().find_map(|event| match event {
         Event::Stopped(_, Stop::Created { child, .. }) => *child,
@@ -111,8 +111,8 @@ fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
 #[test]
 fn a_signal_is_delivered_only_if_it_is_passed_on() {
     let script = "trap 'exit 7' USR1; kill -USR1 $$; exit 1";
-    assert_eq!(Traced::start(script, Options::default()).status(), 7 << 8);
-    let mut traced = Traced::start(script, Options::default());
+    assert_eq!(TracedShell::start(script, Options::default()).status(), 7 << 8);
+    let mut traced = TracedShell::start(script, Options::default());
     traced.run_to(Stop::Signal(libc::SIGUSR1));
     traced.tracer.resume(traced.shell, Resume::Continue(0));
     assert_eq!(traced.status(), 1 << 8);
@@ -120,7 +120,7 @@ fn a_signal_is_delivered_only_if_it_is_passed_on() {
 
 #[test]
 fn a_stopped_process_stays_stopped_until_it_is_continued() {
-    let mut traced = Traced::start("kill -STOP $$; exit 5", Options::default());
+    let mut traced = TracedShell::start("kill -STOP $$; exit 5", Options::default());
     let shell = traced.shell;
     traced.run_to(Stop::Group(libc::SIGSTOP));
     traced.tracer.pass_on(shell, Stop::Group(libc::SIGSTOP));
@@ -134,7 +134,7 @@ fn a_stopped_process_stays_stopped_until_it_is_continued() {
 
 #[test]
 fn system_calls_are_reported_on_request() {
-    let mut traced = Traced::start("exit 0", Options::EXEC | Options::SYSTEM_CALLS);
+    let mut traced = TracedShell::start("exit 0", Options::EXEC | Options::SYSTEM_CALLS);
     let exec = Stop::Exec {
         former_thread: Some(traced.shell),
     };
@@ -147,7 +147,7 @@ fn system_calls_are_reported_on_request() {
 
 #[test]
 fn detached_processes_continue_untraced() {
-    let mut traced = Traced::start("read line </dev/null; sleep 60 & wait; exit 1", Options::CREATION);
+    let mut traced = TracedShell::start("read line </dev/null; sleep 60 & wait; exit 1", Options::CREATION);
     let shell = traced.shell;
     let child = loop {
         match traced.next() {

@@ -146,7 +146,7 @@ pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
             "recording {} contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
             recording.display(),
             kind.what,
-            kind.first
+            kind.first_id
         ));
     }
 }

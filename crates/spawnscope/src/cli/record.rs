@@ -24,7 +24,7 @@ use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, labels, report, runs};
 use crate::allowed_cpus::allowed_cpus;
-use crate::calibrate::{Calibrator, Unrecorded};
+use crate::calibrate::{Calibrator, UnrecordedTimes};
 use crate::clock;
 use crate::collect::{Collector, Follow, ROOT, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
@@ -32,7 +32,7 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{Ending, Finished, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
+use crate::record::{Ending, FinishedFiles, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
 use crate::signals::Signals;
 use crate::units;
 
@@ -200,7 +200,7 @@ fn attach_and_calibrate(
     // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
-    let unrecorded = Unrecorded::measure();
+    let unrecorded = UnrecordedTimes::measure();
     let collector = attach(arguments, held, terminal, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
@@ -364,7 +364,7 @@ fn release(
         pid: held.pid(),
         launch: ROOT,
     };
-    recorder.note_root(ROOT);
+    recorder.set_root(ROOT);
     let kind = EventKind::Released { pid: command.pid };
     recorder.send(vec![Event {
         at: started,
@@ -422,7 +422,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         Err(error) if !outcome.has_failed => {
             print_message(&format!("the recording is incomplete: {}", escape_line(error)));
         }
-        Ok(Finished::WithLog(log)) => print_message(&format!(
+        Ok(FinishedFiles::WithLog(log)) => print_message(&format!(
             "another program is reading {}: until it ends, keep {} next to the recording",
             arguments.output.display(),
             log.display()

@@ -276,7 +276,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
             WARNING,
             format!(
                 "the recording contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
-                kind.what, kind.first
+                kind.what, kind.first_id
             ),
         ));
     }

@@ -59,7 +59,7 @@ fn value(report: &Report) -> Value {
         "missing": report.missing.iter()
             .map(|missing| json!({"what": missing.what, "effect": missing.effect})).collect::<Vec<_>>(),
         "contradictions": report.contradictions.0.iter()
-            .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first})).collect::<Vec<_>>(),
+            .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first_id})).collect::<Vec<_>>(),
         "launches": all.count,
         "unfinished": all.unfinished,
         "still_running": report.still_running.iter()

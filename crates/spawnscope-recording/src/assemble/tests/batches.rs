@@ -138,7 +138,7 @@ fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
 }
 
 /// Writes events in batches of the given size, checks the checksums, and returns the database.
-fn written(events: &[Event], batch_events: usize) -> Connection {
+fn write_in_batches(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     let mut sums = create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
     let mut assembler = assembler();
@@ -161,15 +161,15 @@ fn a_late_event_adds_values_to_a_row_and_removes_none() {
     events.extend(whole_life(1_000, CHILD, 200));
     events.push(with_kind(gone(2_500, CHILD), |_| {}));
     events.push(slice(2_600, CHILD, LeftCpu::Ended));
-    let connection = written(&events, 1);
+    let connection = write_in_batches(&events, 1);
     let kept =
         "SELECT count(*) FROM launch WHERE id = 2 AND origin = 0 AND parent = 1 AND pid = 200 AND reaped_ns = 2400";
     assert_eq!(number(&connection, kept), 1);
     assert_eq!(number(&connection, "SELECT zombie_ns FROM launch WHERE id = 2"), 2_495);
 }
 
-/// Queries that count inconsistent rows, most of which refer to rows that do not exist.
-const INCONSISTENT: [&str; 6] = [
+/// Queries that count inconsistent rows. Most of them look for references to rows that do not exist.
+const INCONSISTENCY_QUERIES: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE parent IS NOT NULL AND parent NOT IN (SELECT id FROM launch)",
     "SELECT count(*) FROM exec WHERE launch NOT IN (SELECT id FROM launch)",
     "SELECT count(*) FROM failed_exec WHERE launch NOT IN (SELECT id FROM launch)",
@@ -228,8 +228,8 @@ proptest! {
     ) {
         let all = history(&choices);
         let some: Vec<Event> = all.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept).map(|(event, _)| event.clone()).collect();
-        let connection = written(&some, batch_events);
-        for query in INCONSISTENT {
+        let connection = write_in_batches(&some, batch_events);
+        for query in INCONSISTENCY_QUERIES {
             prop_assert_eq!(number(&connection, query), 0, "{}", query);
         }
         let launches = some.iter().filter(|event| matches!(event.kind, EventKind::Launched(_))).count();
@@ -248,6 +248,6 @@ proptest! {
             let rows = statement.query_map([], |row| (0..columns).map(|column| row.get::<_, rusqlite::types::Value>(column)).collect::<Result<Vec<_>, _>>());
             rows.unwrap().map(Result::unwrap).collect::<Vec<_>>()
         };
-        prop_assert_eq!(rows(&written(&events, batch_events)), rows(&written(&events, usize::MAX)));
+        prop_assert_eq!(rows(&write_in_batches(&events, batch_events)), rows(&write_in_batches(&events, usize::MAX)));
     }
 }

@@ -49,7 +49,7 @@ fn content(path: &Path) -> Result<String, RecordError> {
 #[test]
 fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
     let (_directory, path) = cut_off(60);
-    let log = log::path_of(&path);
+    let log = log::wal_path(&path);
     let sound = content(&path).unwrap();
     // Few flips in the file itself are detected, because the log contains newer versions of most of its pages.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {

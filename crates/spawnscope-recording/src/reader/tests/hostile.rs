@@ -1,10 +1,10 @@
-//! Tests with files that were made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack that
-//! succeeded before.
+//! Tests with files that were made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack
+//! that once succeeded.
 
 use super::*;
 
 /// Returns the error of reading a recording that `sql` has changed.
-fn refused(sql: &str) -> String {
+fn read_error(sql: &str) -> String {
     match read_after(sql) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("read after {sql}"),
@@ -14,9 +14,9 @@ fn refused(sql: &str) -> String {
 #[test]
 fn a_view_that_replaces_a_table_is_not_executed() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
-    let found = refused(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
+    let found = read_error(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
     assert!(found.contains("its view missing does not match format"), "{found}");
-    let found = refused("ALTER TABLE text ADD COLUMN made AS (zeroblob(1 << 29))");
+    let found = read_error("ALTER TABLE text ADD COLUMN made AS (zeroblob(1 << 29))");
     assert!(found.contains("its table text"), "{found}");
 }
 
@@ -27,7 +27,7 @@ fn a_huge_value_is_not_read() {
         "UPDATE recording SET command = zeroblob(20000000)",
         "INSERT INTO missing VALUES (CAST(zeroblob(17000000) AS TEXT), '')",
     ] {
-        let found = refused(sql);
+        let found = read_error(sql);
         assert!(found.contains("damaged") && found.contains("too big"), "{found}");
     }
 }
@@ -72,10 +72,10 @@ fn numbers_that_determine_loops_or_allocations_are_limited() {
             "column setup_closes of table launch",
         ),
     ] {
-        let found = refused(sql);
+        let found = read_error(sql);
         assert!(found.contains(expected), "{sql}: {found}");
     }
-    let found = refused(
+    let found = read_error(
         "UPDATE launch SET cpu_ns = 1 << 55; UPDATE recording SET last_ns = 1 << 55; \
         WITH RECURSIVE n (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
         INSERT INTO launch (id, origin, created_ns) SELECT i, 0, 0 FROM n",
@@ -86,7 +86,7 @@ fn numbers_that_determine_loops_or_allocations_are_limited() {
 /// Returns the contradictions in a recording that `sql` has changed: each kind with its number of rows and its first id.
 fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
     let found = read_after(sql).unwrap().info.contradictions.0;
-    found.iter().map(|kind| (kind.what, kind.rows, kind.first)).collect()
+    found.iter().map(|kind| (kind.what, kind.rows, kind.first_id)).collect()
 }
 
 #[test]

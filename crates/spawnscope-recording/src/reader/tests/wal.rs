@@ -3,17 +3,17 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::{Finished, log};
+use crate::{FinishedFiles, log};
 
 /// Returns a recording as a killed recorder leaves it, with its batches in the log.
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
-    let _recorder = recorder_of(launches, &path);
+    let _recorder = start_recorder(launches, &path);
     wait_for_launches(&path, launches as usize + 1);
     let copy = directory.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();
-    fs::copy(log::path_of(&path), log::path_of(&copy)).unwrap();
+    fs::copy(log::wal_path(&path), log::wal_path(&copy)).unwrap();
     (directory, copy)
 }
 
@@ -51,12 +51,12 @@ fn the_files_of_a_killed_recorder_are_read_up_to_the_last_batch_and_not_changed(
 #[test]
 fn without_its_log_only_checkpointed_rows_are_read() {
     let (directory, path) = cut_off(5);
-    fs::remove_file(log::path_of(&path)).unwrap();
+    fs::remove_file(log::wal_path(&path)).unwrap();
     let before = listing(directory.path());
     assert_eq!(read_all(&path).unwrap().launches.len(), 0);
-    fs::write(log::path_of(&path), "").unwrap();
+    fs::write(log::wal_path(&path), "").unwrap();
     assert_eq!(read_all(&path).unwrap().launches.len(), 0);
-    fs::remove_file(log::path_of(&path)).unwrap();
+    fs::remove_file(log::wal_path(&path)).unwrap();
     assert_eq!(listing(directory.path()), before);
 }
 
@@ -67,15 +67,15 @@ fn other_programs_may_merge_the_log_into_the_file() {
     let connection = Connection::open(&path).unwrap();
     let launches: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
     drop(connection);
-    assert!(!log::path_of(&path).exists());
+    assert!(!log::wal_path(&path).exists());
     assert_eq!((launches, read_all(&path).unwrap().launches.len()), (6, 6));
 }
 
 #[test]
 fn the_error_names_a_log_that_is_not_a_file() {
     let (_directory, path) = cut_off(2);
-    fs::remove_file(log::path_of(&path)).unwrap();
-    fs::create_dir(log::path_of(&path)).unwrap();
+    fs::remove_file(log::wal_path(&path)).unwrap();
+    fs::create_dir(log::wal_path(&path)).unwrap();
     let error = read_all(&path).unwrap_err().to_string();
     assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
 }
@@ -122,7 +122,7 @@ fn while_another_program_reads_the_recording_the_recorder_leaves_the_log() {
     }
     assert_eq!(
         recorder.finish(ending()).unwrap(),
-        Finished::WithLog(log::path_of(&path))
+        FinishedFiles::WithLog(log::wal_path(&path))
     );
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);
     let launches: i64 = reader
@@ -133,6 +133,6 @@ fn while_another_program_reads_the_recording_the_recorder_leaves_the_log() {
         "the reader still sees the state at the start of its transaction"
     );
     drop(reader);
-    assert!(!log::path_of(&path).exists());
+    assert!(!log::wal_path(&path).exists());
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);
 }

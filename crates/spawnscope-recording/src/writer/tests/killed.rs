@@ -78,7 +78,7 @@ fn die_inside_a_batch(path: &Path) -> ! {
 fn kill_helper_inside_a_batch(path: &Path) {
     let status = helper(path, "inside a batch").status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGKILL));
-    let log = fs::metadata(log::path_of(path)).unwrap().len();
+    let log = fs::metadata(log::wal_path(path)).unwrap().len();
     assert!(log > 100_000, "the log contains a part of a batch");
 }
 

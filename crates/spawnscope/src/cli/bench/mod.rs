@@ -146,8 +146,8 @@ fn input_files(arguments: &BenchArguments) -> Vec<&Path> {
 /// # Errors
 /// When the bench process has exited, or the directory cannot be removed.
 pub fn run_worker(setting: &str) -> Result<()> {
-    let done = match setting.strip_prefix(keeper::SETTING) {
-        Some(directory) => keeper::keep(Path::new(directory)),
+    let done = match setting.strip_prefix(keeper::ARGUMENT_PREFIX) {
+        Some(directory) => keeper::remove_when_bench_ends(Path::new(directory)),
         None => serve::serve(setting),
     };
     done.context("failed to run a worker process of `bench`")
@@ -191,11 +191,16 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     interrupt::catch()?;
     let quick = arguments.quick;
     let effort = Effort { quick, time };
-    let progress = Progress::new(chosen.iter().map(|experiment| experiment.takes(effort)).collect());
+    let progress = Progress::new(
+        chosen
+            .iter()
+            .map(|experiment| experiment.estimated_time(effort))
+            .collect(),
+    );
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
-    report.machine.run_conditions = RunConditions::before(context.directory());
+    report.machine.run_conditions = RunConditions::read_before_run(context.directory());
     let show = |text: &dyn Fn(usize) -> String| match table_width {
         Some(width) => progress.suspend(|| print(text(width).as_bytes())),
         None => Ok(()),
@@ -215,7 +220,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         report.experiments.push(outcome);
     }
     progress.clear();
-    report.machine.run_conditions.end();
+    report.machine.run_conditions.add_load_after();
     report.interrupted = interrupt::status().is_some();
     Ok((report, shown))
 }

@@ -93,7 +93,7 @@ impl Progress {
 }
 
 impl Watch for Progress {
-    fn may_continue(&self, doing: &str, share: f64) -> bool {
+    fn report_progress(&self, doing: &str, share: f64) -> bool {
         self.show_status(doing);
         self.bar.set_position((100.0 * share) as u64);
         interrupt::status().is_none()

@@ -2,7 +2,7 @@
 
 use super::values::figure;
 use crate::lab::common_shift::CommonShift;
-use crate::lab::compare::{Change, Comparison, Gone, words_of};
+use crate::lab::compare::{Change, Comparison, MissingMeasurement, column_words};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::escape;
@@ -78,7 +78,7 @@ pub(super) fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 fn describe_shift(common_shift: &CommonShift) -> String {
-    let column = common_shift.column.as_deref().map_or("all".to_owned(), words_of);
+    let column = common_shift.column.as_deref().map_or("all".to_owned(), column_words);
     format!(
         "{column} {:.2}x ±{:.0} %",
         common_shift.ratio,
@@ -133,7 +133,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
 /// few.
 pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
     let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
-    for Gone {
+    for MissingMeasurement {
         experiment,
         case,
         column,
@@ -142,7 +142,7 @@ pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
         match (case, column) {
             (None, _) => experiments.push(experiment.clone()),
             (Some(case), None) => cases.push(format!("{experiment}: {case}")),
-            (Some(case), Some(column)) => measurements.push(format!("{experiment}: {case}: {}", words_of(column))),
+            (Some(case), Some(column)) => measurements.push(format!("{experiment}: {case}: {}", column_words(column))),
         }
     }
     let sentences = [

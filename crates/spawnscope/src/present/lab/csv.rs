@@ -93,7 +93,7 @@ impl CsvLines<'_> {
             }
         }
         for fit in &outcome.fits {
-            let per = format!("nanos per {}", fit.per);
+            let per = format!("nanos per {}", fit.x_unit);
             let figures = [
                 ("slope_ns", per.as_str(), Some(fit.slope_ns), fit.slope_interval_ns),
                 ("at_zero_ns", "nanos", Some(fit.at_zero_ns), None),

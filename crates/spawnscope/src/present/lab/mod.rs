@@ -115,7 +115,7 @@ mod tests {
             at_zero_ns: -5.0,
             slope_ns: 100.0,
             slope_interval_ns: Some([85.0, 115.0]),
-            per: "MB".to_owned(),
+            x_unit: "MB".to_owned(),
             r_squared: None,
             linearity: Linearity::default(),
         }];

@@ -36,7 +36,7 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, QUIET, &describe_machine(machine));
-    if let Some(busy) = machine.run_conditions.busy(machine.cpus) {
+    if let Some(busy) = machine.run_conditions.load_warning(machine.cpus) {
         page.sentence(0, WARNING, &busy);
     }
     page.finish()
@@ -115,7 +115,7 @@ fn print_series(page: &mut Page, outcome: &Outcome) {
 fn print_cases(page: &mut Page, outcome: &Outcome) {
     let (same, columns): (Vec<&Column>, Vec<&Column>) = columns(outcome)
         .into_iter()
-        .partition(|column| outcome.is_the_same_in_all(column));
+        .partition(|column| outcome.is_constant_key(column));
     let keys = columns.iter().take_while(|column| column.is_key).count();
     let noise_column = keys + 1;
     let titles = columns.iter().map(|column| column.title.clone()).collect();

@@ -139,18 +139,18 @@ pub(super) fn describe_fit(fit: &Fit) -> String {
     format!(
         "{series}: {} us per {}{interval}, from {start} (R² {explained:.3})",
         microseconds(fit.slope_ns),
-        fit.per
+        fit.x_unit
     )
 }
 
 /// Describes the cost per unit near the first point and at the last.
 fn end_costs(fit: &Fit) -> String {
     let many = |x: f64| units::count(x.round() as u64);
-    let at = |x: f64| match fit.per == "MB" {
+    let at = |x: f64| match fit.x_unit == "MB" {
         true => format!("{} MB", many(x)),
         false => many(x),
     };
-    let per = format!(" per {}", fit.per);
+    let per = format!(" per {}", fit.x_unit);
     let costs = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
         let per = if number == 0 { per.as_str() } else { "" };
         format!("{} us{per} with {}", microseconds(*each), at(*x))
@@ -205,7 +205,7 @@ pub(super) fn conditions(report: &Report) -> String {
         run.file_system
             .as_ref()
             .map(|name| format!("temporary directory on {name}")),
-        run.most_open_files
+        run.max_open_files
             .map(|most| format!("at most {} open files", units::count(most))),
         run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
     ];
@@ -239,7 +239,7 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
 
 /// Returns a warning if processes had to wait for a CPU.
 pub(super) fn busy_warning(report: &Report) -> Option<String> {
-    report.machine.run_conditions.busy(report.machine.cpus)
+    report.machine.run_conditions.load_warning(report.machine.cpus)
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
             at_zero_ns,
             slope_ns: 266_000.0,
             slope_interval_ns: Some([227_000.0, 289_000.0]),
-            per: "library".to_owned(),
+            x_unit: "library".to_owned(),
             r_squared: Some(r_squared),
             linearity,
         }
@@ -300,7 +300,7 @@ mod tests {
         );
         let mut noisy = fit(0.0, 0.717, Linearity::default());
         assert_eq!(describe_fit(&noisy), "a folder each: not linear (R² 0.72)");
-        noisy.per = "MB".to_owned();
+        noisy.x_unit = "MB".to_owned();
         noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
         assert_eq!(
             describe_fit(&noisy),

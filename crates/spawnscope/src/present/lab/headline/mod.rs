@@ -64,7 +64,7 @@ fn growth(outcome: &Outcome) -> Option<Headline> {
             rounds: first.rounds,
         };
         return Some(Headline {
-            before: format!("Each {} that its parent grows by adds", fit.per),
+            before: format!("Each {} that its parent grows by adds", fit.x_unit),
             figure: format!("{}{}", mark(&slope), figure(slope.median, Unit::Nanos)),
             after: format!(
                 "to a fork ({} after {})",

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::families::{self, Picture};
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Chart, Outcome, Published, Row, Scale, Unit};
+use crate::lab::outcome::{Chart, Outcome, PublishedCurve, Row, Scale, Unit};
 use crate::present::lab::values::is_shown;
 
 /// A series in a chart.
@@ -101,7 +101,7 @@ fn index_of<T: PartialEq>(value: T, known: &mut Vec<T>) -> usize {
     })
 }
 
-fn published_series(published: &Published) -> Series<'_> {
+fn published_series(published: &PublishedCurve) -> Series<'_> {
     Series {
         name: published.label.clone(),
         // Not used: published curves are dashed lines in the colour of text.
@@ -121,7 +121,7 @@ fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
     };
     let mut series: Vec<Series<'o>> = Vec::new();
     for (name, mut points) in outcome.series() {
-        let Some(row) = outcome.rows.iter().find(|row| outcome.series_of(row) == name) else {
+        let Some(row) = outcome.rows.iter().find(|row| outcome.series_name(row) == name) else {
             continue;
         };
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
