@@ -104,7 +104,7 @@ fn predict(context: &RuleContext<'_, '_>) -> (Advices, Vec<Dependence>) {
     let whatif = &context.whatif;
     let findings = advice::find(context);
     let removals = removals_of_commands(whatif);
-    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
+    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.changes.as_slice()).collect();
     sets.extend(removals.iter().map(|(_, fix)| slice::from_ref(fix)));
     let predictions = whatif.predict_each(&sets);
     let (of_findings, of_removals) = predictions.split_at(findings.len());

@@ -66,7 +66,9 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
     advices.mark_overlaps();
     if advices.worth.len() > 1 {
         let first = advices.worth.iter().take(MAX_TOGETHER);
-        let fixes: Vec<Fix> = first.flat_map(|advice| advice.finding.tries.iter().cloned()).collect();
+        let fixes: Vec<Fix> = first
+            .flat_map(|advice| advice.finding.changes.iter().cloned())
+            .collect();
         advices.together = Some(context.whatif.predict(&fixes).saving());
     }
     advices
@@ -75,7 +77,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Prediction) -> Advice {
     Advice {
         callers: context.callers.count(&finding.launches),
-        foreign: owner::foreign(context, finding.rule, &finding.launches),
+        foreign: owner::foreign_code(context, finding.rule, &finding.launches),
         finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         saving: prediction.saving(),
         overlaps: Vec::new(),

@@ -97,7 +97,7 @@ impl Suspects<'_> {
                     .map(|(call_site, _)| ScriptLine::of(call_site));
                 call_sites.any(|call_site| call_site == *script_line)
             };
-            let is_helpful = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
+            let is_helpful = |advice: &&Advice| advice.finding.changes.iter().any(|fix| lowers(fix.change));
             let advice = self
                 .advices
                 .worth
@@ -183,7 +183,7 @@ mod tests {
                 fix: Vec::new(),
                 limits: String::new(),
                 whatif: String::new(),
-                tries: vec![Fix {
+                changes: vec![Fix {
                     change,
                     launches: vec![1],
                 }],

@@ -88,7 +88,7 @@ impl<'c> Reader<'c> {
                     if words.is_empty() && word.is_assignment() {
                         self.need = Need::Caller;
                     } else if words.is_empty() && word.text == b"exec" {
-                        // `exec` only replaces the shell by the program, which makes no difference
+                        // `exec` only replaces the shell with the program, which makes no difference
                         // for the caller.
                     } else {
                         words.push(word);

@@ -162,7 +162,7 @@ fn a_shim_before_the_command_itself_is_reported() {
     let advice = only(&command_through_pyenv(0), "shims");
     assert_eq!(
         advice.finding.title,
-        "the command reaches python3 through 2 other execs"
+        "the recorded command reaches the real python3 through 2 earlier execs"
     );
     assert_eq!(advice.finding.whatif, "--direct=python3");
     assert!(advice.finding.evidence[1].starts_with("it takes "), "{advice:?}");
@@ -282,7 +282,7 @@ fn chains_with_similar_titles_are_distinguished() {
     let found = advices(&serial.finish());
     let mut titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
     titles.sort_unstable();
-    let title = "bash launches node through 2 other execs once";
+    let title = "bash launches node through 2 earlier execs once";
     let expected = ["lint", "test"].map(|tool| format!("{title}: node /opt/{tool}.js"));
     assert_eq!(titles, expected);
 }

@@ -139,7 +139,9 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
             page.sentence(5, PLAIN, &format!("-> {escaped}"));
         }
     }
-    page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+    if !finding.limits.is_empty() {
+        page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+    }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
         let numbers = numbers.join(", ");

@@ -328,13 +328,14 @@ fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     };
     let uncertain = output(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain the command reaches ruby through /home/user/.rbenv/shims/ruby"),
+        uncertain
+            .contains("Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby"),
         "{uncertain}"
     );
     assert!(uncertain.contains("of the wall (between "), "{uncertain}");
     let little = output(3_000_000);
     assert!(
-        little.contains("Not worth fixing: the saving is too small the command reaches ruby"),
+        little.contains("Not worth fixing: the saving is too small the recorded command reaches the real ruby"),
         "{little}"
     );
     let value: Value =

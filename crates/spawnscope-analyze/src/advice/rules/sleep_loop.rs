@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{name, time, times};
+use crate::advice::phrases::{name, time};
 use crate::advice::thresholds::longest_groups;
 use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
@@ -65,8 +65,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let late_evidence = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
-            "{} one of its children had already ended; {} passed until the sleep was over",
-            times(late.len()),
+            "{} after the end of a child, for {} in all",
+            units::counted(late.len() as u64, "sleep continued", "sleeps continued"),
             time(total)
         )
     });
@@ -75,8 +75,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
-        .evidence_of(late_evidence)
-        .evidence_of(condition_evidence)
+        .evidence_lines(late_evidence)
+        .evidence_lines(condition_evidence)
         .with_example(context)
         .fixes(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(
