@@ -142,8 +142,8 @@ pub(super) fn removes_failed_execs(change: Change) -> bool {
     change == Change::Absolute || removes_launches(change)
 }
 
-/// Keeps the lines with the largest counts.
-pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
+/// Keeps the lines with the largest counts. `culprits` is sorted.
+pub(super) fn with_largest_counts(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
     culprits.retain(|culprit| culprit.count > 0);
     culprits.truncate(MAX_NAMED);
     culprits

@@ -11,7 +11,7 @@ const TEMPORARY_NAME: u8 = b'*';
 const TEMPORARY_DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
 /// A hexadecimal string of at least this many digits is a hash. A shorter string may be a word.
 const MIN_HASH_DIGITS: usize = 7;
-/// Maximum length of normalised arguments. Longer arguments are truncated, since they are kept as
+/// Maximum length of normalised arguments, in bytes. Longer arguments are truncated, since they are kept as
 /// keys.
 const MAX_BYTES: usize = 1_024;
 

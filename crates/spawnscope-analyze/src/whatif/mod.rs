@@ -21,7 +21,7 @@ use crate::replay::{Replay, critical_path_of};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use adjustments::Adjustments;
-use apply::Edited;
+use apply::EditedPrograms;
 use changes::{Change, Context};
 use constants::Constants;
 use spawnscope_data::event::Nanos;
@@ -110,7 +110,7 @@ impl Prediction {
 struct AffectedLaunches {
     /// Launches that this change removed.
     removed: Vec<u32>,
-    /// Launches that another change has removed, or may still remove.
+    /// The other launches that this change applies to. Another change may remove them.
     others: Vec<u32>,
 }
 
@@ -147,7 +147,7 @@ impl WhatIf<'_, '_> {
         let (savings, (played, uncertainty)) = parallel::join(
             || adjustments.savings(self.forest),
             || {
-                let mut edited = Edited::new(&self.replay.programs, &adjustments);
+                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments);
                 // The prediction is for a run without recording.
                 let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
                 (played, edited.uncertainty())
@@ -233,7 +233,7 @@ impl WhatIf<'_, '_> {
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
-        let mut edited = Edited::new(&self.replay.programs, adjustments);
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(&mut edited, &machine, self.forest.launches.len())
