@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::advice::{Advice, Advices};
+use crate::advice::{Advice, AdviceList};
 use crate::diff::{Count, Key, Run, ScriptLine};
 use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
@@ -53,7 +53,7 @@ impl Line<'_> {
 /// The runs among whose launches culprits are found, and the advice about them.
 pub(super) struct Suspects<'r> {
     pub(super) runs: &'r [Run],
-    pub(super) advices: &'r Advices,
+    pub(super) advices: &'r AdviceList,
 }
 
 impl Suspects<'_> {
@@ -203,9 +203,9 @@ mod tests {
     fn advice_for_a_budget_of_counts_reduces_the_count() {
         let script_line = ScriptLine::of(&call_site());
         let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
-            let advices = Advices {
+            let advices = AdviceList {
                 worth: worth.to_vec(),
-                ..Advices::default()
+                ..AdviceList::default()
             };
             let suspects = Suspects {
                 runs: &[],

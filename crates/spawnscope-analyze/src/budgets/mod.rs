@@ -12,7 +12,7 @@ pub use culprits::Culprit;
 pub use growth::{Grown, Tolerance, growth};
 pub use metrics::{Metric, metrics};
 
-use crate::advice::Advices;
+use crate::advice::AdviceList;
 use crate::diff::{Count, Key, Run};
 use crate::select::{SelectError, glob, matches};
 use crate::summary::Summary;
@@ -160,7 +160,7 @@ type CountOf = fn(&Summary) -> u64;
 ///
 /// # Errors
 /// When the recordings do not contain what a budget limits.
-pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check, BudgetError> {
+pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Check, BudgetError> {
     let suspects = Suspects { runs, advices };
     let mut verdicts = Vec::new();
     let all: [(Option<u64>, MakeBudget, CountOf); 3] = [

@@ -1,6 +1,6 @@
 //! Advice about the machine: loaders, slow ends, oversubscribed CPUs, slow machines.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{ExecRow, Recording, SliceRow, WakerRow};
 
@@ -24,7 +24,7 @@ fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceR
     serial.finish()
 }
 
-fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> Advices {
+fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> AdviceList {
     let spans = Spans {
         load: 3_000_000,
         ..Spans::USUAL

@@ -118,7 +118,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
         });
     }
     let in_parts = advices(&(recording, slices));
-    let count_and_files = |advices: &spawnscope_analyze::advice::Advices| {
+    let count_and_files = |advices: &spawnscope_analyze::advice::AdviceList| {
         let evidence = only(advices, "scanner").finding.evidence;
         let files = evidence
             .iter()

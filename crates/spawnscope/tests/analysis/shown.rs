@@ -3,7 +3,7 @@
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
-use spawnscope::analyze::advice::Advices;
+use spawnscope::analyze::advice::AdviceList;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
@@ -68,7 +68,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
     let first = *rules(&found).first().expect("advice");
-    assert!(Advices::rules().any(|name| name == first), "{first} is not a rule");
+    assert!(AdviceList::rules().any(|name| name == first), "{first} is not a rule");
     let mut kept = found.clone();
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));

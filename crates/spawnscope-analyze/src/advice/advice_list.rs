@@ -31,12 +31,12 @@ pub struct Advice {
 
 /// All advice on a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Advices {
+pub struct AdviceList {
     /// Advice that saves wall time: first in code that the user maintains, then in other code; in
     /// both parts the largest saving first.
     pub worth: Vec<Advice>,
     /// Findings with expensive launches whose fix does not reliably save enough.
-    pub not_worth: Vec<(Doubt, Advice)>,
+    pub not_worth: Vec<(Rejection, Advice)>,
     /// Saving of the first three in `worth` together. `None` if `worth` has fewer than two.
     pub together: Option<[Nanos; 3]>,
     /// The wall without the overhead of recording. Savings are shown as shares of this wall.
@@ -45,7 +45,7 @@ pub struct Advices {
 
 /// Why a fix is not worth making, although its launches are expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doubt {
+pub enum Rejection {
     /// The confidence interval is too wide.
     Uncertain,
     /// The launches are on the critical path, but the change saves too little of the wall.
@@ -54,16 +54,16 @@ pub enum Doubt {
     OffPath,
 }
 
-impl Doubt {
-    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
+impl Rejection {
+    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Rejection {
         // Advice about sleep loops is always uncertain, because it is unknown what the script polls
         // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
         if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
-            Doubt::Uncertain
+            Rejection::Uncertain
         } else if off_path::are_off_path(context, &advice.finding.launches) {
-            Doubt::OffPath
+            Rejection::OffPath
         } else {
-            Doubt::SmallSaving
+            Rejection::SmallSaving
         }
     }
 }
@@ -71,7 +71,7 @@ impl Doubt {
 /// Maximum number of characters of a command in a title.
 const MAX_CHARACTERS: usize = 60;
 
-impl Advices {
+impl AdviceList {
     /// Names of all rules.
     pub fn rules() -> impl Iterator<Item = &'static str> {
         rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
