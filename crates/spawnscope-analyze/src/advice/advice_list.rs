@@ -18,7 +18,8 @@ use spawnscope_data::event::Nanos;
 pub struct Advice {
     /// What was found.
     pub finding: Finding,
-    /// Wall time that the fix saves: expected value, lower and upper end of the confidence interval.
+    /// Wall time that the fix saves: expected value, lower and upper end of the confidence
+    /// interval.
     pub saving: [Nanos; 3],
     /// Call sites of the affected launches.
     pub callers: CallerCounts,

@@ -1,4 +1,5 @@
-//! The input of all rules: the recording with its launches and critical path, and queries that several rules share.
+//! The input of all rules: the recording with its launches and critical path, and queries that
+//! several rules share.
 
 use std::collections::BTreeMap;
 

@@ -55,9 +55,9 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
         let is_foreign = advice.foreign.is_some();
         (is_foreign, Reverse(advice.saving), finding.rule, finding.title.clone())
     });
-    advices.not_worth.sort_by_key(|(doubt, advice)| {
+    advices.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
-        (*doubt, Reverse(context.spent_on(&finding.launches)), finding.rule)
+        (*rejection, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
     advices.drop_general(rules::launch_loop::RULE);
     advices.drop_contained([rules::batch::RULE, rules::per_item::RULE]);

@@ -1,5 +1,6 @@
-//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`), or a third party (`node_modules`, `/usr`).
-//! Advice about code that the user does not maintain ranks below the user's own.
+//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`),
+//! or a third party (`node_modules`, `/usr`). Advice about code that the user does not maintain
+//! ranks below the user's own.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -88,7 +89,8 @@ const SELF_DIRECTED: [&[u8]; 18] = [
     b"rpm",
     b"rustc",
 ];
-/// Rules whose fix is not in the code that requests the launches, but in the machine, the environment or the launched program.
+/// Rules whose fix is not in the code that requests the launches, but in the machine, the
+/// environment or the launched program.
 const FIXED_ELSEWHERE: [&str; 11] = [
     "loader",
     "loader-search",

@@ -1,4 +1,5 @@
-//! Phrases that several rules print: names, times and counts, and selectors and options of `spawnscope whatif`, quoted for a shell.
+//! Phrases that several rules print: names, times and counts, and selectors and options of
+//! `spawnscope whatif`, quoted for a shell.
 
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;

@@ -60,8 +60,8 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the option that merges these launches into batches. It selects all launches of a program by
-/// a parent or, if those are too many, those with `word` among their arguments. Empty if neither
+/// Returns the option that merges these launches into batches. It selects all launches of a program
+/// by a parent or, if those are too many, those with `word` among their arguments. Empty if neither
 /// selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
@@ -115,7 +115,8 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     selections.filter(|selections| selections.len() <= MAX_SELECTORS_PER_GROUP)
 }
 
-/// Whether the selections of a change match `launches` and nothing outside `intended`, except for launches that take little time.
+/// Whether the selections of a change match `launches` and nothing outside `intended`, except for
+/// launches that take little time.
 fn fits(
     context: &RuleContext<'_, '_>,
     change: Change,

@@ -15,8 +15,8 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads the call from the arguments of an exec. `None` for an interpreter without a script, or if
-    /// the arguments are unknown.
+    /// Reads the call from the arguments of an exec. `None` for an interpreter without a script, or
+    /// if the arguments are unknown.
     pub(crate) fn of(exec: &Exec<'a>) -> Option<Call<'a>> {
         let (executable, mut arguments) = (exec.program_name(), exec.arguments());
         arguments.next()?;

@@ -1,4 +1,5 @@
-//! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command, wait for it, and do little else.
+//! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command,
+//! wait for it, and do little else.
 
 use super::calls::Call;
 use super::shells::{command_of, wrapped_child};
@@ -41,8 +42,8 @@ pub(crate) struct ScriptCall<'a> {
 }
 
 impl<'a> ScriptCall<'a> {
-    /// Returns the call that a launch makes. `None` for other programs, or if the runner started more
-    /// than one script, such as `prelint` before `lint`.
+    /// Returns the call that a launch makes. `None` for other programs, or if the runner started
+    /// more than one script, such as `prelint` before `lint`.
     pub(crate) fn of(forest: &Forest<'a>, index: u32) -> Option<ScriptCall<'a>> {
         let (runner, arguments) = runner_of(forest.launches[index as usize].execs.last()?)?;
         let child = wrapped_child(forest, index)?;
@@ -55,7 +56,8 @@ impl<'a> ScriptCall<'a> {
         })
     }
 
-    /// Returns the name of the script in `package.json`. `None` if the runner starts a program by its name.
+    /// Returns the name of the script in `package.json`. `None` if the runner starts a program by
+    /// its name.
     pub(crate) fn script(&self) -> Option<&'a [u8]> {
         match self.arguments[..] {
             _ if self.runner == "npx" => None,

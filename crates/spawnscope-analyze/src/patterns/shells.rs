@@ -80,7 +80,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the dialect for the base name of a program. bash named sh keeps its extensions, but a script for sh must not use them.
+    /// Returns the dialect for the base name of a program. bash named sh keeps its extensions, but
+    /// a script for sh must not use them.
     pub(crate) fn of_program(name: &[u8]) -> Option<Dialect> {
         match name {
             b"sh" | b"dash" | b"ash" | b"busybox" | b"posh" | b"yash" | b"oksh" | b"pdksh" => Some(Dialect::Posix),

@@ -1,5 +1,6 @@
-//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply` rewrites the programs accordingly, and
-//! the replay predicts the wall. `interval` computes the confidence interval.
+//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply`
+//! rewrites the programs accordingly, and the replay predicts the wall. `interval` computes the
+//! confidence interval.
 
 pub mod adjustments;
 mod apply;
@@ -133,7 +134,8 @@ impl AffectedLaunches {
 }
 
 impl WhatIf<'_, '_> {
-    /// Predicts the wall with each of several sets of changes, as many concurrently as memory allows.
+    /// Predicts the wall with each of several sets of changes, as many concurrently as memory
+    /// allows.
     pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
         let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
         parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))

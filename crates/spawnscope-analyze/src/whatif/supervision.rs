@@ -69,7 +69,8 @@ impl Supervision {
         Supervision { own: own.collect() }
     }
 
-    /// Whether a step is the thread's own work or sleep, although it happens while the thread supervises a launch.
+    /// Whether a step is the thread's own work or sleep, although it happens while the thread
+    /// supervises a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
             Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.has_own_work),

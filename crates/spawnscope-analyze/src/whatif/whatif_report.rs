@@ -1,4 +1,5 @@
-//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and the new critical path.
+//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and
+//! the new critical path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,5 @@
-//! Children that close descriptors one by one before their exec, often up to a limit of thousands or millions.
+//! Children that close descriptors one by one before their exec, often up to a limit of thousands
+//! or millions.
 
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;

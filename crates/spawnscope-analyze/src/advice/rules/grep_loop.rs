@@ -1,4 +1,5 @@
-//! Scripts that launch `grep` once per pattern or once per file. One `grep` accepts many patterns and many files.
+//! Scripts that launch `grep` once per pattern or once per file. One `grep` accepts many patterns
+//! and many files.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Forks by large parents. A fork copies the page tables of its parent, and the exec or the end of the child frees the copy. With a large
-//! parent this costs more than the rest of the launch.
+//! Forks by large parents. A fork copies the page tables of its parent, and the exec or the end of
+//! the child frees the copy. With a large parent this costs more than the rest of the launch.
 
 use std::collections::BTreeMap;
 

@@ -54,8 +54,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     search_findings.chain(load_findings).collect()
 }
 
-/// Groups launches by program and by `count`. Returns the groups in which the parts make up at least
-/// `share` of the wholes. Sums over groups are compared, so that one slow launch does not decide.
+/// Groups launches by program and by `count`. Returns the groups in which the parts make up at
+/// least `share` of the wholes. Sums over groups are compared, so that one slow launch does not
+/// decide.
 fn groups_above_share<'a>(
     context: &RuleContext<'_, 'a>,
     count: impl Fn(&Launch<'a>) -> u32,

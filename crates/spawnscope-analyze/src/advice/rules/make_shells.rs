@@ -1,4 +1,5 @@
-//! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was defined with `=`.
+//! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was
+//! defined with `=`.
 
 use std::collections::BTreeMap;
 

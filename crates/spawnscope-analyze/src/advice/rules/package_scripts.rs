@@ -1,4 +1,5 @@
-//! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which only starts the script's command.
+//! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which
+//! only starts the script's command.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;

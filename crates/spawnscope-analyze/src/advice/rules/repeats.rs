@@ -1,5 +1,5 @@
-//! Programs that are launched repeatedly with the same arguments to get the same answer: `git rev-parse --show-toplevel`,
-//! `pkg-config --cflags x`. The first answer can be kept.
+//! Programs that are launched repeatedly with the same arguments to get the same answer: `git
+//! rev-parse --show-toplevel`, `pkg-config --cflags x`. The first answer can be kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ const MAX_CHARACTERS: usize = 60;
 
 /// The arguments and the working directory. Launches with the same question get the same answer.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
-/// The parent's program, the launched program, and whether its answer is certainly the same each time.
+/// The parent's program, the launched program, and whether its answer is certainly the same each
+/// time.
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {

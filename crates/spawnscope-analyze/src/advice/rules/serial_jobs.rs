@@ -1,4 +1,5 @@
-//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files.
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over
+//! independent files.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -85,8 +86,8 @@ fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     })
 }
 
-/// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent
-/// does not read their output.
+/// Whether launches of one program by one process look independent: they work for long enough,
+/// their command lines differ, and the parent does not read their output.
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();

@@ -21,7 +21,8 @@ const MAX_FINDINGS: usize = 3;
 /// A program that is launched through other programs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
-    /// The program that calls the first link: the parent, or the previous program of the process. `None` for the recorded command.
+    /// The program that calls the first link: the parent, or the previous program of the process.
+    /// `None` for the recorded command.
     caller: Option<&'a [u8]>,
     /// The program of the parent. `None` for the recorded command.
     parent: Option<&'a [u8]>,
@@ -161,7 +162,8 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let links = named_links(context, chain, all[0]);
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
-    // A wrapper that launches the program keeps its own name. One that execs it can be selected by either name.
+    // A wrapper that launches the program keeps its own name. One that execs it can be selected by
+    // either name.
     let is_wrapper = chain.kind == Link::Wrapper;
     let selected = if is_wrapper { chain.links[0] } else { program };
     let between = match &links[..links.len() - 1] {

@@ -16,7 +16,8 @@ use spawnscope_data::units;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "sleep-loop";
 const MAX_FINDINGS: usize = 2;
-/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can take most of the wall.
+/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can
+/// take most of the wall.
 const MIN_SLEEPS: usize = 3;
 /// Maximum number of programs that are named as the condition of a loop.
 const MAX_NAMED: usize = 3;

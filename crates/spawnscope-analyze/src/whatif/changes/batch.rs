@@ -28,7 +28,8 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     affected
 }
 
-/// Groups launches that can be merged, in order of creation: by program, and by the nearest ancestor that has several of them.
+/// Groups launches that can be merged, in order of creation: by program, and by the nearest
+/// ancestor that has several of them.
 fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     let Context { forest, timelines, .. } = context;
     let mut groups: Groups<'_> = BTreeMap::new();

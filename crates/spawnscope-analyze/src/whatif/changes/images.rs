@@ -44,7 +44,8 @@ const USUAL_LOOKUPS: u32 = 1;
 /// Maximum share of `load` that is spent on failed lookups.
 const MAX_SEARCH_SHARE: f64 = 0.95;
 
-/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero if the recording lacks the counts.
+/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero if the
+/// recording lacks the counts.
 #[must_use]
 pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {

@@ -9,7 +9,8 @@ use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::statistics::median;
 
-/// Entries per page table, which is the number of small pages in a huge page (Documentation/admin-guide/mm/transhuge.rst).
+/// Entries per page table, which is the number of small pages in a huge page
+/// (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
 
 /// Reduces `create` to the cost of vfork, and makes the parent wait for the exec. Launches without
@@ -129,9 +130,9 @@ fn usual_exec(context: Context<'_, '_>) -> f64 {
     context.constants.exec.unwrap_or(MAX_EXEC_CPU).min(MAX_EXEC_CPU)
 }
 
-/// Returns how long it takes to free page tables whose copying took `copied` nanoseconds. The measured
-/// ratio is for small page tables. Large page tables do not fit into a cache, so if the exec used
-/// more CPU time than this ratio predicts, the recorded time is used.
+/// Returns how long it takes to free page tables whose copying took `copied` nanoseconds. The
+/// measured ratio is for small page tables. Large page tables do not fit into a cache, so if the
+/// exec used more CPU time than this ratio predicts, the recorded time is used.
 fn free_time(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;

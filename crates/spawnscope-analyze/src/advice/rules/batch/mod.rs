@@ -1,4 +1,5 @@
-//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a time to a program that accepts many.
+//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a
+//! time to a program that accepts many.
 
 mod launcher;
 mod snippet;
@@ -123,10 +124,12 @@ pub(in crate::advice) const RULE: &str = "batch";
 /// Maximum batch size. Larger batches would save hardly more, and the command line must not get too
 /// long.
 const MAX_BATCH: usize = 1000;
-/// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
+/// Number of batches for each parallel process of xargs, so that all processes stay busy until the
+/// end.
 const BATCHES_PER_PROCESS: usize = 4;
 const MAX_FINDINGS: usize = 3;
-/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a
+/// list of files.
 const MIN_DISTINCT_PERCENT: usize = 80;
 
 /// What launches that could be merged have in common, besides their common arguments.
@@ -201,7 +204,8 @@ fn are_files(files: &[(u32, &[u8])]) -> bool {
     files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT_PERCENT
 }
 
-/// Returns the key, the common arguments and the varying argument of a launch that could be part of a batch.
+/// Returns the key, the common arguments and the varying argument of a launch that could be part of
+/// a batch.
 fn batch_member<'a>(
     context: &RuleContext<'_, 'a>,
     index: usize,

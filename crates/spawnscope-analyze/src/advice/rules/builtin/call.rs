@@ -124,8 +124,9 @@ pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")
 }
 
-/// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are escaped, since they would anchor the
-/// pattern. Characters without a special meaning in any shell stay unescaped, for readability.
+/// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are
+/// escaped, since they would anchor the pattern. Characters without a special meaning in any shell
+/// stay unescaped, for readability.
 pub(super) fn escape_pattern(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {

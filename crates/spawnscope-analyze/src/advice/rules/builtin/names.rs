@@ -37,8 +37,8 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
     )
 }
 
-/// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into bash's
-/// buffer of 128 bytes.
+/// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into
+/// bash's buffer of 128 bytes.
 const MAX_FORMAT_BYTES: usize = 40;
 
 /// Whether strftime, which bash calls, supports the whole format. date supports some letters and

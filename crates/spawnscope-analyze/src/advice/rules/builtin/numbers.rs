@@ -45,8 +45,8 @@ pub(super) fn comparison(call: &Call) -> Option<Substitute> {
 
 /// Replaces a sequence of numbers that a loop reads.
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
-    // Only integers are replaced. They are printed without leading zeros, because 010 would be octal
-    // in a loop.
+    // Only integers are replaced. They are printed without leading zeros, because 010 would be
+    // octal in a loop.
     let numbers: Option<Vec<i64>> = call.words().iter().map(|word| word.parse().ok()).collect();
     let (from, step, to) = match numbers?[..] {
         [to] => (1, 1, to),

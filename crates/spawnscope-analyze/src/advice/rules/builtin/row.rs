@@ -1,4 +1,5 @@
-//! A row of the table of replacements: the calls that it matches, and the shell code that replaces them.
+//! A row of the table of replacements: the calls that it matches, and the shell code that replaces
+//! them.
 
 use super::call::{Call, Effect, Substitute};
 use crate::patterns::shells::Dialect;
@@ -82,8 +83,8 @@ impl Row {
         self
     }
 
-    /// Replaces the call with shell code that launches nothing: a word such as `${p##*/}` or, if the
-    /// row sets a variable, a command.
+    /// Replaces the call with shell code that launches nothing: a word such as `${p##*/}` or, if
+    /// the row sets a variable, a command.
     pub(super) const fn replaced_with(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
         self.code = code;
         self.limits = limits;
@@ -102,8 +103,8 @@ impl Row {
         self.replaced_with(code, limits)
     }
 
-    /// Replaces the program with the builtin of the same name. A script launches such a program only
-    /// if it calls the program by path, or through `env` or `command -p`.
+    /// Replaces the program with the builtin of the same name. A script launches such a program
+    /// only if it calls the program by path, or through `env` or `command -p`.
     pub(super) const fn same_builtin(self) -> Row {
         self.builtin(["/usr/bin/{program} ...", "{program} ..."], BUILTIN_LIMITS)
     }

@@ -20,7 +20,8 @@ pub(in crate::advice) const RULE: &str = "per-item";
 const MAX_FINDINGS: usize = 3;
 /// Maximum number of items per launch. More would make the command line too long.
 const MAX_BATCH: u32 = 1000;
-/// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule `repeats`.
+/// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule
+/// `repeats`.
 const MIN_DISTINCT_PERCENT: usize = 50;
 
 /// The parent's program, the launched program, its subcommand, and the fix.

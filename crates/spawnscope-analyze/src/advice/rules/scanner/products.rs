@@ -1,4 +1,5 @@
-//! The narrow exclusions that scanners document, by process name. All of them leave protection on for the rest of the machine.
+//! The narrow exclusions that scanners document, by process name. All of them leave protection on
+//! for the rest of the machine.
 
 /// For each product: the names of its processes, and instructions from its manual.
 const PRODUCTS: [(&[&str], &[&str]); 3] = [
