@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 ARCHITECTURES ?= x86_64
 CARGO ?= cargo
 BINARY := target/release/spawnscope
-# Tracing needs root (or CAP_BPF and CAP_PERFMON); the traced command itself runs as the user who typed it.
+# Recording with eBPF needs root (or CAP_BPF and CAP_PERFMON); the recorded command itself runs as the user who typed it.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # The program that prints the completions. If $(BINARY) is for another architecture, this must be a build for this machine.
 RUNNABLE ?= $(BINARY)

@@ -4,14 +4,14 @@
 # the upload.
 set -euo pipefail
 
-folder=${INPUT_FOLDER:?the directory of the recordings}
+folder=${INPUT_FOLDER:?not set: the directory of the recordings}
 cd "${GITHUB_WORKSPACE:-$PWD}/${INPUT_WORKING_DIRECTORY:-.}"
 
 shopt -s nullglob
 recordings=("$folder"/run.db "$folder"/run.*.db)
 # nullglob removes only patterns: run.db stays in the list even if there is no such file.
 [ -e "${recordings[0]}" ] || recordings=("${recordings[@]:1}")
-# Splits an option into words without expanding anything in it.
+# Splits the input into words without expanding anything in it.
 read -r -d '' -a budgets <<<"${INPUT_BUDGETS:-}" || true
 baseline=()
 while IFS= read -r file; do

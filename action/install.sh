@@ -25,7 +25,7 @@ for file in "$archive" SHA256SUMS; do
     curl --fail --silent --show-error --location --retry 3 --output "$target/$file" "$releases/v$version/$file" ||
         fail "failed to download $file of release v$version"
 done
-# --ignore-missing alone would accept a file that is not listed.
+# Uses grep instead of --ignore-missing, which would accept an archive that is not listed.
 (cd "$target" && grep -F "  $archive" SHA256SUMS | sha256sum --check --strict --quiet) ||
     fail "the checksum of $archive is wrong"
 tar -xzf "$target/$archive" -C "$target" --strip-components 1

@@ -28,4 +28,4 @@ several=()
 
 cd "$workspace/${INPUT_WORKING_DIRECTORY:-.}"
 "${privileged[@]}" "$(command -v spawnscope)" record "${several[@]}" -o "$folder/run.db" -- \
-    bash -euo pipefail -c "${INPUT_RUN:?the command to record}"
+    bash -euo pipefail -c "${INPUT_RUN:?not set: the command to record}"

@@ -33,7 +33,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 MAX_MEDIAN_ERROR, MAX_ERROR = 0.08, 0.20
 # The keys of a prediction that are stored.
-KEPT = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
+STORED_KEYS = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
 
 
 def main():
@@ -61,7 +61,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=15, help="recordings, and runs of each variant")
     parser.add_argument("--write", action="store_true", help="put the table into docs/guide/predictions.md")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
-    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep recordings of both variants there")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="copy the recording with the median prediction of each pair into this directory")
     options = parser.parse_args()
     options.names = options.names or known
     if unknown := set(options.names) - set(known):
@@ -86,7 +86,7 @@ class Pair:
             self.call([self.directory / "build", self.directory])
 
     def beyond(self):
-        """What the fix changes besides launches; empty for most."""
+        """Returns what the fix changes besides launches; empty for most pairs."""
         return self.text("beyond").strip()
 
     def text(self, name):
@@ -154,7 +154,7 @@ def record_and_predict(pair, options, number):
     prediction = json_of([options.binary, "whatif", file, *pair.flags, "--json"])
     advice = json_of([options.binary, "advise", file, "--json"])["advice"]
     first = advice[0]["rule"] if advice else "-"
-    return {"file": file, "prediction": {key: prediction[key] for key in KEPT}, "first_rule": first}
+    return {"file": file, "prediction": {key: prediction[key] for key in STORED_KEYS}, "first_rule": first}
 
 
 def json_of(command):
@@ -164,7 +164,7 @@ def json_of(command):
 def judge(flags, recordings, runs):
     prediction = middle(recordings)["prediction"]
     after = statistics.median(runs["after"])
-    recorded, predicted, low, high = (prediction[key] / 1e9 for key in KEPT[:4])
+    recorded, predicted, low, high = (prediction[key] / 1e9 for key in STORED_KEYS[:4])
     ratios = [recording["prediction"]["predicted_ns"] / 1e9 / run for recording, run in zip(recordings, runs["after"])]
     return {
         "flags": flags,

@@ -246,7 +246,7 @@ def print_table(measurements):
             ratio = result["ratio"]
             words = f"{ratio['median']:.3f} ({ratio['quartiles'][0]:.3f} to {ratio['quartiles'][1]:.3f}) of the unrecorded wall; p10 {result['ratio_of_p10']:.3f}"
         elif "milliseconds" in result:
-            words = f"{result['milliseconds']['median']:.0f} ms beyond the command"
+            words = f"{result['milliseconds']['median']:.0f} ms in addition to the command"
         elif "peak_mib" in result:
             words = f"{result['seconds']['median']:.2f} s, {result['peak_mib']:.0f} MiB for {result['launches']:,} launches"
         elif "verbs" in result:

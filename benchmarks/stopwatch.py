@@ -1,5 +1,5 @@
 """Runs a command and writes its time in seconds into a file. Usage: stopwatch.py FILE COMMAND...; exits with the command's status.
-It is a program of its own so that a wrapper's work (such as making a mount namespace) is outside of the measured time."""
+It is a separate program, so that a wrapper's work (such as making a mount namespace) is outside of the measured time."""
 
 import os
 import subprocess

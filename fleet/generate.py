@@ -6,7 +6,7 @@
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
 their execs and call sites, and times are multiplied by a factor of the run and one of the launch. With --regression, a line of a script
 starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
-machine; if BASE has an examination of the doctor, two examinations of that machine are added. The same arguments give the same dataset.
+machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. The same arguments give the same dataset.
 Needs pyarrow and numpy.
 """
 import argparse
@@ -25,7 +25,7 @@ CHANGED_DAY = 9
 ADDED_LAUNCHES = 40
 SLOWNESS = 1.5
 SLOW_MACHINE = 7
-# The days of the doctor's examinations of the slow machine.
+# The days on which `spawnscope doctor` ran on the slow machine.
 EXAMINED_DAYS = (3, 12)
 PHASES = ("create_ns", "queue_ns", "setup_ns", "exec_ns", "load_ns", "run_ns", "teardown_ns", "reap_ns")
 # The phases that take longer on a slow machine.
@@ -61,8 +61,8 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--machines", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--regression", action="store_true", help=f"every second job starts git {ADDED_LAUNCHES} times more from day {CHANGED_DAY} on")
-    parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, which the doctor examined")
+    parser.add_argument("--regression", action="store_true", help=f"every second job starts git {ADDED_LAUNCHES} more times from day {CHANGED_DAY} on")
+    parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, on which `spawnscope doctor` ran")
     options = parser.parse_args()
     if options.dataset.exists():
         sys.exit(f"{options.dataset} exists already: name a directory to create")
@@ -239,7 +239,7 @@ class Writer:
             parquet.write_table(run.tables[table], directory / f"{name}.parquet", compression="zstd", row_group_size=1 << 20)
 
     def add_examination(self, rows, day, is_latest):
-        """Adds an examination of the slow machine. An older one has only the last of the findings."""
+        """Adds a result of `spawnscope doctor` on the slow machine. An older result has only the last finding."""
         rows = rows if is_latest else with_column(rows.slice(rows.num_rows - 1), "place", [1])
         examined = FIRST_DAY + datetime.timedelta(days=day)
         name = f"{day:032x}"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # Tests that are not run, with the reason.
 declare -A skipped=(
     [tst-spawn-static]="the same as tst-spawn, linked statically with glibc's own objects"
-    [tst-spawn4-compat]="tests symbol versions of glibc before 2.15, which run a text without an interpreter line by a shell; libvspawn has no such versions"
+    [tst-spawn4-compat]="tests symbol versions of glibc before 2.15, which run a text without an interpreter line with a shell; libvspawn has no such versions"
 )
 
 work=$(mktemp -d)

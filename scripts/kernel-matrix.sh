@@ -50,7 +50,7 @@ fi
 boot() {
     local series=$1
     local kernel=$cache/kernels/$architecture/$series
-    # The guest's clock counts instructions, one nanosecond each, and skips idle time: workloads take the same time on every host.
+    # The guest's clock counts instructions, one nanosecond each, and skips idle time, so workloads take the same time on every host.
     # The guest has one CPU, because with such a clock all CPUs share a thread of the host, and QEMU 7.2 runs the second only while the first idles.
     python3 $parts/guest.py --series "$series" --package "$(cat "$kernel/version")" --battery $kind --into "$results/$series" -- \
         "${qemu[@]}" -accel tcg -icount shift=0,sleep=off -smp 1 -m 1024 -nodefaults -no-user-config -display none -serial stdio -no-reboot \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs commands in turns, and prints the seconds of each run and their median. Taking turns makes runs comparable if the speed of the machine
-changes, such as recorded and unrecorded runs, or a program with and without a fix. If a command writes a recording to FILE, its time is the
+"""Runs commands in turn, and prints the seconds of each run and their median. If the speed of the machine changes, taking turns keeps runs
+comparable, such as recorded and unrecorded runs, or runs with and without a fix. If a command writes a recording to FILE, its time is the
 wall in that recording, without the recorder's start and end. Usage: turns.py [--runs N] [--prepare CMD] [--recording FILE] NAME=CMD..."""
 
 import argparse

@@ -1,6 +1,6 @@
--- The programs that cost most, over all runs. ${order}: critical_ns, launches or tax_ns.
+-- The programs that cost the most across all runs. ${order}: critical_ns or launches.
 WITH
--- The only query on launches. Its result, which is joined and counted below, has a row for each command of a run.
+-- Sums launches first: the join and COUNT(*) below then see one row for each run and command.
 run_sums AS (
   SELECT run, command, COUNT(*) AS launches, SUM(total_ns) AS total_ns,
          SUM(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) AS own_tax_ns,
@@ -8,9 +8,9 @@ run_sums AS (
   FROM launches
   GROUP BY run, command
 )
-SELECT o.command AS command, COUNT(*) AS runs, SUM(o.launches) AS launches, SUM(o.total_ns) AS total_ns,
-       SUM(o.own_tax_ns) AS own_tax_ns, SUM(o.critical_tax_ns) AS critical_tax_ns, SUM(o.critical_ns) AS critical_ns, SUM(o.cpu_ns) AS cpu_ns
-FROM runs AS r JOIN run_sums AS o ON r.run = o.run
-GROUP BY o.command
+SELECT s.command AS command, COUNT(*) AS runs, SUM(s.launches) AS launches, SUM(s.total_ns) AS total_ns,
+       SUM(s.own_tax_ns) AS own_tax_ns, SUM(s.critical_tax_ns) AS critical_tax_ns, SUM(s.critical_ns) AS critical_ns, SUM(s.cpu_ns) AS cpu_ns
+FROM runs AS r JOIN run_sums AS s ON r.run = s.run
+GROUP BY s.command
 ORDER BY ${order} DESC NULLS LAST, launches DESC, command
 LIMIT ${rows}

@@ -1,5 +1,5 @@
 -- The findings of the latest `spawnscope doctor` on each machine: problems, notes, and items that could not be checked, each with the largest effect first.
--- An examination without any of these has one row, without a severity.
+-- A result without findings has one row, without a severity.
 SELECT e.host AS host, e.date AS date, e.place AS place, e.severity AS severity, e.check_name AS check_name, e.title AS title, e.evidence AS evidence,
        e.effect_ns AS effect_ns, CASE WHEN e.effect_is_lower_bound THEN 1 WHEN e.effect_ns IS NOT NULL THEN 0 END AS is_lower_bound,
        e.effect_of AS effect_of, e.effect_basis AS effect_basis, e.fix AS fix, e.fix_cost AS fix_cost

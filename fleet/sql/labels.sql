@@ -1,5 +1,5 @@
 -- The cost of the launches with each value of a label, over all runs. ${label}: a column of launches (l.target) or runs (r.job, r.host, r.branch).
--- ${order}: critical_ns, launches or tax_ns.
+-- ${order}: critical_ns or launches.
 WITH
 run_sums AS (
   SELECT l.run AS run, ${label} AS label, COUNT(*) AS launches, SUM(l.total_ns) AS total_ns,
@@ -8,9 +8,9 @@ run_sums AS (
   FROM runs AS r JOIN launches AS l ON r.run = l.run
   GROUP BY l.run, ${label}
 )
-SELECT o.label AS label, COUNT(*) AS runs, SUM(o.launches) AS launches, SUM(o.total_ns) AS total_ns,
-       SUM(o.own_tax_ns) AS own_tax_ns, SUM(o.critical_tax_ns) AS critical_tax_ns, SUM(o.critical_ns) AS critical_ns, SUM(o.cpu_ns) AS cpu_ns
-FROM run_sums AS o
-GROUP BY o.label
+SELECT s.label AS label, COUNT(*) AS runs, SUM(s.launches) AS launches, SUM(s.total_ns) AS total_ns,
+       SUM(s.own_tax_ns) AS own_tax_ns, SUM(s.critical_tax_ns) AS critical_tax_ns, SUM(s.critical_ns) AS critical_ns, SUM(s.cpu_ns) AS cpu_ns
+FROM run_sums AS s
+GROUP BY s.label
 ORDER BY ${order} DESC NULLS LAST, launches DESC, label NULLS LAST
 LIMIT ${rows}

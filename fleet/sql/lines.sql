@@ -1,4 +1,4 @@
--- The call sites that cost most, over all runs. ${order}: critical_ns, saving_ns, launches or tax_ns.
+-- The call sites that cost the most across all runs. ${order}: critical_ns, saving_ns, launches or tax_ns.
 WITH
 site_runs AS (
   SELECT c.run AS run, c.language AS language, c.file AS file, c.line AS line, c.function AS function, c.module AS module,

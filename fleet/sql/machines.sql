@@ -10,10 +10,10 @@ command_sums AS (
   GROUP BY run, command
 ),
 costs AS (
-  SELECT r.run AS run, COALESCE(r.job, '') AS job, COALESCE(r.host, '') AS host, o.command AS command,
-         o.launches AS launches, o.cost_ns AS cost_ns
-  FROM runs AS r JOIN command_sums AS o ON r.run = o.run
-  WHERE o.launches > 0
+  SELECT r.run AS run, COALESCE(r.job, '') AS job, COALESCE(r.host, '') AS host, s.command AS command,
+         s.launches AS launches, s.cost_ns AS cost_ns
+  FROM runs AS r JOIN command_sums AS s ON r.run = s.run
+  WHERE s.launches > 0
 ),
 -- Uses sums over windows, not joins with sums: an engine may compute the rows of `costs` again for each join.
 summed AS (
@@ -22,7 +22,7 @@ summed AS (
          SUM(launches) OVER (PARTITION BY job, command, host) AS host_launches, SUM(cost_ns) OVER (PARTITION BY job, command, host) AS host_ns
   FROM costs
 ),
--- The ratio compares a run with the mean cost on the other machines. A command of a job that only one machine ran is left out.
+-- The ratio compares a run with the mean cost on the other machines. A job's command that only one machine ran is left out.
 run_ratios AS (
   SELECT s.run AS run, s.host AS host, SUM(s.launches) AS launches, SUM(s.cost_ns) AS cost_ns,
          SUM(s.cost_ns) / SUM(s.launches * ((s.all_ns - s.host_ns) / (s.all_launches - s.host_launches))) AS ratio

@@ -77,19 +77,19 @@ impl<'a> Row<'a> {
         self.columns.iter().map(String::as_str).zip(self.values)
     }
 
-    /// Returns the text in a column; `None` if it is null or no text.
+    /// Returns the text in a column; `None` if the value is null or not a text.
     #[must_use]
     pub fn text(&self, column: &str) -> Option<&'a str> {
         self.get(column).as_str()
     }
 
-    /// Returns the number in a column; `None` if it is null or no number.
+    /// Returns the number in a column; `None` if the value is null or not a number.
     #[must_use]
     pub fn number(&self, column: &str) -> Option<f64> {
         self.get(column).as_f64()
     }
 
-    /// Returns the number in a column, rounded to a whole number; `None` if it is null or no number.
+    /// Returns the number in a column, rounded to a whole number; `None` if the value is null or not a number.
     #[must_use]
     pub fn count(&self, column: &str) -> Option<i64> {
         let value = self.get(column);
@@ -99,7 +99,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns the values of a column: numbers and booleans as such, all others as text.
+/// Returns the values of a column: numbers and booleans as they are, all others as text.
 fn values(column: &dyn Array) -> Result<Vec<Value>> {
     let each = |value: &dyn Fn(usize) -> Value| {
         let value = |row| if column.is_null(row) { Value::Null } else { value(row) };

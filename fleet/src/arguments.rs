@@ -29,7 +29,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Print the lines, commands or labels that cost most
+    /// Print the lines, commands or labels that cost the most
     Top {
         /// Add up costs by line, command, or label:NAME
         #[arg(long, value_name = "WHAT", default_value = "line", value_parser = By::parse)]
@@ -47,8 +47,8 @@ pub enum Verb {
     },
     /// Print what changed since a date or commit, apart from noise
     ///
-    /// Each command of each line is compared within each job, before and after, by a rank test over all jobs. Counts are exact; times have an
-    /// interval that contains the true difference with 95 % probability.
+    /// For each script line and command, the runs of a job before and after are compared with each other, and one rank test combines the
+    /// jobs. Counts are exact; times have an interval that contains the true difference with 95 % probability.
     Regressions {
         /// The first day, or the first commit, of the runs to compare with the earlier ones
         #[arg(long, value_name = "DATE|COMMIT", value_hint = ValueHint::Other)]
@@ -56,7 +56,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Print the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on these
+    /// Print the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on those that differ
     Machines {
         #[command(flatten)]
         common: Common,
@@ -92,7 +92,7 @@ pub enum Verb {
     },
 }
 
-/// The dataset to ask.
+/// The dataset to query.
 #[derive(Debug, Args)]
 pub struct DatasetArgument {
     /// The directory of the dataset, or s3://BUCKET/PREFIX
@@ -106,7 +106,7 @@ pub struct Output {
     /// Print JSON: an array with an object for each row; times are in nanoseconds
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
-    /// Write the answer to FILE as an HTML page that loads nothing
+    /// Write the answer to FILE as a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 }
@@ -167,7 +167,7 @@ impl By {
 pub enum Order {
     /// Time on the critical path
     Critical,
-    /// Wall time that the most worthwhile fix would save, as predicted; only by line
+    /// Wall time that the most worthwhile fix would save, as predicted; only with --by line
     Saving,
     /// Number of launches
     Count,

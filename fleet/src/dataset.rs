@@ -26,7 +26,7 @@ fn recording_tables() -> impl Iterator<Item = &'static str> {
 /// A dataset.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// The name by which the user gave it.
+    /// The location as the user typed it.
     pub name: String,
     /// The URL of its directory, which ends with a slash.
     pub url: Url,

@@ -18,10 +18,11 @@ use tokio::runtime::{Builder, Runtime};
 use crate::answer::Answer;
 use crate::dataset::{DOCTOR, Dataset, TABLES};
 
-/// How much memory operators may use. Beyond that, they write to temporary files.
-const MEMORY_BYTES: usize = 640 << 20;
-/// The number of files whose columns are read. Files of different versions may have different columns; a missing one is NULL.
-const SAMPLED_FILES: usize = 32;
+/// Maximum memory of operators. Operators that need more write to temporary files.
+const MAX_MEMORY_BYTES: usize = 640 << 20;
+/// Maximum number of files of a table whose columns are read. Files of different versions may have different columns; a missing column is
+/// NULL.
+const MAX_SAMPLED_FILES: usize = 32;
 
 /// A dataset, ready for queries.
 pub struct Engine {
@@ -49,7 +50,7 @@ impl Engine {
         // filter would only cost time.
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_limit(MEMORY_BYTES, 1.0)
+            .with_memory_limit(MAX_MEMORY_BYTES, 1.0)
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
         context.register_object_store(&dataset.url, dataset.store.clone());
@@ -70,10 +71,10 @@ impl Engine {
         self.has_doctor
     }
 
-    /// Runs a query. Statements that change anything are refused.
+    /// Runs a query. Rejects statements that change anything.
     ///
     /// # Errors
-    /// When it is not a query, or fails.
+    /// When the statement is not a query, or when it fails.
     pub fn ask(&self, sql: &str) -> Result<Answer> {
         let only_queries = SQLOptions::new()
             .with_allow_ddl(false)
@@ -143,7 +144,7 @@ async fn schema(
     files: Vec<ObjectMeta>,
 ) -> Result<Schema> {
     let state = context.state();
-    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
+    let step = files.len().div_ceil(MAX_SAMPLED_FILES).max(1);
     let read = async |file: ObjectMeta| {
         let schema = format
             .infer_schema(&state, &dataset.store, std::slice::from_ref(&file))

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Joins the texts of an error and its causes. A cause is left out if the text already contains it, as in errors of stores.
+/// Joins the texts of an error and its causes. A cause is left out if the text already contains it, as the errors of object stores do.
 fn message(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |message, cause| {
         let cause = cause.to_string();

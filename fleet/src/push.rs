@@ -1,4 +1,4 @@
-//! `push`: copies the files of a dataset to another one, except those that it already has. A file name is never reused for other contents, so several
+//! `push`: copies the files of a dataset to another one, except the files that the target already has. A file name is never reused for other contents, so several
 //! machines may push to the same store at once, and pushing may be repeated.
 
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
         .enable_all()
         .build()
         .context("failed to start a runtime")?;
-    let (mut copied, mut present) = (0, 0);
+    let (mut copied, mut already_there) = (0, 0);
     // `runs` is the last table, so that a recording becomes part of the dataset only after all of its other tables.
     for table in TABLES {
         let (here, there) = (store::path(&from.url)?, store::path(&to.url)?);
@@ -36,7 +36,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
                     .map(|parts| there.parts().chain(parts).collect())
                     .with_context(|| format!("{} is not in {}", file.location, from.name))?;
                 if known.contains(&target) {
-                    present += 1;
+                    already_there += 1;
                     continue;
                 }
                 let done = copy(from, &file, to, target).await;
@@ -47,19 +47,19 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
         })?;
     }
     let files = |count| units::counted(count, "file", "files");
-    let were = if present == 1 { "was" } else { "were" };
+    let were = if already_there == 1 { "was" } else { "were" };
     Ok(match copied {
-        0 => format!("{} already has all {}\n", to.name, files(present)),
+        0 => format!("{} already has all {}\n", to.name, files(already_there)),
         _ => format!(
             "copied {} to {}; {} more {were} already there\n",
             files(copied),
             to.name,
-            units::count(present)
+            units::count(already_there)
         ),
     })
 }
 
-/// Copies a file. It appears in the target only when it is complete.
+/// Copies a file. The target shows the copy only when it is complete.
 async fn copy(from: &Dataset, file: &ObjectMeta, to: &Dataset, target: Path) -> Result<()> {
     let contents = from.store.get(&file.location).await?.bytes().await?;
     let mut out = BufWriter::new(to.store.clone(), target);

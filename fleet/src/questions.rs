@@ -50,7 +50,7 @@ impl Question {
     }
 }
 
-/// Removes comments, because they contain the names of parameters, which must not be replaced in them.
+/// Removes comments: the parameters that they mention must not be replaced.
 fn without_comments(sql: &str) -> String {
     sql.lines()
         .filter(|line| !line.trim_start().starts_with("--"))

@@ -17,7 +17,7 @@ impl Since {
     /// Resolves the argument of `--since`.
     ///
     /// # Errors
-    /// When it is not a date, and no run has a commit that begins with it.
+    /// When the argument is not a date, and no run has a commit that begins with it.
     pub fn resolve(given: &str, engine: &Engine) -> Result<Since> {
         if is_date(given) {
             return Ok(Since {
@@ -51,7 +51,7 @@ mod tests {
     use super::is_date;
 
     #[test]
-    fn a_date_is_no_commit() {
+    fn a_date_is_recognized_by_its_form() {
         assert!(is_date("2026-11-10"));
         assert!(
             ["20261110", "2026-11-1", "4f2a91c", ""]

@@ -12,9 +12,9 @@ use object_store::aws::AmazonS3Builder;
 use url::Url;
 
 const SCHEME: &str = "s3://";
-/// How long a failing request is repeated at most.
+/// Maximum time for which a failing request is repeated.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often a failing request is repeated at most.
+/// Maximum number of repetitions of a failing request.
 const MAX_RETRIES: usize = 4;
 
 /// Returns the URL of a dataset's directory, which ends with a slash, unless the location is a directory of this machine.

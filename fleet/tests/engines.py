@@ -74,7 +74,7 @@ class Spark:
 
         gateway = SparkContext._gateway
         self.spark.stop()
-        # The JVM ends when its standard input is closed. It is waited for, so that its CPU time counts as that of a child.
+        # The JVM ends when its standard input is closed. Waits for that, so that its CPU time counts as that of a child.
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)

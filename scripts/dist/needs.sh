@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints or checks the dependencies of programs and libraries, from ELF files given as arguments (or on standard input, one per line):
-#   needs.sh check FILE...    fails on any library but the C library, and on a C library newer than the oldest supported
+#   needs.sh check FILE...    fails on any library except the C library, and on a C library newer than the oldest supported
 #   needs.sh                  prints the dependencies in RPM's format, for `cargo generate-rpm --auto-req`
 # readelf reads files of every architecture; ldd and the distributions' own tools do not.
 . "$(dirname "$0")/settings.sh"

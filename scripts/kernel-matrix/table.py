@@ -70,7 +70,7 @@ def describe_missing(missing):
 
 
 def failure(result):
-    """Returns the message of the first panic, which libtest prints after its location."""
+    """Returns the message of the first panic, which libtest prints after the panic's location."""
     if result["outcome"] == "late":
         return f"not done after {result['seconds']:.0f} s of the guest's time"
     output = result["output"]

@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use crate::advice::{self, Advices, RuleContext};
+use crate::advice::{self, AdviceList, RuleContext};
 use crate::callers::{Callers, Detail};
 use crate::critical_path::{CriticalPath, critical_path};
 use crate::dependence::{Dependence, dependence, removals_of_commands};
@@ -27,7 +27,7 @@ pub struct Causes {
     /// Parents whose launches became slower over time, the worst first.
     pub drifts: Vec<Drift>,
     /// The advice. Empty when the replay is not reliable.
-    pub advices: Advices,
+    pub advices: AdviceList,
     /// How much of the wall depends on each of the commands that run longest, the largest part
     /// first. Empty when the replay is not reliable.
     pub dependence: Vec<Dependence>,
@@ -84,7 +84,7 @@ impl Causes {
             let answer = question(&context, &dependence);
             (advices, dependence, answer)
         } else {
-            (Advices::default(), Vec::new(), T::default())
+            (AdviceList::default(), Vec::new(), T::default())
         };
         let causes = Causes {
             advices,
@@ -100,11 +100,11 @@ impl Causes {
 
 /// Returns the results that need replays with changes. All these replays run in parallel, because
 /// some take much longer than others.
-fn predict(context: &RuleContext<'_, '_>) -> (Advices, Vec<Dependence>) {
+fn predict(context: &RuleContext<'_, '_>) -> (AdviceList, Vec<Dependence>) {
     let whatif = &context.whatif;
     let findings = advice::find(context);
     let removals = removals_of_commands(whatif);
-    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
+    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.changes.as_slice()).collect();
     sets.extend(removals.iter().map(|(_, fix)| slice::from_ref(fix)));
     let predictions = whatif.predict_each(&sets);
     let (of_findings, of_removals) = predictions.split_at(findings.len());

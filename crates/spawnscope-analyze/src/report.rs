@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::advice::Advices;
+use crate::advice::AdviceList;
 use crate::causes::Causes;
 use crate::critical_path::CriticalPath;
 use crate::dependence::{Dependence, rank_by_dependence};
@@ -76,7 +76,7 @@ pub struct Report {
     /// Waits for other processes, the longest first. Empty when the slices were not read.
     pub waits: Vec<AttributedWaits>,
     /// The advice.
-    pub advices: Advices,
+    pub advices: AdviceList,
     /// How much of the wall depends on each of the commands that run longest, the largest part
     /// first. Empty without a reliable replay.
     pub dependence: Vec<Dependence>,

@@ -1,4 +1,4 @@
-//! Renders a page as one HTML file that loads nothing.
+//! Renders a page as a self-contained HTML file.
 
 use anyhow::{Context, Result};
 use askama::Template;

@@ -9,8 +9,8 @@ use crate::page::{Page, Section, Table};
 
 /// The width of a page, in columns, if there is no terminal.
 const DEFAULT_WIDTH: usize = 100;
-/// Columns of names are not made narrower than this, even if the table does not fit.
-const MIN_NAME: usize = 20;
+/// Minimum width of a column of names, in columns of the terminal, even if the table does not fit.
+const MIN_NAME_WIDTH: usize = 20;
 const GAP: usize = 2;
 
 /// Renders a page for the terminal.
@@ -103,7 +103,7 @@ fn shrink_names(widths: &mut [usize], table: &Table, width: usize) {
         let names = (0..widths.len()).filter(|column| !table.columns[*column].is_figure);
         let Some(widest) = names
             .max_by_key(|column| widths[*column])
-            .filter(|column| widths[*column] > MIN_NAME)
+            .filter(|column| widths[*column] > MIN_NAME_WIDTH)
         else {
             return;
         };

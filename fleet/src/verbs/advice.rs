@@ -1,5 +1,7 @@
 //! `fleet advice`: the findings of `spawnscope advise`, each summed over all runs.
 
+use spawnscope_data::units;
+
 use super::{columns, count, extent, sites, time};
 use crate::answer::{Answer, Row};
 use crate::page::{Page, Table};
@@ -10,12 +12,12 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     match found.iter().next() {
         None => sentences.push("No run has a finding that is worth fixing.".to_owned()),
         Some(first) => sentences.push(format!(
-            "Fix first: {}. That saves {} over {} runs ({} to {}). Fix: {}",
+            "Fix first: {}. This saves {} ({} to {}) over {}. Fix: {}",
             first.text("title").unwrap_or_default(),
             time(first, "saving_ns"),
-            count(first, "runs"),
             time(first, "saving_low_ns"),
             time(first, "saving_high_ns"),
+            units::counted(first.count("runs").unwrap_or_default() as u64, "run", "runs"),
             one_line(first.text("fix").unwrap_or_default()),
         )),
     }

@@ -15,7 +15,7 @@ use crate::questions::Question;
 /// The rows of the latest examination of each machine.
 pub struct Examinations<'a>(BTreeMap<&'a str, Vec<Row<'a>>>);
 
-/// Queries the latest examinations. The answer is empty if the dataset has no table of them, as before the first examination is added.
+/// Queries the latest examinations. The answer is empty if the dataset has no results of the doctor yet.
 ///
 /// # Errors
 /// When the query fails.
@@ -149,7 +149,7 @@ fn effect(row: Row<'_>) -> Option<String> {
 pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
     let examinations = Examinations::by_machine(found);
     let sentence = match examinations.0.len() as u64 {
-        0 => format!("No machine was examined: run `spawnscope doctor -o {dataset}` on each."),
+        0 => format!("No machine was examined: run `spawnscope doctor -o {dataset}` on each machine."),
         machines => format!(
             "{} examined: {}.",
             units::counted(machines, "machine was", "machines were"),

@@ -1,4 +1,4 @@
-//! `fleet machines`: the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on these.
+//! `fleet machines`: the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found on those that differ.
 
 use anyhow::Result;
 
@@ -20,7 +20,7 @@ pub fn answer(common: &Common) -> Result<String> {
     let engine = Engine::open(&dataset)?;
     let rows = common.rows.to_string();
     let mut found = engine.ask(&Question::Machines.sql(&[("rows", &rows)])?)?;
-    // `--rows` limits the number of machines, not that of their findings.
+    // `--rows` limits the number of machines, not the number of their findings.
     let latest = doctor::query_latest(&engine, i32::MAX as u32)?;
     let examinations = Examinations::by_machine(&latest);
     if common.output.json {
@@ -43,7 +43,7 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
     if found.rows.is_empty() {
         sentences.push("Nothing to compare: no command of a job ran on two machines.".to_owned());
     } else if outliers.is_empty() {
-        sentences.push("No machine's launches cost a tenth more or less than those of the others.".to_owned());
+        sentences.push("No machine's launches cost clearly more or less than those of the others.".to_owned());
     }
     sentences.push(extent(totals));
     let row = |row: Row<'_>| {
@@ -111,7 +111,7 @@ fn sentence(row: Row<'_>, examinations: &Examinations<'_>, dataset: &str) -> Str
         None => format!("`spawnscope doctor` was not run there: run `spawnscope doctor -o {dataset}` on it."),
     };
     format!(
-        "{}: launches cost {ratio} times what the same commands of the same jobs cost on the others ({} each).{scanner} {doctor}",
+        "{}: launches cost {ratio} times what the same commands of the same jobs cost on the others ({} per launch).{scanner} {doctor}",
         host(row),
         time(row, "launch_ns"),
     )

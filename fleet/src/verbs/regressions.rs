@@ -29,8 +29,10 @@ pub fn compared_runs(engine: &Engine, since: &Since) -> Result<String> {
     let (earlier, later) = (count("earlier"), count("later"));
     if earlier == 0 || later == 0 {
         bail!(
-            "there are {earlier} runs before {0} and {later} since: a comparison needs both",
-            since.words
+            "there are {} before {} and {} since: a comparison needs runs on both sides",
+            units::counted(earlier, "run", "runs"),
+            since.words,
+            units::counted(later, "run", "runs"),
         );
     }
     Ok(format!(

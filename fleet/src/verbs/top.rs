@@ -1,4 +1,4 @@
-//! `fleet top`: the lines, commands or labels that cost most.
+//! `fleet top`: the lines, commands or labels that cost the most.
 
 use super::{columns, count, extent, sites, time};
 use crate::answer::{Answer, Row};
@@ -9,12 +9,12 @@ use crate::page::{Page, Table};
 pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     let (title, name, figures): (_, _, &[&str]) = match by {
         By::Line => (
-            "Lines that cost most",
+            "Lines that cost the most",
             "line",
             &["runs", "launches", "critical", "tax", "fix saves"],
         ),
-        By::Command => ("Commands that cost most", "command", FIGURES),
-        By::Label(_) => ("Labels that cost most", "label", FIGURES),
+        By::Command => ("Commands that cost the most", "command", FIGURES),
+        By::Label(_) => ("Labels that cost the most", "label", FIGURES),
     };
     let row = |row: Row<'_>| match by {
         By::Line => vec![

@@ -22,7 +22,7 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) 
     let call_site = example.and_then(|launch| callers.of(launch as usize));
     let label = call_site.map(|call_site| name(&call_site.label()));
     if finding.example.is_empty() {
-        finding = finding.evidence_of(label.map(|label| format!("call site of the first: {label}")));
+        finding = finding.evidence_lines(label.map(|label| format!("call site of the first: {label}")));
     } else {
         finding.example_call_site = label;
     }

@@ -1,5 +1,5 @@
-//! Candidates for findings: the launches that a rule applies to, grouped by a program's name. Candidates whose possible saving is too small
-//! are dropped before they are replayed.
+//! Candidates for findings: the launches that a rule applies to, grouped by a program's name.
+//! Candidates whose possible saving is too small are dropped before they are replayed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

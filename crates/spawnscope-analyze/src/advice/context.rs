@@ -1,4 +1,5 @@
-//! The input of all rules: the recording with its launches and critical path, and queries that several rules share.
+//! The input of all rules: the recording with its launches and critical path, and queries that
+//! several rules share.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +16,9 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 use spawnscope_data::statistics::median;
 
-/// Advice is reported only when its saving exceeds this share of the wall.
-const MIN_SHARE: f64 = 0.01;
-/// Advice is reported only when its saving also exceeds this duration.
+/// Advice is reported only if its saving exceeds this share of the wall.
+const MIN_SAVING_SHARE: f64 = 0.01;
+/// Advice is reported only if its saving also exceeds this duration.
 const MIN_SAVING: Nanos = Nanos(5_000_000);
 
 /// The data that rules read.
@@ -77,7 +78,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the saving that advice must exceed.
     pub(super) fn min_saving(&self) -> Nanos {
-        self.share_of_wall(MIN_SHARE).max(MIN_SAVING)
+        self.share_of_wall(MIN_SAVING_SHARE).max(MIN_SAVING)
     }
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.

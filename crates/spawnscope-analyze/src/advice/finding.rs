@@ -27,7 +27,7 @@ pub struct Finding {
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
     /// The changes of the fix, as input of the replay.
-    pub tries: Vec<Fix>,
+    pub changes: Vec<Fix>,
     /// How the saving is derived.
     pub basis: Basis,
 }
@@ -54,7 +54,7 @@ impl Finding {
             fix: Vec::new(),
             limits: String::new(),
             whatif: String::new(),
-            tries: Vec::new(),
+            changes: Vec::new(),
             basis: Basis::Measured,
         }
     }
@@ -74,7 +74,7 @@ impl Finding {
     }
 
     /// Adds any number of sentences of evidence.
-    pub(super) fn evidence_of(mut self, sentences: impl IntoIterator<Item = String>) -> Finding {
+    pub(super) fn evidence_lines(mut self, sentences: impl IntoIterator<Item = String>) -> Finding {
         self.evidence.extend(sentences);
         self
     }
@@ -103,16 +103,16 @@ impl Finding {
         self
     }
 
-    /// Sets the change to all affected launches that predicts the saving, and the `option` of
-    /// `spawnscope whatif` that makes the same change.
+    /// Sets the change from which the saving is predicted, and the `option` of `spawnscope whatif`
+    /// that makes the same change. The change applies to all affected launches.
     pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
         let launches = self.launches.clone();
         self.predicted_by_all(vec![Fix { change, launches }], option)
     }
 
-    /// Sets several changes that together predict the saving.
-    pub(super) fn predicted_by_all(mut self, tries: Vec<Fix>, options: impl Into<String>) -> Finding {
-        self.tries = tries;
+    /// Sets several changes from which the saving is predicted, and the `options` that make them.
+    pub(super) fn predicted_by_all(mut self, changes: Vec<Fix>, options: impl Into<String>) -> Finding {
+        self.changes = changes;
         self.whatif = options.into();
         self
     }

@@ -8,7 +8,7 @@ pub(super) fn how_to_keep_an_answer(runtime: Runtime) -> &'static [&'static str]
     match runtime {
         Runtime::Shell => &[
             "  answer=$(PROGRAM ARGUMENTS)     once, before the loop; then \"$answer\"",
-            "  export it if scripts that this one launches ask again",
+            "  export it if scripts that this one launches need it, too",
         ],
         Runtime::Python => &["  @functools.cache on the function that launches, or a module-level variable"],
         Runtime::Perl => &["  use feature 'state'; state $answer = `PROGRAM ARGUMENTS`;"],
@@ -17,8 +17,8 @@ pub(super) fn how_to_keep_an_answer(runtime: Runtime) -> &'static [&'static str]
         Runtime::Node => &["  let answer; const ask = () => answer ??= execFileSync('PROGRAM', ['ARGUMENTS'])"],
         Runtime::Php => &["  static $answer = null; $answer ??= shell_exec('PROGRAM ARGUMENTS');"],
         Runtime::Make => &[
-            "  ANSWER := $(shell PROGRAM ARGUMENTS)     with := it is asked once; with = at each use",
-            "  export it, so that sub-makes do not ask again",
+            "  ANSWER := $(shell PROGRAM ARGUMENTS)     with := it is evaluated once, with = at each use",
+            "  export it, so that sub-makes do not evaluate it again",
         ],
         Runtime::Emacs => &["  keep it in a variable (defvar), or in a buffer-local cache per directory"],
         Runtime::Go => &["  sync.OnceValue(func() string { ... exec.Command ... })"],
@@ -98,6 +98,6 @@ pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static st
         Runtime::Go => &["  Cmd.Dir, Cmd.Env and Cmd.Stderr = nil"],
         Runtime::Rust => &["  Command::current_dir, env, and stderr(Stdio::null())"],
         Runtime::Make | Runtime::Shell => &[],
-        Runtime::Native => &["  posix_spawn_file_actions_addopen() and _addchdir_np(), and an environment of its own"],
+        Runtime::Native => &["  posix_spawn_file_actions_addopen() and _addchdir_np(), and the argument envp"],
     }
 }

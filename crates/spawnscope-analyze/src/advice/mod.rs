@@ -2,7 +2,7 @@
 //! and proposes a fix. Each fix is replayed, and only fixes that reliably save wall time are
 //! recommended: first those in code that the user maintains, the largest saving first.
 
-mod advices;
+mod advice_list;
 mod callers;
 mod candidates;
 mod context;
@@ -18,7 +18,7 @@ mod unknown_arguments;
 use std::cmp::Reverse;
 
 use crate::whatif::{Fix, Prediction};
-pub use advices::{Advice, Advices, Doubt};
+pub use advice_list::{Advice, AdviceList, Rejection};
 pub use context::RuleContext;
 pub use finding::{Basis, Finding};
 pub use owner::{Foreign, Owner};
@@ -42,10 +42,10 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each
 /// finding.
-pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> Advices {
-    let mut advices = Advices {
+pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> AdviceList {
+    let mut advices = AdviceList {
         unrecorded: context.whatif.unrecorded(),
-        ..Advices::default()
+        ..AdviceList::default()
     };
     for (finding, prediction) in findings.into_iter().zip(predictions) {
         add(&mut advices, context, advice_of(context, finding, prediction));
@@ -55,9 +55,9 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
         let is_foreign = advice.foreign.is_some();
         (is_foreign, Reverse(advice.saving), finding.rule, finding.title.clone())
     });
-    advices.not_worth.sort_by_key(|(doubt, advice)| {
+    advices.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
-        (*doubt, Reverse(context.spent_on(&finding.launches)), finding.rule)
+        (*rejection, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
     advices.drop_general(rules::launch_loop::RULE);
     advices.drop_contained([rules::batch::RULE, rules::per_item::RULE]);
@@ -66,7 +66,9 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
     advices.mark_overlaps();
     if advices.worth.len() > 1 {
         let first = advices.worth.iter().take(MAX_TOGETHER);
-        let fixes: Vec<Fix> = first.flat_map(|advice| advice.finding.tries.iter().cloned()).collect();
+        let fixes: Vec<Fix> = first
+            .flat_map(|advice| advice.finding.changes.iter().cloned())
+            .collect();
         advices.together = Some(context.whatif.predict(&fixes).saving());
     }
     advices
@@ -75,7 +77,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Prediction) -> Advice {
     Advice {
         callers: context.callers.count(&finding.launches),
-        foreign: owner::foreign(context, finding.rule, &finding.launches),
+        foreign: owner::foreign_code(context, finding.rule, &finding.launches),
         finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         saving: prediction.saving(),
         overlaps: Vec::new(),
@@ -84,7 +86,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Predi
 
 /// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
 /// cheap.
-fn add(advices: &mut Advices, context: &RuleContext<'_, '_>, advice: Advice) {
+fn add(advices: &mut AdviceList, context: &RuleContext<'_, '_>, advice: Advice) {
     let min_saving = context.min_saving();
     if advice.finding.rule == rules::off_path::RULE && advice.saving[0] > min_saving {
         // The finding would be wrong: without these launches, the wall would be clearly shorter.
@@ -93,6 +95,6 @@ fn add(advices: &mut Advices, context: &RuleContext<'_, '_>, advice: Advice) {
     if advice.saving[1] > min_saving {
         advices.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
-        advices.not_worth.push((Doubt::of(context, &advice), advice));
+        advices.not_worth.push((Rejection::of(context, &advice), advice));
     }
 }

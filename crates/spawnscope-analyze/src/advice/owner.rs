@@ -1,5 +1,6 @@
-//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`), or a third party (`node_modules`, `/usr`).
-//! Advice about code that the user does not maintain ranks below the user's own.
+//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`),
+//! or a third party (`node_modules`, `/usr`). Advice about code that the user does not maintain
+//! ranks below the user's own.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use spawnscope_data::event::Language;
 pub enum Owner {
     /// The user, as far as the path shows.
     User,
-    /// A generator: edits are lost at the next run of Autoconf, Automake, Libtool or CMake.
+    /// A generator such as Autoconf, Automake, Libtool or CMake, whose next run discards edits.
     Generated,
     /// A third party: an installed package or a vendored dependency.
     ThirdParty,
@@ -66,7 +67,8 @@ const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/",
 const LOCAL_PREFIX: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
 const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
-/// Compiled programs that decide themselves what to launch. No script or makefile of the user contains these launches.
+/// Compiled programs that decide for themselves what to launch. No script or makefile of the user
+/// requests these launches.
 const SELF_DIRECTED: [&[u8]; 18] = [
     b"apt",
     b"apt-get",
@@ -87,7 +89,8 @@ const SELF_DIRECTED: [&[u8]; 18] = [
     b"rpm",
     b"rustc",
 ];
-/// Rules whose fix is not in the code that requests the launches, but in the machine, the environment or the launched program.
+/// Rules whose fix is not in the code that requests the launches, but in the machine, the
+/// environment or the launched program.
 const FIXED_ELSEWHERE: [&str; 11] = [
     "loader",
     "loader-search",
@@ -128,7 +131,7 @@ impl Owner {
 
 /// Returns the code that requests most of the launches of a finding. `None` if the user maintains
 /// it, if it is unknown, or if the rule's fix is elsewhere.
-pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
+pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
     if FIXED_ELSEWHERE.contains(&rule) {
         return None;
     }
@@ -147,8 +150,9 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch, or the program if that decides itself what to launch, and who maintains it. `None` for other
-/// compiled programs, of which the user controls only the arguments.
+/// Returns the code that requested a launch, with its owner. The code is a script, or a compiled
+/// program that decides for itself what to launch. `None` for other compiled programs, because the
+/// user controls only their arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
     let call_site = context.callers.of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);

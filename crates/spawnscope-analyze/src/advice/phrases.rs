@@ -1,9 +1,10 @@
-//! Phrases that several rules print: names, times and counts, and selectors and options of `spawnscope whatif`, quoted for a shell.
+//! Phrases that several rules print: names, times and counts, and selectors and options of
+//! `spawnscope whatif`, quoted for a shell.
 
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;
 
-/// Maximum number of columns of a line, so that it fits on a narrow page.
+/// Maximum number of columns of a replacement in one line, so that it fits on a narrow page.
 const MAX_COLUMNS: usize = 70;
 
 /// Formats a replacement `before -> after`, in one line if it fits, otherwise in two.
@@ -15,13 +16,14 @@ pub(super) fn replacement(before: &str, after: &str) -> Vec<String> {
     vec![format!("  {before}"), format!("    ->  {after}")]
 }
 
-/// Returns an option of `spawnscope whatif` for the launches of a program by a parent, quoted for a shell.
+/// Returns an option of `spawnscope whatif` for the launches of a program by a parent, quoted for a
+/// shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
-    quoted(&format!("{change}={}", launches_of(program, parent)))
+    quoted(&format!("{change}={}", selector(program, parent)))
 }
 
 /// Returns the selector of the launches of a program by a parent.
-pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
+pub(super) fn selector(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
@@ -70,7 +72,7 @@ pub(super) fn abridged(line: &str, max: usize) -> String {
 
 /// Formats `1,234 times`.
 pub(super) fn times(count: usize) -> String {
-    format!("{} times", units::count(count as u64))
+    units::counted(count as u64, "time", "times")
 }
 
 /// Formats `1,234 forks`.

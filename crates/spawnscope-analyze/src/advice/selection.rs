@@ -4,25 +4,26 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::advice::context::RuleContext;
-use crate::advice::phrases::{launches_of, literal, name, quoted};
+use crate::advice::phrases::{literal, name, quoted, selector};
 use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
 /// Maximum number of options for one change.
 const MAX_SELECTIONS: usize = 8;
-/// Maximum number of script lines by which launches are selected.
-const MAX_LINES: usize = 4;
+/// Maximum number of script lines, or of argument patterns, that select the launches of a program
+/// by a parent.
+const MAX_SELECTORS_PER_GROUP: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
-const MAX_ARGUMENTS: usize = 100;
-/// The launches that a selection misses or adds may take at most the time of the intended launches
-/// divided by this.
-const MAX_ERROR_DIVISOR: u64 = 20;
+const MAX_PATTERN_BYTES: usize = 100;
+/// The launches that a selection misses or adds may take at most this share of the time of the
+/// intended launches.
+const MAX_ERROR_SHARE: f64 = 0.05;
 
-/// Returns the options that try these changes. Empty if some of the launches cannot be
+/// Returns the options that make these changes. Empty if some of the launches cannot be
 /// distinguished from other launches.
-pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
-    let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
+pub(super) fn options(context: &RuleContext<'_, '_>, changes: &[Fix]) -> String {
+    let options: Option<Vec<String>> = changes.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
 }
 
@@ -34,7 +35,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         Change::Direct => "--direct",
         _ => return None,
     };
-    let intended = changed(context, fix.change, &fix.launches);
+    let intended = affected(context, fix.change, &fix.launches);
     let mut by_kind: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
         let launch = context.launch(index);
@@ -43,7 +44,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     }
     let mut selections = Vec::new();
     for ((program, parent), launches) in &by_kind {
-        let selector = launches_of(program, parent);
+        let selector = selector(program, parent);
         let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &intended);
         let candidates = [
             Some(vec![selector.clone()]),
@@ -59,8 +60,8 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the option that tries batches of these launches. It selects all launches of a program by
-/// a parent or, if those are too many, those with `word` among their arguments. Empty if neither
+/// Returns the option that merges these launches into batches. It selects all launches of a program
+/// by a parent or, if those are too many, those with `word` among their arguments. Empty if neither
 /// selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
@@ -70,8 +71,8 @@ pub(super) fn batch_option(
     size: u32,
 ) -> String {
     let change = Change::Batch(size);
-    let intended = changed(context, change, launches);
-    let selector = launches_of(program, parent);
+    let intended = affected(context, change, launches);
+    let selector = selector(program, parent);
     let with_word = (!word.is_empty()).then(|| format!("{selector},argv=*{}*", literal(word)));
     let mut candidates = std::iter::once(selector).chain(with_word);
     let fitting =
@@ -81,18 +82,19 @@ pub(super) fn batch_option(
         .unwrap_or_default()
 }
 
-/// Returns selectors that are restricted to the call sites of the launches. `None` when there are
-/// too many call sites, or when some are unknown.
+/// Returns selectors that are restricted to the call sites of the launches. `None` if there are too
+/// many call sites, or if some are unknown.
 fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines
         .map(|call_site| Some(call_site?.short_label()))
         .collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{selector},line={}", name(line));
-    (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
+    (lines.len() <= MAX_SELECTORS_PER_GROUP).then(|| lines.iter().map(selection).collect())
 }
 
-/// Selects by the arguments. `None` if the launches have many different ones.
+/// Returns selectors for the arguments of the launches. `None` if there are too many different
+/// arguments, or if some are unknown or too long.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
@@ -106,14 +108,15 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     };
     let selection = |arguments: &Vec<u8>| {
         let arguments: String = literal(arguments).chars().map(without_spaces).collect();
-        let fits = !arguments.is_empty() && arguments.len() <= MAX_ARGUMENTS;
+        let fits = !arguments.is_empty() && arguments.len() <= MAX_PATTERN_BYTES;
         fits.then(|| format!("argv={arguments}"))
     };
     let selections: Option<Vec<String>> = all.iter().map(selection).collect();
-    selections.filter(|selections| selections.len() <= MAX_LINES)
+    selections.filter(|selections| selections.len() <= MAX_SELECTORS_PER_GROUP)
 }
 
-/// Whether the selections of a change match `launches` and nothing outside `intended`, except for launches that take little time.
+/// Whether the selections of a change match `launches` and nothing outside `intended`, except for
+/// launches that take little time.
 fn fits(
     context: &RuleContext<'_, '_>,
     change: Change,
@@ -125,14 +128,15 @@ fn fits(
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let selected = changed(context, change, &selected.concat());
+    let selected = affected(context, change, &selected.concat());
     let missing = launches.iter().filter(|index| !selected.contains(index));
     let different: Vec<u32> = missing.chain(selected.difference(intended)).copied().collect();
-    context.spent_on(&different).0 <= context.spent_on(launches).0 / MAX_ERROR_DIVISOR
+    context.spent_on(&different).0 as f64 <= context.spent_on(launches).0 as f64 * MAX_ERROR_SHARE
 }
 
-/// Returns the launches that a change of `launches` changes. Most changes affect their descendants, too.
-fn changed(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> HashSet<u32> {
+/// Returns all launches that are affected if `launches` are changed. Most changes also affect the
+/// descendants.
+fn affected(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> HashSet<u32> {
     if change == Change::Direct {
         return launches.iter().copied().collect();
     }

@@ -45,8 +45,8 @@ pub(super) fn work_time(context: &RuleContext<'_, '_>, index: usize) -> Option<N
     work::work_time(context.forest(), context.timelines(), index)
 }
 
-/// Whether launching the program, including its recorded start-up, takes longer than its work. Such
-/// a launch is worth replacing.
+/// Whether launching the program, including its recorded start-up, takes at least as long as its
+/// work. Such a launch is worth replacing.
 pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     let start_up = launch.start_up.get().unwrap_or_default();

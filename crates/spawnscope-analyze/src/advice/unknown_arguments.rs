@@ -42,7 +42,7 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> F
         return finding;
     }
     finding.evidence(format!(
-        "{} may be like these: their arguments are unknown, so the saving does not include them",
+        "{} may belong to this finding, but the saving covers only launches with known arguments",
         units::counted(left_out as u64, "more launch", "more launches")
     ))
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::advice::{Advice, Advices};
+use crate::advice::{Advice, AdviceList};
 use crate::diff::{Count, Key, Run, ScriptLine};
 use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
@@ -53,7 +53,7 @@ impl Line<'_> {
 /// The runs among whose launches culprits are found, and the advice about them.
 pub(super) struct Suspects<'r> {
     pub(super) runs: &'r [Run],
-    pub(super) advices: &'r Advices,
+    pub(super) advices: &'r AdviceList,
 }
 
 impl Suspects<'_> {
@@ -97,7 +97,7 @@ impl Suspects<'_> {
                     .map(|(call_site, _)| ScriptLine::of(call_site));
                 call_sites.any(|call_site| call_site == *script_line)
             };
-            let is_helpful = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
+            let is_helpful = |advice: &&Advice| advice.finding.changes.iter().any(|fix| lowers(fix.change));
             let advice = self
                 .advices
                 .worth
@@ -142,8 +142,8 @@ pub(super) fn removes_failed_execs(change: Change) -> bool {
     change == Change::Absolute || removes_launches(change)
 }
 
-/// Keeps the lines with the largest counts.
-pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
+/// Keeps the lines with the largest counts. `culprits` is sorted.
+pub(super) fn with_largest_counts(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
     culprits.retain(|culprit| culprit.count > 0);
     culprits.truncate(MAX_NAMED);
     culprits
@@ -183,7 +183,7 @@ mod tests {
                 fix: Vec::new(),
                 limits: String::new(),
                 whatif: String::new(),
-                tries: vec![Fix {
+                changes: vec![Fix {
                     change,
                     launches: vec![1],
                 }],
@@ -203,9 +203,9 @@ mod tests {
     fn advice_for_a_budget_of_counts_reduces_the_count() {
         let script_line = ScriptLine::of(&call_site());
         let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
-            let advices = Advices {
+            let advices = AdviceList {
                 worth: worth.to_vec(),
-                ..Advices::default()
+                ..AdviceList::default()
             };
             let suspects = Suspects {
                 runs: &[],

@@ -93,7 +93,7 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     })
 }
 
-/// Returns the groups of launches that grew most.
+/// Returns the groups of launches whose counts grew the most.
 fn grown_rows(diff: &Diff, is_counted: impl Fn(&&Row) -> bool, count: RowCount) -> Vec<Culprit> {
     let mut rows: Vec<&Row> = diff
         .rows

@@ -12,12 +12,12 @@ pub use culprits::Culprit;
 pub use growth::{Grown, Tolerance, growth};
 pub use metrics::{Metric, metrics};
 
-use crate::advice::Advices;
+use crate::advice::AdviceList;
 use crate::diff::{Count, Key, Run};
 use crate::select::{SelectError, glob, matches};
 use crate::summary::Summary;
 use crate::whatif::interval::DRIFT;
-use culprits::{Suspects, removes_failed_execs, removes_launches, worst};
+use culprits::{Suspects, removes_failed_execs, removes_launches, with_largest_counts};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::{Interval, mean_interval};
 
@@ -155,11 +155,12 @@ type MakeBudget = fn(u64) -> Budget;
 /// Returns one count from the sums over launches.
 type CountOf = fn(&Summary) -> u64;
 
-/// Checks the recordings of a command, all runs of the same version. The advice is about the first of them.
+/// Checks the recordings of a command, which are runs of the same version. The advice is about the
+/// first recording.
 ///
 /// # Errors
 /// When the recordings do not contain what a budget limits.
-pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check, BudgetError> {
+pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Check, BudgetError> {
     let suspects = Suspects { runs, advices };
     let mut verdicts = Vec::new();
     let all: [(Option<u64>, MakeBudget, CountOf); 3] = [
@@ -255,7 +256,7 @@ impl Suspects<'_> {
             _ => removes_launches,
         };
         let culprits = if is_exceeded {
-            self.with_advice(worst(self.by_line(is_limited, count)), lowers)
+            self.with_advice(with_largest_counts(self.by_line(is_limited, count)), lowers)
         } else {
             Vec::new()
         };
@@ -273,7 +274,7 @@ impl Suspects<'_> {
         let is_exceeded = interval.low > max;
         let culprits = if is_exceeded {
             let lines = self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0);
-            self.with_advice(worst(lines), |_| true)
+            self.with_advice(with_largest_counts(lines), |_| true)
         } else {
             Vec::new()
         };

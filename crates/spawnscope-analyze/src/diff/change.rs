@@ -83,7 +83,7 @@ impl TimeChange {
         }
     }
 
-    /// Returns the difference of the means. `None` when a time is unknown.
+    /// Returns the difference of the means. `None` if a time is unknown.
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         Some(self.after? - self.before?)

@@ -21,7 +21,7 @@ use crate::summary::Summary;
 
 /// A group's change in time is reported only if it is at least this share of the wall. With many
 /// groups, some intervals exclude zero by chance.
-const MIN_SHARE: f64 = 0.01;
+const MIN_SHARE_OF_WALL: f64 = 0.01;
 /// The machine constants that represent the cost of a launch.
 const COST_CONSTANTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
 /// Machine constants are reported if they differ by more than this share.
@@ -217,7 +217,7 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
 fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> ChangeKind {
     let is_long = |change: &TimeChange| {
         let value = change.value().unwrap_or_default().abs();
-        wall.is_some_and(|wall| value >= MIN_SHARE * wall) && change.is_change() == Some(true)
+        wall.is_some_and(|wall| value >= MIN_SHARE_OF_WALL * wall) && change.is_change() == Some(true)
     };
     match (count.before.high, count.after.high) {
         (0, _) => ChangeKind::Added,

@@ -11,8 +11,8 @@ const TEMPORARY_NAME: u8 = b'*';
 const TEMPORARY_DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
 /// A hexadecimal string of at least this many digits is a hash. A shorter string may be a word.
 const MIN_HASH_DIGITS: usize = 7;
-/// Maximum length of normalised arguments. Longer arguments are truncated, since they are kept as
-/// keys.
+/// Maximum length of normalised arguments, in bytes. Longer arguments are truncated, since they are
+/// kept as keys.
 const MAX_BYTES: usize = 1_024;
 
 /// Joins the normalised arguments with spaces. Leaves out the first argument, the program's name.
@@ -94,7 +94,8 @@ fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
     }
 }
 
-/// Whether a word is a hash (long, hexadecimal, with at least one digit) or an address (hexadecimal after `0x`).
+/// Whether a word is a hash (long, hexadecimal, with at least one digit) or an address (hexadecimal
+/// after `0x`).
 fn is_hash(word: &[u8]) -> bool {
     let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
     let has_digit = word.iter().any(u8::is_ascii_digit);

@@ -1,4 +1,5 @@
-//! How a user writes the call of a program: by the name of the script where an interpreter runs one.
+//! The call of a program as a user writes it. If an interpreter runs a script, the name of the
+//! script is used.
 
 use crate::launch::{Exec, base_name};
 use crate::patterns::runtimes::Runtime;
@@ -6,7 +7,7 @@ use crate::patterns::runtimes::Runtime;
 /// A program by the name of its file, and its arguments.
 pub(crate) struct Call<'a> {
     /// The interpreter of a script, otherwise the program itself.
-    pub(crate) runs: &'a [u8],
+    pub(crate) executable: &'a [u8],
     /// Base name of the script or the program.
     pub(crate) name: &'a [u8],
     /// The arguments after the script or the program.
@@ -14,16 +15,17 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns `None` for an interpreter without a script, and where the arguments are unknown.
+    /// Reads the call from the arguments of an exec. `None` for an interpreter without a script, or
+    /// if the arguments are unknown.
     pub(crate) fn of(exec: &Exec<'a>) -> Option<Call<'a>> {
-        let (runs, mut arguments) = (exec.program_name(), exec.arguments());
+        let (executable, mut arguments) = (exec.program_name(), exec.arguments());
         arguments.next()?;
         let file = match exec.interpreter() {
-            None if takes_a_script(runs) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
+            None if takes_a_script(executable) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
             _ => exec.path(),
         };
         Some(Call {
-            runs,
+            executable,
             name: base_name(file),
             arguments: arguments.collect(),
         })

@@ -16,7 +16,7 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
 /// Version managers: programs that choose a version of a program and exec it.
-const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
+const VERSION_MANAGERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
 /// The purpose of an exec that is followed by another exec. The greatest of all links of a chain,
 /// in this order, describes the chain.
@@ -26,12 +26,12 @@ pub(crate) enum Link {
     Env,
     /// `#!/usr/bin/env`, which searches for an interpreter along PATH.
     EnvLine,
-    /// A wrapper script that only runs the program, or sets up its environment before.
+    /// A wrapper script that only runs the program, or first sets up its environment.
     Wrapper,
     /// A program with the same name as the real program, at another path.
     Namesake,
     /// A version manager.
-    Chooser,
+    VersionManager,
 }
 
 impl Link {
@@ -39,8 +39,8 @@ impl Link {
     /// than lead to the real program (nice, sudo, `sh -c`).
     pub(crate) fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
         let program = base_name(exec.path());
-        if is_chooser(exec) {
-            return Some(Link::Chooser);
+        if is_version_manager(exec) {
+            return Some(Link::VersionManager);
         }
         if command_of(exec).is_some() {
             return None;
@@ -68,13 +68,13 @@ pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u3
     let leading = || {
         (0..last)
             .rev()
-            .take_while(|at| only_leads_on(forest, timelines, launch, *at))
+            .take_while(|at| only_leads_to_next(forest, timelines, launch, *at))
     };
     let known = leading().take_while(|at| Link::of(&execs[*at], &execs[last]).is_some());
     known.last().or_else(|| leading().last()).unwrap_or(last)
 }
 
-/// Whether a process launched other work before the chain to its last program.
+/// Whether a process launched more than short helpers before the chain to its last program.
 pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
     let until = execs
@@ -95,12 +95,12 @@ pub(crate) fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to
 
 /// Whether a program only led to the next program of the process, possibly with short helper
 /// launches.
-fn only_leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
+fn only_leads_to_next(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
     let execs = &forest.launches[launch as usize].execs;
     if execs[at].entered().is_none() || execs[at + 1].entered().is_none() {
         return false;
     }
-    if script_of(&execs[..=at]).is_some_and(is_chooser) {
+    if script_of(&execs[..=at]).is_some_and(is_version_manager) {
         return true;
     }
     let launched = launched_between(forest, launch, at, at + 1);
@@ -110,8 +110,8 @@ fn only_leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: us
     }
 }
 
-/// Whether launches only returned output to their parent, or worked for less than their launches
-/// took, such as `dirname` and `mkdir -p` in a wrapper.
+/// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: those whose output
+/// the parent does not read ran together for at most their summed launch cost.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
     let not_read = launches
         .iter()
@@ -137,11 +137,11 @@ fn created_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> 
 }
 
 /// Whether an ancestor of a launch is a version manager, whose scripts the user does not maintain.
-pub(crate) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
+pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
     let mut child = launch as usize;
     while let Some(parent) = forest.parent(child) {
         let at = forest.launches[child].start().unwrap_or_default();
-        if script_of(forest.launches[parent].execs_until(at)).is_some_and(is_chooser) {
+        if script_of(forest.launches[parent].execs_until(at)).is_some_and(is_version_manager) {
             return true;
         }
         child = parent;
@@ -152,13 +152,13 @@ pub(crate) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
 /// Returns the name and arguments of a version manager that was called directly. `None` if the
 /// process is not a version manager, or runs the program that the manager chose.
 pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
-    script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
-    let chooser = launch
+    script_of(&launch.execs).filter(|exec| is_version_manager(exec) && !is_shim(exec))?;
+    let manager = launch
         .execs
         .iter()
-        .find(|exec| CHOOSERS.contains(&base_name(exec.path())))?;
-    let name = base_name(chooser.path());
-    let arguments = chooser.arguments().skip_while(|argument| base_name(argument) != name);
+        .find(|exec| VERSION_MANAGERS.contains(&base_name(exec.path())))?;
+    let name = base_name(manager.path());
+    let arguments = manager.arguments().skip_while(|argument| base_name(argument) != name);
     Some([name].into_iter().chain(arguments.skip(1)).collect())
 }
 
@@ -172,9 +172,11 @@ fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
 }
 
 /// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
-fn is_chooser(exec: &Exec<'_>) -> bool {
+fn is_version_manager(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
-    let mut suffixes = CHOOSERS.iter().filter_map(|chooser| program.strip_prefix(*chooser));
+    let mut suffixes = VERSION_MANAGERS
+        .iter()
+        .filter_map(|manager| program.strip_prefix(*manager));
     is_shim(exec) || suffixes.any(|suffix| suffix.is_empty() || suffix.starts_with(b"-"))
 }
 

@@ -1,6 +1,6 @@
 //! Patterns in launches that several stages recognize: shells and their commands, chains of execs,
-//! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module only recognizes
-//! patterns; `whatif` and the rules of `advice` draw conclusions.
+//! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module
+//! only recognizes patterns; `whatif` and the rules of `advice` draw conclusions.
 
 pub(crate) mod calls;
 pub(crate) mod chains;

@@ -1,11 +1,13 @@
-//! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command, wait for it, and do little else.
+//! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command,
+//! wait for it, and do little else.
 
 use super::calls::Call;
 use super::shells::{command_of, wrapped_child};
 use crate::launch::{Exec, is_version_of};
 use crate::tree::Forest;
 
-/// The runners, and the subcommands that run one script or program. Any word after `npx` is a program.
+/// The runners, and their subcommands that run one script or program. `npx` has no subcommands: its
+/// first argument is a program.
 const RUNNERS: [(&[u8], &[&[u8]]); 4] = [
     (
         b"npm",
@@ -35,12 +37,13 @@ pub(crate) struct ScriptCall<'a> {
     pub(crate) arguments: Vec<&'a [u8]>,
     /// The launch that the runner waited for.
     pub(crate) child: u32,
-    /// The text that the child's shell ran. `None` if the child is no shell.
+    /// The text that the child's shell ran. `None` if the child is not a shell.
     pub(crate) command: Option<&'a [u8]>,
 }
 
 impl<'a> ScriptCall<'a> {
-    /// Returns `None` for other programs, and for scripts before or after which the runner starts others (`prelint`).
+    /// Returns the call that a launch makes. `None` for other programs, or if the runner started
+    /// more than one script, such as `prelint` before `lint`.
     pub(crate) fn of(forest: &Forest<'a>, index: u32) -> Option<ScriptCall<'a>> {
         let (runner, arguments) = runner_of(forest.launches[index as usize].execs.last()?)?;
         let child = wrapped_child(forest, index)?;
@@ -53,7 +56,8 @@ impl<'a> ScriptCall<'a> {
         })
     }
 
-    /// Returns the name of the script in `package.json`. `None` if the runner starts a program by its name.
+    /// Returns the name of the script in `package.json`. `None` if the runner starts a program by
+    /// its name.
     pub(crate) fn script(&self) -> Option<&'a [u8]> {
         match self.arguments[..] {
             _ if self.runner == "npx" => None,
@@ -68,7 +72,7 @@ impl<'a> ScriptCall<'a> {
 
 /// Returns the runner that an exec starts, and the runner's arguments.
 fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
-    let call = Call::of(exec).filter(|call| is_version_of(call.runs, b"node"))?;
+    let call = Call::of(exec).filter(|call| is_version_of(call.executable, b"node"))?;
     let strip = |name: &'a [u8], ending: &&[u8]| name.strip_suffix(*ending).unwrap_or(name);
     let name = ENDINGS.iter().fold(call.name, strip);
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;

@@ -5,7 +5,7 @@ use super::subcommands::subcommand_of;
 use crate::launch::{Exec, base_name};
 
 /// Programs that only answer questions, whatever their arguments.
-const ALWAYS: [&[u8]; 22] = [
+const QUERY_PROGRAMS: [&[u8]; 22] = [
     b"arch",
     b"dpkg-architecture",
     b"getconf",
@@ -42,7 +42,7 @@ const ABOUT_ITSELF: [&[u8]; 9] = [
     b"--print-architecture",
 ];
 /// Subcommands that only answer questions.
-const SUBCOMMANDS: [(&[u8], &[&[u8]]); 12] = [
+const QUERY_SUBCOMMANDS: [(&[u8], &[&[u8]]); 12] = [
     (b"brew", &[b"--prefix", b"--cellar", b"--repository"]),
     (b"cargo", &[b"locate-project", b"metadata", b"pkgid"]),
     (b"docker", &[b"context", b"info", b"version"]),
@@ -70,7 +70,7 @@ const SUBCOMMANDS: [(&[u8], &[&[u8]]); 12] = [
 ];
 /// Programs whose output may change although their arguments do not: they read their input, the
 /// time, or files that change.
-const CHANGING: [&[u8]; 66] = [
+const PROGRAMS_WITH_CHANGING_OUTPUT: [&[u8]; 66] = [
     b"[",
     b"awk",
     b"base64",
@@ -154,10 +154,10 @@ pub(crate) enum Answer {
 pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let program = base_name(exec.path());
     let mut arguments = exec.arguments().skip(1);
-    let subcommands = SUBCOMMANDS.iter().find(|(name, _)| *name == program);
+    let subcommands = QUERY_SUBCOMMANDS.iter().find(|(name, _)| *name == program);
     let asks = |subcommand| subcommands.is_some_and(|(_, all)| all.contains(&subcommand));
     let is_print_option = |argument: &[u8]| argument.starts_with(b"-print-") || argument == b"--print";
-    let is_same = ALWAYS.contains(&program)
+    let is_same = QUERY_PROGRAMS.contains(&program)
         || program.ends_with(b"-config")
         || subcommand_of(exec).is_some_and(asks)
         || is_about_itself(exec)
@@ -165,7 +165,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     match () {
         () if is_same => Some(Answer::Same),
         // Any other subcommand changes something, or reads something that changes.
-        () if CHANGING.contains(&program) || subcommand_of(exec).is_some() => None,
+        () if PROGRAMS_WITH_CHANGING_OUTPUT.contains(&program) || subcommand_of(exec).is_some() => None,
         () => Some(Answer::PerhapsSame),
     }
 }

@@ -150,7 +150,7 @@ impl Runtime {
                  PHP 8.3 and later",
             ],
             Runtime::Emacs => &["Emacs 28 and later launch with posix_spawn; start-process with a pty still forks"],
-            Runtime::Make => &["GNU make 4.3 and later launch with posix_spawn where the C library has it"],
+            Runtime::Make => &["GNU make 4.3 and later launch with posix_spawn if the C library has it"],
             Runtime::Go => {
                 &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"]
             }
@@ -194,7 +194,7 @@ impl PythonCall {
     }
 
     /// Describes the call, and when it copies page tables.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             PythonCall::Subprocess => {
                 "subprocess, which forks for preexec_fn, user=, group= and extra_groups=, and always before Python 3.10"

@@ -88,8 +88,8 @@ impl<'c> Reader<'c> {
                     if words.is_empty() && word.is_assignment() {
                         self.need = Need::Caller;
                     } else if words.is_empty() && word.text == b"exec" {
-                        // `exec` only replaces the shell by the program, which makes no difference
-                        // for the caller.
+                        // `exec` only replaces the shell with the program, which makes no
+                        // difference for the caller.
                     } else {
                         words.push(word);
                     }
@@ -221,7 +221,8 @@ impl Word {
     }
 }
 
-/// Whether bash expands the braces at the beginning of a text: `{a,b}` and `{1..3}`, but not `{}` or `HEAD@{1}`.
+/// Whether bash expands the braces at the beginning of a text: `{a,b}` and `{1..3}`, but not `{}`
+/// or `HEAD@{1}`.
 fn is_expanded_brace(text: &[u8]) -> bool {
     let inside = text
         .iter()

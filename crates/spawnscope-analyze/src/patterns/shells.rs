@@ -18,16 +18,16 @@ pub(crate) fn is_shell(name: &[u8]) -> bool {
 
 /// How a shell started a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shell {
+pub(crate) enum StartByShell {
     /// The shell execed the program in its own process. Contains the index of the shell's exec.
-    Became(usize),
+    Exec(usize),
     /// The shell launched the program and waited for it. Contains the index of the launch.
-    Launched(u32),
+    Launch(u32),
 }
 
 /// Returns how an unnecessary `sh -c 'program arguments'` started the program. `None` if the launch
 /// is not through such a shell.
-pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
+pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<StartByShell> {
     let launch = &forest.launches[index as usize];
     let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
     let command = command_of(&launch.execs[at])?;
@@ -40,9 +40,9 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
             replaced.is_none_or(|replaced| forest.launches[*child].instants.created.get() < Some(replaced))
         };
         let has_helpers = forest.children(index as usize).iter().any(is_before);
-        return (!has_helpers).then_some(Shell::Became(at));
+        return (!has_helpers).then_some(StartByShell::Exec(at));
     }
-    wrapped_child(forest, index).map(Shell::Launched)
+    wrapped_child(forest, index).map(StartByShell::Launch)
 }
 
 /// Returns the command of a shell: the string after `-c`.
@@ -80,7 +80,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the dialect for the base name of a program. bash named sh keeps its extensions, but a script for sh must not use them.
+    /// Returns the dialect for the base name of a program. bash named sh keeps its extensions, but
+    /// a script for sh must not use them.
     pub(crate) fn of_program(name: &[u8]) -> Option<Dialect> {
         match name {
             b"sh" | b"dash" | b"ash" | b"busybox" | b"posh" | b"yash" | b"oksh" | b"pdksh" => Some(Dialect::Posix),
@@ -91,7 +92,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of the parent of a launch. `None` when the parent is not a shell.
+    /// Returns the dialect of the parent of a launch. `None` if the parent is not a shell.
     pub(crate) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
         Dialect::of_program(forest.launcher(index)?.program_name())
     }

@@ -35,7 +35,7 @@ pub struct Adjustments {
     pub(super) refill: Refill,
     /// Uncertainty of the remaining time of all launches, in nanoseconds. It comes from costs that
     /// were measured separately or assumed.
-    pub(super) uncertain: f64,
+    pub(super) uncertainty_ns: f64,
     /// The new number of CPUs, if it changes.
     pub cpus: Option<u32>,
     /// For each launch, whether anything changes.
@@ -62,7 +62,7 @@ impl Adjustments {
             reaped_at_once: vec![false; count],
             no_scan: false,
             refill: Refill::default(),
-            uncertain: 0.0,
+            uncertainty_ns: 0.0,
             cpus: None,
             changed: vec![false; count],
             saved: HashMap::new(),

@@ -17,10 +17,10 @@ use spawnscope_data::event::Nanos;
 /// The programs with all adjustments. Each program is rewritten step by step while it is replayed.
 /// Rewriting all programs in advance, for several changes in parallel, would need several times the
 /// memory of the recording.
-pub(super) struct Edited<'e> {
+pub(super) struct EditedPrograms<'e> {
     rewriter: Rewriter<'e>,
     /// The rewritten program of each thread that has started and not ended.
-    running: Vec<Option<Box<Rewriting>>>,
+    running: Vec<Option<Box<RewriteState>>>,
     /// For each thread, whether it has ended.
     has_ended: Vec<bool>,
     /// For threads whose work became shorter because pauses were removed, the savings in
@@ -28,8 +28,8 @@ pub(super) struct Edited<'e> {
     savings: Vec<(ThreadIndex, Vec<f64>)>,
 }
 
-impl<'e> Edited<'e> {
-    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
+impl<'e> EditedPrograms<'e> {
+    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> EditedPrograms<'e> {
         let mut signalled_at_start = programs.signalled_at_start.clone();
         signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);
         let first_new = signalled_at_start.len();
@@ -37,7 +37,7 @@ impl<'e> Edited<'e> {
             signalled_at_start.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
         }
         let threads = programs.launch_of.len();
-        Edited {
+        EditedPrograms {
             rewriter: Rewriter {
                 programs,
                 adjustments,
@@ -68,10 +68,10 @@ impl<'e> Edited<'e> {
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
         let savings = self.savings.iter().flat_map(|(_, savings)| savings);
-        self.rewriter.adjustments.uncertain + uncertainty_of(savings.sum())
+        self.rewriter.adjustments.uncertainty_ns + uncertainty_of(savings.sum())
     }
 
-    fn add_savings(&mut self, rewriting: &mut Rewriting) {
+    fn add_savings(&mut self, rewriting: &mut RewriteState) {
         let savings = rewriting.cache.take_savings();
         if !savings.is_empty() {
             self.savings.push((rewriting.thread, savings));
@@ -79,7 +79,7 @@ impl<'e> Edited<'e> {
     }
 }
 
-impl Script for &mut Edited<'_> {
+impl Script for &mut EditedPrograms<'_> {
     fn launch_of(&self) -> &[u32] {
         &self.rewriter.programs.launch_of
     }
@@ -102,15 +102,15 @@ impl Script for &mut Edited<'_> {
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
         let rewriting = self.running[thread as usize].as_mut()?;
-        while rewriting.passed < index && rewriting.written.pop_front().is_some() {
-            rewriting.passed += 1;
+        while rewriting.steps_passed < index && rewriting.written.pop_front().is_some() {
+            rewriting.steps_passed += 1;
         }
-        while rewriting.passed + rewriting.written.len() <= index {
+        while rewriting.steps_passed + rewriting.written.len() <= index {
             if !self.rewriter.rewrite_next(rewriting) {
                 return None;
             }
         }
-        rewriting.written.get(index - rewriting.passed).copied()
+        rewriting.written.get(index - rewriting.steps_passed).copied()
     }
 
     fn end(&mut self, thread: ThreadIndex) {
@@ -159,11 +159,11 @@ struct Rewriter<'e> {
 }
 
 /// A thread whose program is being rewritten.
-struct Rewriting {
+struct RewriteState {
     launch: u32,
     thread: ThreadIndex,
-    /// How many steps have been rewritten.
-    done: usize,
+    /// Number of recorded steps that have been rewritten.
+    steps_done: usize,
     is_removed: bool,
     supervision: Supervision,
     /// Whether the thread must still signal that the launch is past its exec.
@@ -171,45 +171,45 @@ struct Rewriting {
     /// Whether the thread must still signal the end of the launch.
     awaits_end: bool,
     /// The launch whose late reaping was rewritten last.
-    late: Option<u32>,
+    last_late_reaping: Option<u32>,
     /// Whether the wait or sleep before the next step was removed.
     stays_awake: bool,
-    /// How pauses that were removed shorten the work after them.
+    /// How removed pauses shorten the work after them.
     cache: CacheState,
     /// Rewritten steps that may still be requested.
     written: VecDeque<Step>,
     /// Number of rewritten steps before those in `written`.
-    passed: usize,
+    steps_passed: usize,
 }
 
 impl<'e> Rewriter<'e> {
-    fn begin(&self, thread: ThreadIndex) -> Box<Rewriting> {
+    fn begin(&self, thread: ThreadIndex) -> Box<RewriteState> {
         let launch = self.programs.launch_of[thread as usize];
         let is_removed = self.adjustments.is_removed(launch);
         let is_first = thread == launch && !is_removed;
-        Box::new(Rewriting {
+        Box::new(RewriteState {
             launch,
             thread,
-            done: 0,
+            steps_done: 0,
             is_removed,
             supervision: Supervision::of(self.programs.of(thread), launch),
             awaits_exec: is_first && self.adjustments.waits_for_exec[launch as usize],
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
-            late: None,
+            last_late_reaping: None,
             stays_awake: false,
             cache: CacheState::new(self.adjustments.refill),
             written: VecDeque::new(),
-            passed: 0,
+            steps_passed: 0,
         })
     }
 
     /// Rewrites one step into any number of steps. Returns `false` after the last step.
-    fn rewrite_next(&self, rewriting: &mut Rewriting) -> bool {
+    fn rewrite_next(&self, rewriting: &mut RewriteState) -> bool {
         let step = self
             .programs
-            .step(rewriting.thread, rewriting.done)
+            .step(rewriting.thread, rewriting.steps_done)
             .filter(|_| !rewriting.is_removed);
-        rewriting.done += 1;
+        rewriting.steps_done += 1;
         // A thread that did not block has no wake-up delay.
         if mem::take(&mut rewriting.stays_awake) && matches!(step, Some(Step::Lose(..))) {
             return true;
@@ -233,7 +233,7 @@ impl<'e> Rewriter<'e> {
         true
     }
 
-    fn rewrite_step(&self, step: Step, rewriting: &mut Rewriting) {
+    fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState) {
         let is_unchanged = rewriting.supervision.is_own(step);
         let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
         let scale = |span: Nanos, factor: f64| {
@@ -261,7 +261,7 @@ impl<'e> Rewriter<'e> {
             }
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
-                if rewriting.late.replace(activity.launch) != Some(activity.launch) {
+                if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
                     written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
                 }
             }

@@ -29,12 +29,13 @@ pub struct Constants {
     /// deviation of the part of `load` that a static program keeps.
     pub identify_spread: f64,
     /// Cost of one failed lookup of the loader, including the overhead of recording it.
-    pub failed_look: Option<f64>,
+    pub failed_lookup: Option<f64>,
     /// How long refilling the CPU caches takes after a pause. Zero if unknown.
     pub refill: Refill,
-    /// Half the spread of the creation costs, as a share of them.
+    /// Relative spread of the creation costs: half the interquartile range of `vfork_create`, as a
+    /// share of its median.
     pub spread: f64,
-    /// Half the spread of `free_per_copy`, as a share of it.
+    /// Relative spread of `free_per_copy`, from those of its two measured costs.
     pub free_spread: f64,
 }
 
@@ -61,7 +62,7 @@ const MAX_VFORK_CREATE: f64 = 100_000.0;
 /// Assumed `free_per_copy` if it was not measured. Measured values lie between 0.66 and 0.88.
 const USUAL_FREE_PER_COPY: f64 = 0.7;
 /// Plausible range of `free_per_copy`. A measurement outside of this range was disturbed.
-const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
+const FREE_PER_COPY_RANGE: [f64; 2] = [0.3, 1.5];
 /// Upper limit of `free_spread`.
 const MAX_FREE_SPREAD: f64 = 0.3;
 
@@ -85,10 +86,10 @@ impl Constants {
                 .unwrap_or_default(),
             identify,
             identify_spread,
-            failed_look: nanos(Constant::FailedOpen)
+            failed_lookup: nanos(Constant::FailedOpen)
                 .map(|open| open + nanos(Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
-                .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
+                .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(observed.free_per_copy),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
@@ -120,7 +121,7 @@ impl Constants {
             exec: exec_of_small(forest),
             identify: None,
             identify_spread: ZERO_TO_TWICE_SPREAD,
-            failed_look: None,
+            failed_lookup: None,
             refill: Refill::default(),
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,

@@ -1,5 +1,5 @@
-//! The confidence interval of a predicted wall. It combines the spread of the launches, the uncertainty of the machine constants, the model
-//! error and the replay error.
+//! The confidence interval of a predicted wall. It combines the spread of the launches, the
+//! uncertainty of the machine constants, the model error and the replay error.
 
 use spawnscope_data::event::Nanos;
 

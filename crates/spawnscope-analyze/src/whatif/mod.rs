@@ -1,5 +1,6 @@
-//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply` rewrites the programs accordingly, and
-//! the replay predicts the wall. `interval` computes the confidence interval.
+//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply`
+//! rewrites the programs accordingly, and the replay predicts the wall. `interval` computes the
+//! confidence interval.
 
 pub mod adjustments;
 mod apply;
@@ -21,7 +22,7 @@ use crate::replay::{Replay, critical_path_of};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use adjustments::Adjustments;
-use apply::Edited;
+use apply::EditedPrograms;
 use changes::{Change, Context};
 use constants::Constants;
 use spawnscope_data::event::Nanos;
@@ -110,7 +111,7 @@ impl Prediction {
 struct AffectedLaunches {
     /// Launches that this change removed.
     removed: Vec<u32>,
-    /// Launches that another change has removed, or may still remove.
+    /// The other launches that this change applies to. Another change may remove them.
     others: Vec<u32>,
 }
 
@@ -133,7 +134,8 @@ impl AffectedLaunches {
 }
 
 impl WhatIf<'_, '_> {
-    /// Predicts the wall with each of several sets of changes, as many concurrently as memory allows.
+    /// Predicts the wall with each of several sets of changes, as many concurrently as memory
+    /// allows.
     pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
         let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
         parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))
@@ -147,7 +149,7 @@ impl WhatIf<'_, '_> {
         let (savings, (played, uncertainty)) = parallel::join(
             || adjustments.savings(self.forest),
             || {
-                let mut edited = Edited::new(&self.replay.programs, &adjustments);
+                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments);
                 // The prediction is for a run without recording.
                 let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
                 (played, edited.uncertainty())
@@ -233,7 +235,7 @@ impl WhatIf<'_, '_> {
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
-        let mut edited = Edited::new(&self.replay.programs, adjustments);
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(&mut edited, &machine, self.forest.launches.len())

@@ -1,6 +1,6 @@
 //! Decides which work and sleeps of a parent are removed together with a launch: short work for the
 //! launch, and sleeps between polls. A parent may also do work of its own or sleep for other
-//! reasons while its child runs; this stays when the launch is removed.
+//! reasons while its child runs; such work and sleeps remain when the launch is removed.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use crate::replay::steps::Step;
 /// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
 /// `subprocess` module of Python 1 ms.
 const MAX_SUPERVISION_NS: u64 = 3_000_000;
-/// Minimum number of sleeps before a reaping if the parent is polling.
+/// If a parent sleeps at least this often before it reaps a child, it is polling.
 const MIN_NAPS: u32 = 2;
 
 /// The launches during which a thread does work of its own. There are few, even if the thread
 /// supervises a million launches.
 #[derive(Debug, Default)]
 pub(super) struct Supervision {
-    own: HashMap<u32, Own>,
+    own: HashMap<u32, OwnActivity>,
 }
 
 #[derive(Debug)]
-struct Own {
+struct OwnActivity {
     /// Whether the thread's work during the launch is its own.
-    work: bool,
+    has_own_work: bool,
     /// Whether the thread's sleeps during the launch are its own.
-    sleep: bool,
+    has_own_sleep: bool,
 }
 
 /// The work and the sleeps of a thread while it supervises a launch.
@@ -64,21 +64,22 @@ impl Supervision {
         let own = by_launch.filter_map(|all| {
             let mut sum = Effort::default();
             all.iter().for_each(|(_, efforts)| sum.add(efforts));
-            Some((all[0].0, sum.own()?))
+            Some((all[0].0, sum.own_activity()?))
         });
         Supervision { own: own.collect() }
     }
 
-    /// Whether a step is the thread's own work or sleep, although it happens while the thread supervises a launch.
+    /// Whether a step is the thread's own work or sleep, although it happens while the thread
+    /// supervises a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.work),
-            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.sleep),
+            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.has_own_work),
+            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.has_own_sleep),
             _ => false,
         }
     }
 
-    fn has_own(&self, activity: Activity, is_own: impl Fn(&Own) -> bool) -> bool {
+    fn has_own(&self, activity: Activity, is_own: impl Fn(&OwnActivity) -> bool) -> bool {
         let is_supervision = matches!(
             activity.stage.kind(),
             ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
@@ -94,10 +95,13 @@ impl Effort {
     }
 
     /// Returns whether the work and the sleeps are the thread's own. `None` if neither is.
-    fn own(&self) -> Option<Own> {
-        let work = self.worked > MAX_SUPERVISION_NS;
-        let sleep = (1..MIN_NAPS).contains(&self.slept);
-        (work || sleep).then_some(Own { work, sleep })
+    fn own_activity(&self) -> Option<OwnActivity> {
+        let has_own_work = self.worked > MAX_SUPERVISION_NS;
+        let has_own_sleep = (1..MIN_NAPS).contains(&self.slept);
+        (has_own_work || has_own_sleep).then_some(OwnActivity {
+            has_own_work,
+            has_own_sleep,
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and the new critical path.
+//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and
+//! the new critical path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -49,19 +50,19 @@ pub struct WhatIfReport {
     /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
     /// Every change, with the numbers of changed and of selected launches.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ChangeEffect>,
     /// How the predicted wall is spent.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// The forks that remain although all their launches are removed: the most frequent name and
     /// its count.
     pub forks_left: Option<(Vec<u8>, u64)>,
     /// The programs on the new critical path, the longest time first.
-    pub critical_after: Vec<Critical>,
+    pub critical_after: Vec<CriticalProgram>,
 }
 
 /// A change and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangeEffect {
     /// The text as typed.
     pub text: String,
     /// The change.
@@ -74,7 +75,7 @@ pub struct Changed {
 
 /// A program on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Critical {
+pub struct CriticalProgram {
     /// The program's display name.
     pub label: Vec<u8>,
     /// The program's time on the critical path.
@@ -131,7 +132,7 @@ pub enum WhatIfError {
 /// Replays the recording with the requested changes.
 ///
 /// # Errors
-/// Fails when a selection matches no launch, or when there is no wall to predict.
+/// Fails if a selection matches no launch, or if there is no wall to predict.
 pub fn whatif_report(
     recording: &Recording,
     forest: &Forest<'_>,
@@ -232,8 +233,8 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> Changed {
-    Changed {
+fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> ChangeEffect {
+    ChangeEffect {
         text: requested.text.clone(),
         change: requested.change,
         launches: affected.len() as u64,
@@ -241,20 +242,20 @@ fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> Chang
     }
 }
 
-fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<Critical> {
+fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<CriticalProgram> {
     let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
     for (launch, charges) in forest.launches.iter().zip(&path.launches) {
         let sums = programs.entry(*launch.command).or_default();
         sums.0 += charges.total().0;
         sums.1 += charges.tax().0;
     }
-    let critical = |(command, (critical, tax)): (Command<'_>, (u64, u64))| Critical {
+    let critical = |(command, (critical, tax)): (Command<'_>, (u64, u64))| CriticalProgram {
         label: command.label(),
         critical: Nanos(critical),
         tax: Nanos(tax),
     };
     let on_path = programs.into_iter().filter(|(_, (critical, _))| *critical > 0);
-    let mut programs: Vec<Critical> = on_path.map(critical).collect();
+    let mut programs: Vec<CriticalProgram> = on_path.map(critical).collect();
     programs.sort_by(|a, b| (Reverse(a.critical), &a.label).cmp(&(Reverse(b.critical), &b.label)));
     programs
 }

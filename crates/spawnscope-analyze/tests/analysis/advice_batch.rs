@@ -1,6 +1,6 @@
 //! Advice about programs that are launched for one file at a time.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::Nanos;
 
 use crate::builder::Spans;
@@ -12,7 +12,7 @@ const COUNT: u64 = 30;
 const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 3 / 10;
 
 /// Returns the advice on a launcher that runs a program once for each of `COUNT` files.
-fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<String>, wait: u16) -> Advices {
+fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<String>, wait: u16) -> AdviceList {
     let mut serial = Serial::of(launcher[0], launcher);
     for number in 0..COUNT {
         let words = argv(format!("file{number}"));
@@ -26,7 +26,7 @@ fn with_file(words: &[&str], file: &str) -> Vec<String> {
     words.iter().map(|word| word.replace('@', file)).collect()
 }
 
-fn advice_per_file(launcher: &[&str], argv: &[&str]) -> Advices {
+fn advice_per_file(launcher: &[&str], argv: &[&str]) -> AdviceList {
     once_each(launcher, argv[0], |file| with_file(argv, &file), WAIT4)
 }
 

@@ -15,7 +15,7 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
     assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
     assert_eq!(
         advice.finding.title,
-        "bash launches dirname 40 times instead of ${p%/*}"
+        "bash launches dirname 40 times although `${p%/*}` would do"
     );
     assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
     assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
@@ -41,7 +41,7 @@ fn launches_with_unknown_arguments_are_counted_apart() {
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT - COUNT / 10);
     let left_out =
-        "4 more launches may be like these: their arguments are unknown, so the saving does not include them";
+        "4 more launches may belong to this finding, but the saving covers only launches with known arguments";
     assert!(
         advice.finding.evidence.iter().any(|sentence| sentence == left_out),
         "{advice:?}"

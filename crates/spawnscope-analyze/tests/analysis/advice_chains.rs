@@ -1,6 +1,6 @@
 //! Advice about the time before a program starts: directories of PATH that lack it, and chains of programs that exec it.
 
-use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
@@ -12,7 +12,7 @@ const COUNT: u64 = 40;
 const MISS: u64 = 25_000;
 
 /// Returns the advice on launches that try this many directories before they find their program.
-fn advice_on_searches(misses: u64) -> Advices {
+fn advice_on_searches(misses: u64) -> AdviceList {
     let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
     let spans = Spans {
         setup: 40_000 + 20 * MISS,
@@ -53,7 +53,7 @@ fn a_program_that_is_found_at_once_is_not_searched_for() {
 }
 
 /// Returns the advice on launches that exec several programs in a row, one every 0.6 ms.
-fn advice_on_chains(execs: &[(&str, Option<&str>, &[&str])]) -> Advices {
+fn advice_on_chains(execs: &[(&str, Option<&str>, &[&str])]) -> AdviceList {
     const STEP: u64 = 600_000;
     let mut serial = Serial::new();
     let spans = Spans {
@@ -136,7 +136,7 @@ fn programs_that_change_how_another_runs_are_not_shims() {
 }
 
 /// Returns the advice on `python3 x.py` through the shims of pyenv. Their scripts fork `helpers` times, and so does the program afterwards.
-fn command_through_pyenv(helpers: u64) -> Advices {
+fn command_through_pyenv(helpers: u64) -> AdviceList {
     const STEP: u64 = 20_000_000;
     let mut serial = Serial::of("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
     let shebang = serial.builder.text(b"/usr/bin/env");
@@ -162,7 +162,7 @@ fn a_shim_before_the_command_itself_is_reported() {
     let advice = only(&command_through_pyenv(0), "shims");
     assert_eq!(
         advice.finding.title,
-        "the command reaches python3 through 2 other execs"
+        "the recorded command reaches the real python3 through 2 earlier execs"
     );
     assert_eq!(advice.finding.whatif, "--direct=python3");
     assert!(advice.finding.evidence[1].starts_with("it takes "), "{advice:?}");
@@ -208,7 +208,7 @@ fn a_namesake_of_the_command_is_not_a_version_manager() {
 const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
 
 /// Returns the advice on a startup file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
-fn advice_on_startup_file(commands: &[&[&str]]) -> Advices {
+fn advice_on_startup_file(commands: &[&[&str]]) -> AdviceList {
     let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
@@ -282,13 +282,13 @@ fn chains_with_similar_titles_are_distinguished() {
     let found = advices(&serial.finish());
     let mut titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
     titles.sort_unstable();
-    let title = "bash launches node through 2 other execs once";
+    let title = "bash launches node through 2 earlier execs once";
     let expected = ["lint", "test"].map(|tool| format!("{title}: node /opt/{tool}.js"));
     assert_eq!(titles, expected);
 }
 
 /// Returns the advice on `depth` nested scripts, taken from `scripts` in turn. Each only launches the next one and waits for it.
-fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
+fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceList {
     /// How long a script works before it launches the next one, and again after the next one has ended.
     const OWN: u64 = 20_000;
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
@@ -365,7 +365,7 @@ fn a_script_that_execs_itself_is_not_a_way_to_itself() {
 }
 
 /// A start-up file in which a shell runs a program once.
-fn startup_with(path: &str, argv: &[&str]) -> Advices {
+fn startup_with(path: &str, argv: &[&str]) -> AdviceList {
     let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
@@ -399,7 +399,7 @@ fn other_output_for_a_start_up_file_may_differ_each_time() {
 }
 
 /// A shell that calls a runner of packages' programs, which launches a shell each time.
-fn runner_calls(argv: &[&str]) -> Advices {
+fn runner_calls(argv: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans {
         run: 20_000_000,

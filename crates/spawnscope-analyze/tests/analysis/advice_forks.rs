@@ -1,6 +1,6 @@
 //! Advice about forks of a shell that never exec.
 
-use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};
 
 use crate::builder::Spans;
@@ -8,11 +8,11 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 60;
 
-fn advice_on_forks(parent: &str, spans: &Spans) -> Advices {
+fn advice_on_forks(parent: &str, spans: &Spans) -> AdviceList {
     advice_on_awaited_forks(parent, spans, READ)
 }
 
-fn advice_on_awaited_forks(parent: &str, spans: &Spans, call: u16) -> Advices {
+fn advice_on_awaited_forks(parent: &str, spans: &Spans, call: u16) -> AdviceList {
     let mut serial = Serial::of(parent, &[parent, "script"]);
     for _ in 0..COUNT {
         serial.launch_waiting(spans, None, call);

@@ -1,13 +1,13 @@
 //! Advice about interpreters that are started repeatedly.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 
 use crate::builder::Spans;
 use crate::serial::{Serial, advices, is_silent, only};
 
 const COUNT: u64 = 20;
 
-fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> Advices {
+fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans { run, ..Spans::USUAL };
     for number in 0..COUNT {

@@ -1,6 +1,6 @@
 //! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
 
-use spawnscope_analyze::advice::{Advices, Doubt, Owner};
+use spawnscope_analyze::advice::{AdviceList, Owner, Rejection};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 
@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 
 const COUNT: u64 = 30;
 
-fn advice_on_launches(parent: &[&str], argv: &[&str], wait: u16) -> Advices {
+fn advice_on_launches(parent: &[&str], argv: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::of(parent[0], parent);
     for number in 0..COUNT {
         let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
@@ -47,7 +47,7 @@ fn one_shell_loops_over_the_files_of_find() {
 }
 
 /// Returns the advice on a parent that launches sha1sum through `sh -c`, once for each file.
-fn advice_on_launches_by_shell(parent: &[&str], text: &str) -> Advices {
+fn advice_on_launches_by_shell(parent: &[&str], text: &str) -> AdviceList {
     let mut serial = Serial::of(parent[0], parent);
     let spans = Spans {
         run: 1_000_000,
@@ -180,7 +180,11 @@ fn polling_for_an_unknown_event_has_no_certain_saving() {
         .iter()
         .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
     let (doubt, advice) = unsure.next().unwrap();
-    assert_eq!((*doubt, advice.saving[0]), (Doubt::Uncertain, Nanos(0)), "{advice:?}");
+    assert_eq!(
+        (*doubt, advice.saving[0]),
+        (Rejection::Uncertain, Nanos(0)),
+        "{advice:?}"
+    );
     let few = advices(&polling(2, true));
     let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
@@ -317,7 +321,7 @@ fn a_command_line_and_its_launches_count_once() {
 }
 
 /// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link` `each` times.
-fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> Advices {
+fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
     let mut serial = Serial::of(BASH[0], BASH);
     let spans = Spans {
         run: 3 * each * Spans::USUAL.total(),
@@ -339,7 +343,7 @@ fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> Advices {
 
 #[test]
 fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
-    let all = |found: &Advices| {
+    let all = |found: &AdviceList| {
         let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
         let all = found.worth.iter().chain(not_worth);
         all.filter(|advice| advice.finding.title.contains("launches link"))

@@ -1,6 +1,6 @@
 //! Advice about the machine: loaders, slow ends, oversubscribed CPUs, slow machines.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{ExecRow, Recording, SliceRow, WakerRow};
 
@@ -24,7 +24,7 @@ fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceR
     serial.finish()
 }
 
-fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> Advices {
+fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> AdviceList {
     let spans = Spans {
         load: 3_000_000,
         ..Spans::USUAL
@@ -181,7 +181,7 @@ fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
         .find(|sentence| sentence.contains("waited for a CPU"));
     let waited = waited.unwrap();
     assert!(
-        waited.contains("ms of it as new processes"),
+        waited.contains("ms of it before new processes first ran"),
         "the line of the report excludes these: {waited}"
     );
 }
@@ -194,7 +194,7 @@ fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
     let advice = only(&advices(&recorded), "run-queue");
     assert_eq!(
         advice.finding.title,
-        "the command may use 2 of 3 CPUs, and they are oversubscribed"
+        "the command may use only 2 of 3 CPUs, and needs more"
     );
     assert_eq!(advice.finding.whatif, "--cpus=3", "no more than the machine has");
     assert!(advice.finding.fix[0].contains("taskset"), "{advice:?}");

@@ -1,6 +1,6 @@
 //! Advice about recursive make.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
@@ -13,7 +13,7 @@ const COUNT: u64 = 30;
 const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
 
 /// Returns the advice on a make that starts a program for each directory. `program` is its path, followed by its command line.
-fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> Advices {
+fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::of(top[0], top);
     for directory in 0..COUNT {
         let words: Vec<String> = program
@@ -52,7 +52,7 @@ fn one_make_builds_all_directories() {
 }
 
 /// Returns the advice on a make that starts another make for each directory, which starts a compiler that works for `run`.
-fn advice_on_compilers(run: u64) -> Advices {
+fn advice_on_compilers(run: u64) -> AdviceList {
     const BEFORE: u64 = 1_000_000;
     let compiler = Spans { run, ..Spans::USUAL };
     let spans = Spans {

@@ -1,6 +1,6 @@
 //! Launches off the critical path are reported as not worth fixing.
 
-use spawnscope_analyze::advice::{Advice, Advices, Doubt};
+use spawnscope_analyze::advice::{Advice, AdviceList, Rejection};
 use spawnscope_data::event::{Nanos, TaskId};
 
 use crate::builder::{ROOT, Spans};
@@ -10,7 +10,7 @@ use crate::slices::{created, ended};
 const COUNT: u64 = 10;
 
 /// Returns the advice on a make that is always busy, and launches sed on other CPUs, two at a time, without ever waiting.
-fn advice_on_busy_make() -> Advices {
+fn advice_on_busy_make() -> AdviceList {
     let mut serial = Serial::of("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans {
         run: 20_000_000,
@@ -36,9 +36,9 @@ fn advice_on_busy_make() -> Advices {
 fn launches_off_the_critical_path_are_not_worth_fixing() {
     let found = advice_on_busy_make();
     assert!(found.worth.is_empty(), "{found:?}");
-    let is_off_path = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
+    let is_off_path = |(_, advice): &&(Rejection, Advice)| advice.finding.rule == "off-path";
     let (doubt, advice) = found.not_worth.iter().find(is_off_path).unwrap();
-    assert_eq!(*doubt, Doubt::OffPath);
+    assert_eq!(*doubt, Rejection::OffPath);
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let title = &advice.finding.title;
     assert!(

@@ -1,6 +1,6 @@
 //! Advice about launches that ask the same question again, and about launches once per item.
 
-use spawnscope_analyze::advice::Advices;
+use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::Nanos;
 
 use crate::builder::Spans;
@@ -10,7 +10,7 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 const COUNT: u64 = 30;
 
 /// Returns the advice on a program that repeats command lines. Each `@` becomes the number of the round.
-fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> Advices {
+fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> AdviceList {
     let mut serial = Serial::of(parent[0], parent);
     for number in 0..COUNT {
         for line in lines {

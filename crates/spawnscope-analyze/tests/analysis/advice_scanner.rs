@@ -73,7 +73,7 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
     assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
     let evidence = &advice.finding.evidence;
     assert!(
-        evidence[0].starts_with("10 waits by 10 processes, 2.00 ms each and 22.0 ms in all"),
+        evidence[0].starts_with("10 waits by 10 processes: a median of 2.00 ms, 22.0 ms in all"),
         "{evidence:?}"
     );
     assert!(
@@ -118,7 +118,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
         });
     }
     let in_parts = advices(&(recording, slices));
-    let count_and_files = |advices: &spawnscope_analyze::advice::Advices| {
+    let count_and_files = |advices: &spawnscope_analyze::advice::AdviceList| {
         let evidence = only(advices, "scanner").finding.evidence;
         let files = evidence
             .iter()

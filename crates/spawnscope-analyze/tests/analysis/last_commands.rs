@@ -121,7 +121,7 @@ fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
     assert_eq!(advice.finding.launches.len(), shells.len());
     assert_eq!(
         advice.finding.title,
-        "bash launches python3 through 2 other execs 10 times"
+        "bash launches python3 through 2 earlier execs 10 times"
     );
     assert_eq!(advice.finding.whatif, "--direct=python3,parent=make");
     assert!(

@@ -1,6 +1,6 @@
 //! Recordings that the tests of the analysis and those of its presentation share.
 
-use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::advice::{Advice, AdviceList};
 use spawnscope_analyze::groups::Group;
 use spawnscope_analyze::waits::attribution::{AttributedWaits, attributed_waits};
 use spawnscope_analyze::{Causes, Forest};
@@ -229,7 +229,7 @@ pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording
 }
 
 /// Returns the advice on a shell that launches one program `COUNT` times, and waits for each in the system call `wait`.
-pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
+pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::of(shell, &[shell, script]);
     for _ in 0..COUNT {
         serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
@@ -237,7 +237,7 @@ pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], 
     advices(&serial.finish())
 }
 
-pub(crate) fn captured(shell: &str, argv: &[&str]) -> Advices {
+pub(crate) fn captured(shell: &str, argv: &[&str]) -> AdviceList {
     calling((shell, "script"), argv[0], argv, READ)
 }
 
@@ -245,6 +245,6 @@ pub(crate) fn fix_of(advice: &Advice) -> String {
     advice.finding.fix.join("\n")
 }
 
-pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
+pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> AdviceList {
     advices(&substituting(shell, count, argv))
 }

@@ -1,6 +1,6 @@
 //! A shell that launches one program after another and waits for each, with the matching slices.
 
-use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::advice::{Advice, AdviceList};
 use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::whatif::changes::Change;
@@ -160,14 +160,14 @@ pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
 }
 
 /// Returns the advice on a recording.
-pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
+pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> AdviceList {
     let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     Causes::find(recording, &forest, &timelines).unwrap().advices
 }
 
 /// Returns the only advice of a rule, and panics if there is none or more than one.
-pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
+pub(crate) fn only(advices: &AdviceList, rule: &str) -> Advice {
     let mut found = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
     let advice = found.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
     assert!(found.next().is_none(), "more than one {rule}: {advices:?}");
@@ -177,7 +177,7 @@ pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
 }
 
 /// Returns whether a rule has no findings that are worth fixing.
-pub(crate) fn is_silent(advices: &Advices, rule: &str) -> bool {
+pub(crate) fn is_silent(advices: &AdviceList, rule: &str) -> bool {
     !advices.worth.iter().any(|advice| advice.finding.rule == rule)
 }
 

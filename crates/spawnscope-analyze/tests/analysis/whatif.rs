@@ -214,7 +214,7 @@ fn a_failed_lookup_costs_what_was_measured() {
         prediction.wall.since(prediction.predicted).0 as f64
     };
     let measured = Constants {
-        failed_look: Some(4_000.0),
+        failed_lookup: Some(4_000.0),
         ..no_constants()
     };
     assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
@@ -228,7 +228,7 @@ fn a_failed_lookup_costs_what_was_measured() {
         "half of the load is not a search: {rest} of {all}"
     );
     let slow = Constants {
-        failed_look: Some(1e9),
+        failed_lookup: Some(1e9),
         ..no_constants()
     };
     assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));

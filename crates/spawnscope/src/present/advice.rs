@@ -10,7 +10,7 @@ use super::table::{argument, title};
 use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
-use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Finding, Foreign, Owner};
+use crate::analyze::advice::{Advice, AdviceList, Basis, Finding, Foreign, Owner, Rejection};
 use crate::analyze::replay::is_reliable;
 use crate::analyze::report::Report;
 
@@ -139,7 +139,9 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
             page.sentence(5, PLAIN, &format!("-> {escaped}"));
         }
     }
-    page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+    if !finding.limits.is_empty() {
+        page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+    }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
         let numbers = numbers.join(", ");
@@ -177,7 +179,7 @@ pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &st
     }
 }
 
-fn print_combined_saving(page: &mut Page, advices: &Advices) {
+fn print_combined_saving(page: &mut Page, advices: &AdviceList) {
     if let Some([expected, low, high]) = advices.together.map(|saving| saving.map(units::time)) {
         let first = advices.worth.len().min(MAX_IN_REPORT);
         page.sentence(
@@ -188,7 +190,7 @@ fn print_combined_saving(page: &mut Page, advices: &Advices) {
     }
 }
 
-fn print_not_worth(page: &mut Page, advices: &Advices, all: bool) {
+fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
     let count = advices.not_worth.len() as u64;
     if count == 0 {
         return;
@@ -203,17 +205,19 @@ fn print_not_worth(page: &mut Page, advices: &Advices, all: bool) {
     for (doubt, advice) in &advices.not_worth {
         if reason.replace(doubt) != Some(doubt) {
             page.heading(match doubt {
-                Doubt::Uncertain => "Too uncertain",
-                Doubt::SmallSaving => "Not worth fixing: the saving is too small",
-                Doubt::OffPath => "Not worth fixing: off the critical path",
+                Rejection::Uncertain => "Too uncertain",
+                Rejection::SmallSaving => "Not worth fixing: the saving is too small",
+                Rejection::OffPath => "Not worth fixing: off the critical path",
             });
         }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, low, high] = advice.saving.map(units::time);
         let saves = match doubt {
-            Doubt::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
-            Doubt::SmallSaving | Doubt::OffPath if advice.saving[0].0 == 0 => format!("at most {high} of the wall"),
-            Doubt::SmallSaving | Doubt::OffPath => format!("{expected} of the wall (at most {high})"),
+            Rejection::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
+            Rejection::SmallSaving | Rejection::OffPath if advice.saving[0].0 == 0 => {
+                format!("at most {high} of the wall")
+            }
+            Rejection::SmallSaving | Rejection::OffPath => format!("{expected} of the wall (at most {high})"),
         };
         page.sentence(5, QUIET, &format!("would save {saves}"));
     }
@@ -251,12 +255,12 @@ fn value(advice: &Advice) -> Value {
 }
 
 /// Returns a finding that is not worth fixing, with the reason.
-fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
+fn not_worth_value((doubt, advice): &(Rejection, Advice)) -> Value {
     let mut object = object(advice);
     let doubt = match doubt {
-        Doubt::Uncertain => "uncertain",
-        Doubt::SmallSaving => "little",
-        Doubt::OffPath => "off-path",
+        Rejection::Uncertain => "uncertain",
+        Rejection::SmallSaving => "little",
+        Rejection::OffPath => "off-path",
     };
     object.insert("doubt".into(), doubt.into());
     Value::Object(object)

@@ -5,7 +5,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict;
 use super::{advice, episodes, findings, table, text, units};
-use crate::analyze::advice::{Advice, Advices, Doubt};
+use crate::analyze::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::principal::culprit;
@@ -210,7 +210,7 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
 
 fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let Advices {
+    let AdviceList {
         worth: advices,
         not_worth,
         ..
@@ -227,7 +227,7 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
     page.line([]);
     print_warnings_and_note_count(&mut page, report);
     let file = table::argument(file);
-    let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Doubt::Uncertain);
+    let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Rejection::Uncertain);
     match advices.is_empty() {
         false => page.command(2, &format!("spawnscope advise{file}")),
         true if is_uncertain => page.command(2, &format!("spawnscope advise --all{file}")),

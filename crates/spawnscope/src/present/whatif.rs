@@ -9,7 +9,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units};
 use crate::analyze::whatif::Prediction;
-use crate::analyze::whatif::whatif_report::{Changed, Critical, WhatIfReport};
+use crate::analyze::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
 use crate::event::Nanos;
 
 /// The `schema_version` of `whatif --json`.
@@ -115,7 +115,7 @@ pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
     }
 }
 
-fn describe_effect(change: &Changed) -> String {
+fn describe_effect(change: &ChangeEffect) -> String {
     match (change.selected, change.launches) {
         (0, _) => "applies to the whole recording".to_owned(),
         (selected, 0) => format!(
@@ -201,11 +201,11 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
     format!("{value:#}\n")
 }
 
-fn change_value(change: &Changed) -> Value {
+fn change_value(change: &ChangeEffect) -> Value {
     json!({ "change": change.text, "launches": change.launches, "selected": change.selected })
 }
 
-fn critical_value(program: &Critical) -> Value {
+fn critical_value(program: &CriticalProgram) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &program.label);
     object.insert("critical_ns".into(), program.critical.0.into());

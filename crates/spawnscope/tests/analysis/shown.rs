@@ -3,7 +3,7 @@
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
-use spawnscope::analyze::advice::Advices;
+use spawnscope::analyze::advice::AdviceList;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
@@ -68,7 +68,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
     let first = *rules(&found).first().expect("advice");
-    assert!(Advices::rules().any(|name| name == first), "{first} is not a rule");
+    assert!(AdviceList::rules().any(|name| name == first), "{first} is not a rule");
     let mut kept = found.clone();
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
@@ -328,13 +328,14 @@ fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     };
     let uncertain = output(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain the command reaches ruby through /home/user/.rbenv/shims/ruby"),
+        uncertain
+            .contains("Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby"),
         "{uncertain}"
     );
     assert!(uncertain.contains("of the wall (between "), "{uncertain}");
     let little = output(3_000_000);
     assert!(
-        little.contains("Not worth fixing: the saving is too small the command reaches ruby"),
+        little.contains("Not worth fixing: the saving is too small the recorded command reaches the real ruby"),
         "{little}"
     );
     let value: Value =

@@ -94,7 +94,7 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     let full = table::render(&report(&recorded), &table::Options::all(200));
     let full = anstream::adapter::strip_str(&full).to_string();
     assert!(
-        full.contains("dirname 40 times instead of ${p%/*}, in generated code (configure)"),
+        full.contains("dirname 40 times although `${p%/*}` would do, in generated code (configure)"),
         "{full}"
     );
     assert!(full.contains("Repeated command lines"), "{full}");

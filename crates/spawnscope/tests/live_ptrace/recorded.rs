@@ -195,7 +195,11 @@ fn running_processes_need_ebpf() {
     ] {
         let finished = run(&mut Record::new().flags(flags).command([""; 0]));
         assert_eq!(finished.code(), 125, "{}", finished.errors());
-        assert!(finished.errors().contains("only eBPF can follow"), "{}", finished.errors());
+        assert!(
+            finished.errors().contains("only eBPF can follow"),
+            "{}",
+            finished.errors()
+        );
     }
 }
 

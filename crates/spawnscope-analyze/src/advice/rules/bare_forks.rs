@@ -9,7 +9,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{longest_frequent_groups, work_time};
-use crate::patterns::chains::is_inside;
+use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
@@ -34,7 +34,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         // Only forks of shells. Worker processes of other programs do not exec either, but do real
         // work.
         let dialect = Dialect::of_parent(forest, index as usize);
-        if let Some(dialect) = dialect.filter(|_| !is_inside(forest, index)) {
+        if let Some(dialect) = dialect.filter(|_| !is_in_version_manager(forest, index)) {
             let group = (launch.birth_command.name, dialect);
             by_parent.entry(group).or_default().push(index);
         }
@@ -63,11 +63,11 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
     } else {
         units::count(captured as u64)
     };
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::Remove,
         launches: launches.clone(),
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let title = format!("{} forks {} without running a program", name(parent), times(count));
     let spent = time(context.spent_on(&launches));
     Finding::modelled("bare-forks", title, launches)
@@ -76,14 +76,14 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             forks(count)
         ))
         .evidence(format!(
-            "the shell reads the output of {captured} of them, as in $( ); the others are parts of pipelines, or in ( )"
+            "the shell reads the output of {captured} of them, as in `$( )`; any others are parts of pipelines, or run in `( )`"
         ))
         .fixes(snippets(dialect).iter().copied())
         .limits(
-            "without a subshell, variables, cd, exit and traps affect the script itself; $( ) removes newlines at the end, \
-             printf -v does not",
+            "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
+             end, `printf -v` does not",
         )
-        .predicted_by_all(tries, options)
+        .predicted_by_all(changes, options)
 }
 
 fn snippets(dialect: Dialect) -> &'static [&'static str] {
@@ -92,7 +92,7 @@ fn snippets(dialect: Dialect) -> &'static [&'static str] {
             "do the work in the shell process itself:",
             "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
             "  x=$(function arg)         ->  function arg; x=$REPLY",
-            "      where the function sets REPLY, or the name given to `declare -n`",
+            "      if the function sets REPLY, or a variable through `declare -n`",
             "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
             "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
             "  echo \"$x\" | program       ->  program <<<\"$x\"",

@@ -1,4 +1,5 @@
-//! Children that close descriptors one by one before their exec, often up to a limit of thousands or millions.
+//! Children that close descriptors one by one before their exec, often up to a limit of thousands
+//! or millions.
 
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
@@ -29,21 +30,21 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let count = launches(candidate.launches.len());
     Finding::measured("close-loop", title, candidate.launches)
         .evidence(format!(
-            "{count} by {parent} with {} calls of close each before the exec, {} in all",
+            "{count} by {parent} made a median of {} `close` calls before the exec, which took {} in all",
             units::count(closes.unwrap_or_default() as u64),
             time(candidate.max_saving),
         ))
         .with_example(context)
-        .fix("replace the loop with one call (Linux 5.11; without the flag 5.9; or closefrom(3) of glibc 2.34):")
+        .fix("replace the loop with one call (Linux 5.11; without the flag Linux 5.9; or closefrom(3) of glibc 2.34):")
         .fix("  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);")
-        .fix("with posix_spawn: posix_spawn_file_actions_addclosefrom_np(&actions, 3) (glibc 2.34)")
+        .fix("with posix_spawn: `posix_spawn_file_actions_addclosefrom_np(&actions, 3)` (glibc 2.34)")
         .fix("best: open everything with O_CLOEXEC (\"e\" in fopen, SOCK_CLOEXEC, pipe2), and close nothing")
         .fix(
-            "Python: close_fds=True uses close_range since 3.10; before that, pass close_fds=False, since files that Python opens are \
-             not inherited anyway; in a preexec_fn, use os.closerange(3, N) instead of a loop of os.close",
+            "Python: `close_fds=True` uses close_range since 3.10; before that, pass `close_fds=False`, since files that Python opens \
+             are not inherited anyway; in a preexec_fn, use `os.closerange(3, N)` instead of a loop of os.close",
         )
         .fix("if the program cannot be changed, lower the limit: `ulimit -n 1024`, `spawnscope accel --open-files 1024 -- CMD`, or \
              `docker run --ulimit nofile=1024`")
-        .limits("descriptors that the child inherits must be excluded; a lower limit also applies to the launched programs")
+        .limits("descriptors that the child needs must be excluded; a lower limit also applies to the launched programs")
         .predicted_by(Change::CloseRange, format!("--close-range=parent={parent}"))
 }

@@ -43,6 +43,6 @@ fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Find
         ))
         .fix("or launch without a shell and without parallel's overhead for each job:")
         .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")
-        .limits("-m and -X give each job several arguments: results and exit statuses are per job, not per argument")
+        .limits("with -m and -X, results and exit statuses are per job, not per argument")
         .predicted_by(Change::Batch(size as u32), format!("--batch=parent=parallel={size}"))
 }

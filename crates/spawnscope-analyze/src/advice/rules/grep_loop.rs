@@ -1,4 +1,5 @@
-//! Scripts that launch `grep` once per pattern or once per file. One `grep` accepts many patterns and many files.
+//! Scripts that launch `grep` once per pattern or once per file. One `grep` accepts many patterns
+//! and many files.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -63,7 +64,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the pattern and the files of a call. `None` when the call reads standard input, or
+/// Returns the pattern and the files of a call. `None` if the call reads standard input, or
 /// patterns from a file.
 fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     let mut pattern = None;
@@ -82,8 +83,8 @@ fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     (!words.is_empty()).then_some((pattern, words))
 }
 
-/// Returns what differs between calls. `None` when most calls are equal, which the rule `repeats`
-/// reports.
+/// Returns what differs between calls. `None` if few calls differ: the rule `repeats` reports equal
+/// calls.
 fn varying(calls: &[(u32, Call<'_>)]) -> Option<Varying> {
     let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
     let files: HashSet<&[&[u8]]> = calls.iter().map(|(_, (_, files))| files.as_slice()).collect();
@@ -117,27 +118,37 @@ fn finding(
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let has_arrays = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell
         && Dialect::of_parent(context.forest(), all[0] as usize) != Some(Dialect::Posix);
-    let fix: &[&str] = match (varying, has_arrays) {
-        (Varying::File, _) => &[
-            "pass all files to one grep:",
-            "  grep -l PATTERN FILES...   (with -q: grep -l; with -c: grep -c)",
-        ],
-        (_, true) => &[
-            "read the file once, and look the words up in the shell:",
-            "  declare -A seen; while IFS= read -r line; do seen[$line]=1; done <FILE",
-            "  [[ ${seen[$word]} ]]   (for parts of lines: text=$(<FILE); [[ $text == *\"$word\"* ]])",
-            "or search for all words at once: grep -F -f WORDS FILE",
-        ],
-        (_, false) => &[
-            "search for all words at once:",
-            "  printf '%s\\n' WORDS... | grep -F -f - FILE",
-        ],
+    let (fix, limits): (&[&str], &str) = match (varying, has_arrays) {
+        (Varying::File, _) => (
+            &[
+                "pass all files to one grep:",
+                "  grep -l PATTERN FILES...   (if you used -q or -l; with -c: grep -c PATTERN FILES...)",
+            ],
+            "one grep prints the results of all files at once, and its exit status does not say which file matched",
+        ),
+        (_, true) => (
+            &[
+                "read the file once, and look the words up in the shell:",
+                "  declare -A seen; while IFS= read -r line; do seen[$line]=1; done <FILE",
+                "  [[ ${seen[$word]} ]]   (for parts of lines: text=$(<FILE); [[ $text == *\"$word\"* ]])",
+                "or search for all words at once: `grep -F -f WORDS FILE`",
+            ],
+            "both find fixed words only, not regular expressions; the shell cannot hold binary data; one grep prints the \
+             results of all words at once",
+        ),
+        (_, false) => (
+            &[
+                "search for all words at once:",
+                "  printf '%s\\n' WORDS... | grep -F -f - FILE",
+            ],
+            "grep -F finds fixed words only, not regular expressions; one grep prints the results of all words at once",
+        ),
     };
     Finding::modelled("grep-loop", title, all)
         .evidence(evidence)
         .with_example(context)
         .fixes(fix.iter().copied())
-        .limits("the shell code finds fixed words only, not regular expressions, and cannot hold binary data; one grep prints all results at once")
+        .limits(limits)
         .predicted_by(
             Change::Batch(MAX_AT_ONCE),
             format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),

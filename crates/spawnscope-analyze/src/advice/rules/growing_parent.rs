@@ -33,9 +33,8 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);
-    let title = format!(
-        "the memory of {program} grows while it launches children, and each launch costs more than the one before"
-    );
+    let title =
+        format!("the memory of {program} grows while it launches children, and its launches become more expensive");
     let count = forks(launches.len());
     let finding = Finding::modelled("growing-parent", title, launches)
         .evidence(format!(

@@ -17,17 +17,17 @@ use spawnscope_data::event::Nanos;
 struct Interpreter {
     /// The program's name without a version.
     prefix: &'static [u8],
-    /// If the start-up is not recorded: the longest run that counts as mostly start-up, as a
-    /// multiple of the launch cost, which adapts to the speed of the machine. On the development
-    /// machine, the start of python3 takes about half of its limit, that of perl less.
-    max_start_up: f64,
+    /// If the start-up is not recorded, a run of at most this multiple of the launch cost counts as
+    /// mostly start-up. The launch cost adapts the limit to the speed of the machine. On the
+    /// development machine, the start of python3 takes about half of its limit, that of perl less.
+    max_run_per_cost: f64,
     advice: &'static [&'static str],
 }
 
 const INTERPRETERS: [Interpreter; 7] = [
     Interpreter {
         prefix: b"python",
-        max_start_up: 25.0,
+        max_run_per_cost: 25.0,
         advice: &[
             "  run one python3 that loops, or reads the work from standard input",
             "  python3 -X importtime lists the imports and how long each takes",
@@ -36,12 +36,12 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"perl",
-        max_start_up: 8.0,
+        max_run_per_cost: 8.0,
         advice: &["  run one perl that takes all files, or reads the work with while (<>)"],
     },
     Interpreter {
         prefix: b"node",
-        max_start_up: 60.0,
+        max_run_per_cost: 60.0,
         advice: &[
             "  run one node that loops, or a server that takes requests",
             "  node --snapshot-blob shortens start-up",
@@ -49,17 +49,17 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"ruby",
-        max_start_up: 60.0,
+        max_run_per_cost: 60.0,
         advice: &["  run one ruby that loops, as with `ruby -ne`; --disable-gems shortens start-up"],
     },
     Interpreter {
         prefix: b"php",
-        max_start_up: 25.0,
+        max_run_per_cost: 25.0,
         advice: &["  run one php that loops; -n ignores php.ini and its extensions"],
     },
     Interpreter {
         prefix: b"java",
-        max_start_up: 90.0,
+        max_run_per_cost: 90.0,
         advice: &[
             "  run one JVM that loops, or a daemon (as Gradle does)",
             "  -XX:SharedArchiveFile (class data sharing) shortens start-up",
@@ -67,7 +67,7 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"Rscript",
-        max_start_up: 120.0,
+        max_run_per_cost: 120.0,
         advice: &["  run one R that loops; --vanilla shortens start-up"],
     },
 ];
@@ -125,7 +125,7 @@ fn interpreter_of_short_run(context: &RuleContext<'_, '_>, index: usize) -> Opti
         Some(start_up) => work_time(context, index)?.since(start_up) <= start_up,
         None => {
             launch.phases.get(Phase::Run)?.0 as f64
-                <= launch.launch_cost()?.0 as f64 * INTERPRETERS[interpreter].max_start_up
+                <= launch.launch_cost()?.0 as f64 * INTERPRETERS[interpreter].max_run_per_cost
         }
     };
     is_start.then(|| (interpreter, script_of(exec)))
@@ -173,8 +173,8 @@ fn finding(
         .fix("use one process for all the work:")
         .fixes(interpreter.advice.iter().copied())
         .limits(
-            "the shortest run is assumed to be pure start-up: if every run does the same work, less is saved; variables and \
-             modules of one run remain visible to the next",
+            "the prediction assumes that the shortest run consists of start-up only; if every run does the same work, less is \
+             saved; in one process, the variables and modules of one job remain visible to the next",
         )
         .predicted_by(
             Change::Batch(size as u32),
@@ -189,7 +189,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     let shortest = runs.min().unwrap_or_default();
     let run = context.phase_of(all, Phase::Run);
     format!(
-        "{} take {} in all; each runs for at least {}, on average {}, mostly start-up",
+        "{} take {} in all; the shortest runs for {}, the average is {}, mostly start-up",
         launches(all.len()),
         time(context.spent_on(all)),
         time(shortest),

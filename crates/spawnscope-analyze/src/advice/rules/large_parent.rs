@@ -1,5 +1,5 @@
-//! Forks by large parents. A fork copies the page tables of its parent, and the exec or the end of the child frees the copy. With a large
-//! parent this costs more than the rest of the launch.
+//! Forks by large parents. A fork copies the page tables of its parent, and the exec or the end of
+//! the child frees the copy. With a large parent this costs more than the rest of the launch.
 
 use std::collections::BTreeMap;
 
@@ -19,21 +19,21 @@ use spawnscope_data::units;
 /// Forks by a parent are slow if their median time is at least this multiple of a fork by a small
 /// process.
 const SLOW_FACTOR: f64 = 2.0;
-/// Minimum resident set of a parent whose size explains slow forks.
+/// Minimum resident set of a parent whose size explains slow forks, in bytes.
 const MIN_RSS_BYTES: f64 = 10e6;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let Some(small) = context.whatif.constants.fork_create else {
+    let Some(small_fork_ns) = context.whatif.constants.fork_create else {
         return Vec::new();
     };
-    let has_large_parent = find_large_parents(context, small);
+    let has_large_parent = find_large_parents(context, small_fork_ns);
     let max_saving = |index: u32, launch: &Launch<'_>| {
         let create = launch
             .phases
             .get(Phase::Create)
             .filter(|_| has_large_parent[index as usize])?;
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
+        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * freed) as u64))
     };
     let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {
@@ -43,10 +43,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     };
     let avoidable = candidates(true)
         .into_iter()
-        .map(|candidate| avoidable_finding(context, candidate, small));
+        .map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
     let necessary = candidates(false)
         .into_iter()
-        .map(|candidate| necessary_finding(context, candidate, small));
+        .map(|candidate| necessary_finding(context, candidate, small_fork_ns));
     avoidable.chain(necessary).collect()
 }
 
@@ -57,7 +57,7 @@ fn can_avoid_copy(context: &RuleContext<'_, '_>, index: u32) -> bool {
 }
 
 /// Returns for each launch whether its parent is large and forks slowly.
-fn find_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
+fn find_large_parents(context: &RuleContext<'_, '_>, small_fork_ns: f64) -> Vec<bool> {
     let launches = &context.forest().launches;
     let mut found = vec![false; launches.len()];
     for parent in 0..launches.len() {
@@ -68,7 +68,7 @@ fn find_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
-        if create.is_some_and(|create| create >= SLOW_FACTOR * small)
+        if create.is_some_and(|create| create >= SLOW_FACTOR * small_fork_ns)
             && bytes.is_some_and(|bytes| bytes >= MIN_RSS_BYTES)
         {
             let of_parent = children.iter().filter(|child| launches[**child].copies_page_tables());
@@ -79,17 +79,17 @@ fn find_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
 }
 
 /// Returns the finding for launches that do not need the copy.
-fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small_fork_ns: f64) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
-    let evidence = evidence(context, &candidate, small, runtime);
+    let evidence = evidence(context, &candidate, small_fork_ns, runtime);
     let title = format!("{parent} copies the page tables of its memory for each launch");
     let huge_pages = huge_pages_help(context, runtime, &candidate.launches).then_some(
         "if the call cannot be changed, huge pages make the copy smaller, and may use more memory: \
          GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
     );
     Finding::modelled("large-parent", title, candidate.launches)
-        .evidence_of(evidence)
+        .evidence_lines(evidence)
         .with_example(context)
         .fixes(runtime.without_copying().iter().copied())
         .fixes(huge_pages)
@@ -98,10 +98,10 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
 }
 
 /// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
-fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small_fork_ns: f64) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
-    let evidence = evidence(context, &candidate, small, runtime);
+    let evidence = evidence(context, &candidate, small_fork_ns, runtime);
     let without_huge_pages: &[&str] = match runtime {
         Runtime::Shell => runtime.without_copying(),
         Runtime::Python => &[
@@ -114,7 +114,7 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
         .uses_malloc()
         .then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
     Finding::modelled("large-parent-pages", title, candidate.launches)
-        .evidence_of(evidence)
+        .evidence_lines(evidence)
         .with_example(context)
         .fixes(without_huge_pages.iter().copied())
         .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
@@ -139,17 +139,22 @@ fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[
     runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.min_saving()
 }
 
-fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64, runtime: Runtime) -> Vec<String> {
+fn evidence(
+    context: &RuleContext<'_, '_>,
+    candidate: &Candidate<'_>,
+    small_fork_ns: f64,
+    runtime: Runtime,
+) -> Vec<String> {
     let launches = &candidate.launches;
     let bytes = context.median_of(launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
     let mut evidence = vec![format!(
-        "{} by {} with {} resident took {} in all, {} in the median (a fork by a small process: {})",
+        "{} by {} with {} resident took {} in all, a median of {} (a fork by a small process: {})",
         forks(launches.len()),
         name(candidate.name),
         units::bytes(bytes.unwrap_or_default() as u64),
         time(context.phase_of(launches, Phase::Create)),
         time(context.median_phase(launches, Phase::Create)),
-        time(Nanos(small as u64)),
+        time(Nanos(small_fork_ns as u64)),
     )];
     if context.whatif.constants.free_per_copy.is_some() {
         evidence.push("the exec or the end of each child frees its copy, which takes time as well".to_owned());
@@ -169,5 +174,5 @@ fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> impl Iterato
         }
     }
     let counts = counts.into_iter();
-    counts.map(|(call, count)| format!("{} made by {}", forks(count), call.words()))
+    counts.map(|(call, count)| format!("{} made by {}", forks(count), call.description()))
 }

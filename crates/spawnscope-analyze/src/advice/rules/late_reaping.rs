@@ -44,8 +44,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns, for each launch during whose end the parent slept, how often the parent had slept. Only
-/// for launches without a concurrent sibling.
+/// Returns for each launch how often its parent slept while the launch was alive. `None` if the
+/// parent did not sleep when the launch ended, or if a sibling ran at the same time.
 fn parent_sleeps(context: &RuleContext<'_, '_>) -> Vec<Option<ParentSleep>> {
     let forest = context.forest();
     let mut slept = vec![None; forest.launches.len()];
@@ -84,7 +84,7 @@ fn parent_sleep(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Optio
 fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let parent = name(candidate.name);
     let evidence = format!(
-        "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
+        "{} of {parent} ended while it slept, and waited for the next poll: a median of {}, {} in all",
         units::counted(candidate.launches.len() as u64, "child", "children"),
         time(context.median_phase(&candidate.launches, Phase::Reap)),
         time(candidate.max_saving),

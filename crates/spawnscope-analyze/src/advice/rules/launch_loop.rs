@@ -11,7 +11,7 @@ use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::is_mostly_tax_by_cpu_time;
-use crate::patterns::chains::is_inside;
+use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::phases::Phase;
@@ -22,7 +22,8 @@ use spawnscope_data::event::Nanos;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "launch-loop";
 const MAX_FINDINGS: usize = 3;
-/// Minimum number of launches. Each of only a few launches may be necessary.
+/// Minimum number of launches, or of command lines, in a finding. If there are only a few, each may
+/// be necessary.
 const MIN_LAUNCHES: usize = 20;
 /// Maximum number of launches of one command line. With more launches, it is a script.
 const MAX_LAUNCHES_OF_LINE: usize = 32;
@@ -78,7 +79,7 @@ fn frequent_programs<'a>(
         let is_excluded = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
         let is_excluded = is_excluded || excluded.contains(&index);
         let is_small = || is_mostly_tax_by_cpu_time(context, index as usize);
-        if is_plain && !is_excluded && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
+        if is_plain && !is_excluded && is_small() && !is_in_version_manager(forest, index) && !is_in_needless_shell() {
             by_kind.entry((parent, program)).or_default().push(index);
         }
     }
@@ -150,7 +151,10 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
         let members: Vec<u32> = members.take(MAX_LAUNCHES_OF_LINE + 1).collect();
         let is_small = |member: &u32| is_mostly_tax_by_cpu_time(context, *member as usize);
-        if members.len() <= MAX_LAUNCHES_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
+        if members.len() <= MAX_LAUNCHES_OF_LINE
+            && members.iter().all(is_small)
+            && !is_in_version_manager(forest, index)
+        {
             taken.extend(&members);
             by_kind.entry((parent, program)).or_default().push(members);
         }
@@ -184,11 +188,11 @@ fn command_lines_finding(
         time(context.spent_on(&shells))
     );
     let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::InProcess,
         launches: all.clone(),
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
@@ -196,11 +200,12 @@ fn command_lines_finding(
         .fixes(without_launching(runtime).iter().copied())
         .fix("  or pass all inputs to one launch")
         .limits(LIMITS)
-        .predicted_by_all(tries, options)
+        .predicted_by_all(changes, options)
 }
 
 /// Limits of all findings of this rule.
-const LIMITS: &str = "whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches";
+const LIMITS: &str =
+    "the parent may not be able to do this itself; the prediction keeps the work and removes only the launches";
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): ParentAndProgram<'_>, all: Vec<u32>) -> Finding {
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));

@@ -17,41 +17,47 @@ use spawnscope_data::units;
 
 /// Failed lookups are a problem if they take at least this share of the load phase.
 const MIN_SEARCH_SHARE: f64 = 0.2;
-/// Minimum number of libraries for which loading itself is the problem.
+/// Minimum number of libraries of a program whose loading is reported.
 const MIN_LIBRARIES: u32 = 12;
-/// Loading is the main cost of a launch if it takes at least this share of the launch's wall time.
+/// Loading is reported if it takes at least this share of the launches' wall time.
 const MIN_LOAD_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
     let failed = |launch: &Launch<'_>| sum_over_execs(launch, |exec| failed_search_time(exec, constants));
-    let searches = alike_launches(context, failed_lookups, MIN_SEARCH_SHARE, |launch| {
+    let search_groups = groups_above_share(context, failed_lookups, MIN_SEARCH_SHARE, |launch| {
         Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
     });
-    let searching = context.candidates(|_, launch| {
-        let is_large = failed(launch) > 0.0 && searches.contains(&(launch.command.name, failed_lookups(launch)));
+    let search_candidates = context.candidates(|_, launch| {
+        let is_large = failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
         is_large.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
     });
     let end = context.forest().end;
-    let loads = alike_launches(context, libraries, MIN_LOAD_SHARE, |launch| {
+    let load_groups = groups_above_share(context, libraries, MIN_LOAD_SHARE, |launch| {
         Some((launch.phases.get(Phase::Load)?.0 as f64, launch.total(end)?.0 as f64))
     });
-    let loading = context.candidates(|_, launch| {
-        let is_large = libraries(launch) >= MIN_LIBRARIES && loads.contains(&(launch.command.name, libraries(launch)));
+    let load_candidates = context.candidates(|_, launch| {
+        let is_large =
+            libraries(launch) >= MIN_LIBRARIES && load_groups.contains(&(launch.command.name, libraries(launch)));
         launch
             .phases
             .get(Phase::Load)
             .filter(|_| is_large)
             .map(|load| (launch.command.name, load))
     });
-    let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
-    let loading = loading.into_iter().map(|candidate| many_libraries(context, candidate));
-    searching.chain(loading).collect()
+    let search_findings = search_candidates
+        .into_iter()
+        .map(|candidate| long_search(context, candidate));
+    let load_findings = load_candidates
+        .into_iter()
+        .map(|candidate| many_libraries(context, candidate));
+    search_findings.chain(load_findings).collect()
 }
 
-/// Returns the programs and counts whose launches together spend at least `share` of a whole on a part of it. A single launch does not
-/// decide: one that was slowed down would differ from others that do the same.
-fn alike_launches<'a>(
+/// Groups launches by program and by `count`. Returns the groups in which the parts make up at
+/// least `share` of the wholes. Sums over groups are compared, so that one slow launch does not
+/// decide.
+fn groups_above_share<'a>(
     context: &RuleContext<'_, 'a>,
     count: impl Fn(&Launch<'a>) -> u32,
     share: f64,
@@ -98,7 +104,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);
     let fix = search_fix(&name(file), lacks_cache);
     let evidence = format!(
-        "{} of {program}: the loader makes {} failed lookups for {}, which take {} of its {}",
+        "in {} of {program}, the loader makes a median of {} failed lookups for {}; together they take {} of {} in the load phase",
         launches(all.len()),
         units::count(failed.unwrap_or_default() as u64),
         libraries_text(opened),
@@ -108,7 +114,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
     let title = format!("the loader of {program} searches directories that lack the libraries");
     Finding::modelled("loader-search", title, candidate.launches)
         .evidence(evidence)
-        .evidence_of(lacks_cache.then(|| "its cache, /etc/ld.so.cache, could not be opened".to_owned()))
+        .evidence_lines(lacks_cache.then(|| "its cache, /etc/ld.so.cache, could not be opened".to_owned()))
         .with_example(context)
         .fixes(fix)
         .limits(
@@ -117,8 +123,8 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         .predicted_by(Change::NoSearch, format!("--no-search={program}"))
 }
 
-fn sum_over_execs<T: Sum>(launch: &Launch<'_>, of: impl Fn(&Exec<'_>) -> T) -> T {
-    launch.execs.iter().map(of).sum()
+fn sum_over_execs<T: Sum>(launch: &Launch<'_>, value: impl Fn(&Exec<'_>) -> T) -> T {
+    launch.execs.iter().map(value).sum()
 }
 
 fn libraries_text(count: Option<f64>) -> String {
@@ -131,10 +137,10 @@ fn search_fix(file: &str, lacks_cache: bool) -> impl Iterator<Item = String> + u
     cache.into_iter().chain([
         "list the directories that it searches:".to_owned(),
         format!("  LD_DEBUG=libs {file} 2>&1 | grep 'trying file'"),
-        "unset LD_LIBRARY_PATH where it is not needed, or put the directory with the libraries first".to_owned(),
+        "unset LD_LIBRARY_PATH if it is not needed, or put the directory with the libraries first".to_owned(),
         "system-wide: add the directory to /etc/ld.so.conf.d/ and run `ldconfig`, instead of setting LD_LIBRARY_PATH".to_owned(),
         "check the search list of the program (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, \
-         `shrinkwrap` replaces each library name by its full path:"
+         `shrinkwrap` replaces each library name with its full path:"
             .to_owned(),
         format!("  readelf -d {file} | grep -E 'RPATH|RUNPATH'"),
     ])
@@ -146,13 +152,13 @@ fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let all = &candidate.launches;
     let opened = context.median_of(all, |launch| Some(f64::from(libraries(launch))));
     let evidence = format!(
-        "{} of {program} with {} each: loading them took {} of {} in all",
+        "{} of {program} with a median of {}: loading them took {} of {} in all",
         launches(all.len()),
         libraries_text(opened),
         time(context.phase_of(all, Phase::Load)),
         time(context.spent_on(all)),
     );
-    let title = format!("launches of {program} mostly load libraries");
+    let title = format!("launches of {program} spend much of their time loading libraries");
     Finding::modelled("loader", title, candidate.launches)
         .evidence(evidence)
         .with_example(context)
@@ -160,6 +166,6 @@ fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
         .fix("link it statically, or against fewer libraries: -Wl,--as-needed, and dlopen() for plug-ins on first use")
         .fix("bind symbols lazily: -Wl,-z,lazy, and no LD_BIND_NOW in the environment")
         .fix("or use a smaller program for the same work")
-        .limits("the predicted saving assumes a static program, which is the upper limit; fewer libraries or lazy binding save a part of it")
+        .limits("the predicted saving assumes a static program, which is the upper limit; fewer libraries or lazy binding save only part of it")
         .predicted_by(Change::Static, format!("--static={program}"))
 }

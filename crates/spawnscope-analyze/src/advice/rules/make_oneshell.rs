@@ -67,7 +67,7 @@ fn line_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: usize, all: Vec<u32>) -> Finding {
     let title = format!(
-        "make starts {} {}, about {lines} for each target",
+        "make starts {} {}, about {lines} times for each target",
         name(shell),
         times(all.len())
     );
@@ -78,6 +78,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: us
         .fix("run all lines of a recipe in one shell:")
         .fix("  .ONESHELL:                       once in the makefile (GNU make), with .SHELLFLAGS = -ec")
         .fix("  or join the lines:  first && second")
-        .limits("with .ONESHELL, @ and - count only at the beginning of a recipe, and `cd` stays in force for the next line")
+        .limits("with .ONESHELL, `@` and `-` count only at the beginning of a recipe, and `cd` also affects the lines after it")
         .predicted_by(Change::Batch(lines as u32), format!("{}={lines}", option("--batch", shell, parent)))
 }

@@ -1,5 +1,5 @@
 //! Recursive make: a make for each directory, started by the recipe of another make. Each of them
-//! reads its makefiles and checks its files, even if nothing is to be done. They run one after the
+//! reads its makefiles and checks its files, even if there is nothing to do. They run one after the
 //! other unless the directories are targets of their own.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
-        // A make whose output is read, as for `$(shell make ...)`, answers a question.
+        // A make whose output is read, as for `$(shell make ...)`, is a query, not a part of the
+        // build.
         if is_sub_make(forest, index as usize) && !context.is_captured(index) {
             let kind = (launch.birth_command.name, launch.command.name);
             by_kind.entry(kind).or_default().push(index);
@@ -51,7 +52,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     let generator = all.iter().find_map(|index| Generator::of(forest, *index as usize));
     Finding::modelled("make-recursive", title, all)
         .evidence(spent)
-        .evidence_of(idle_evidence)
+        .evidence_lines(idle_evidence)
         .with_example(context)
         .fixes(fix(generator, !idle.is_empty()))
         .limits(limits(generator))
@@ -72,7 +73,7 @@ fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
         None => {
             let mut fix = vec![
                 "build all directories with one make, whose makefile includes theirs:",
-                "  include a/module.mk b/module.mk      with names from the top: a/x.o: a/x.c",
+                "  include a/module.mk b/module.mk      with names relative to the top directory, such as a/x.o",
             ];
             if has_idle {
                 fix.extend([
@@ -81,7 +82,7 @@ fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
                 ]);
             }
             fix.extend([
-                "or at least let make -j run them side by side: a target for each, no loop in a recipe:",
+                "or at least let `make -j` run them side by side, with a target for each instead of a loop in a recipe:",
                 "  $(DIRS): ; +$(MAKE) -C $@            `$(MAKE)` and `+` pass -j on",
             ]);
             fix

@@ -1,4 +1,5 @@
-//! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was defined with `=`.
+//! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was
+//! defined with `=`.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +32,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding {
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::Remove,
         launches: all[1..].to_vec(),
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let text: String = name(text).chars().take(MAX_CHARACTERS).collect();
-    let title = format!("make evaluates $(shell {text}) {}", times(all.len()));
+    let title = format!("make evaluates `$(shell {text})` {}", times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("make-shell", title, all)
         .evidence(evidence)
@@ -46,5 +47,5 @@ fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding
         .fix("  NAME = $(shell ...)  ->  NAME := $(shell ...)")
         .fix("  or at the first use: NAME = $(eval NAME := $$(shell ...))$(NAME)")
         .limits("the command then runs even if no target needs it, and does not see files that the build makes later")
-        .predicted_by_all(tries, options)
+        .predicted_by_all(changes, options)
 }

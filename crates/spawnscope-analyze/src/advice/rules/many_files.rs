@@ -9,7 +9,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_groups};
-use crate::patterns::chains::is_inside;
+use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
 use crate::whatif::changes::Change;
 
@@ -23,7 +23,7 @@ const LISTS: [&[u8]; 8] = [
     b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink",
 ];
 /// Minimum share of distinct command lines, in percent.
-const MIN_DISTINCT: usize = 80;
+const MIN_DISTINCT_PERCENT: usize = 80;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -47,7 +47,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let frequent_groups = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
         frequent_groups.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
-    by_kind.retain(|_, all| !is_inside(forest, all[0]));
+    by_kind.retain(|_, all| !is_in_version_manager(forest, all[0]));
     longest_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
@@ -64,7 +64,7 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
-    all.len() >= MIN_REPETITIONS && distinct.len() * 100 >= all.len() * MIN_DISTINCT
+    all.len() >= MIN_REPETITIONS && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {
@@ -81,7 +81,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         times(all.len())
     );
     let evidence = format!(
-        "{} take {} in all, mostly launching: the work itself is one or two system calls each",
+        "{} take {} in all, most of it launch tax: the work of each is only one or two system calls",
         launches(all.len()),
         time(context.spent_on(&all))
     );
@@ -90,15 +90,17 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         .evidence(evidence)
         .with_example(context)
         .fixes(fix(runtime, program, is_pair))
-        .limits(
-            "a single process must check each file for errors itself; steps that need a file under its new name must come after it; \
-             rename() does not move between file systems, which mv does",
-        )
+        .limits(if program == b"mv" { MV_LIMITS } else { LIMITS })
         .predicted_by(
             Change::Batch(MAX_BATCH),
             format!("{}={MAX_BATCH}", option("--batch", program, parent)),
         )
 }
+
+const LIMITS: &str =
+    "a single process must check each file for errors itself; steps that need a result must come after it";
+const MV_LIMITS: &str = "a single process must check each file for errors itself; steps that need a file under its new name must come \
+                         after it; unlike mv, rename() does not move files to another file system";
 
 fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
     let functions: &[&str] = match runtime {
@@ -145,7 +147,7 @@ fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
              undef $from }} else {{ $from = $_ }}'"
         ),
         format!(
-            "or sort them by destination directory, and launch {program} once for each: {program} -t DIRECTORY FILES..."
+            "or sort them by destination directory, and launch {program} once for each: `{program} -t DIRECTORY FILES...`"
         ),
     ]
 }

@@ -5,7 +5,6 @@ mod bare_forks;
 pub(super) mod batch;
 pub(super) mod builtin;
 mod close_loop;
-mod find_exec;
 mod gnu_parallel;
 mod grep_loop;
 mod growing_parent;
@@ -29,6 +28,7 @@ mod run_queue;
 mod scanner;
 mod serial_jobs;
 mod shell_code;
+mod shell_per_file;
 mod shims;
 pub(super) mod sleep_loop;
 mod slow_machine;
@@ -70,7 +70,7 @@ pub(super) const ALL: [(&[&str], Rule); 33] = [
     (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
     (&["serial"], serial_jobs::find),
-    (&["shell-per-file"], find_exec::find),
+    (&["shell-per-file"], shell_per_file::find),
     (&["shell-code"], shell_code::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),

@@ -5,7 +5,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages;
 use crate::advice::phrases::{launches, literal, name, quoted, time};
-use crate::advice::rules::find_exec::FINDERS;
+use crate::advice::rules::shell_per_file::PER_FILE_LAUNCHERS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, needless_shell};
@@ -27,8 +27,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
 /// shell for redirections, directories and variables, because they have no options for these.
 pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let is_finder = FINDERS.contains(&context.launch(index).birth_command.name);
-    needless_shell(context.forest(), index).is_some() && !(is_finder && count_with_syntax(context, &[index]) > 0)
+    let is_per_file = PER_FILE_LAUNCHERS.contains(&context.launch(index).birth_command.name);
+    needless_shell(context.forest(), index).is_some() && !(is_per_file && count_with_syntax(context, &[index]) > 0)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
@@ -41,7 +41,7 @@ fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
 }
 
 /// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.
-fn without_finders_shell(parent: &[u8]) -> Vec<&'static str> {
+fn without_shell_in_arguments(parent: &[u8]) -> Vec<&'static str> {
     vec![
         "write the command itself, without `sh -c` and its quotes:",
         match parent {
@@ -69,9 +69,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     } else {
         &[]
     };
-    let is_finder = FINDERS.contains(&parent);
+    let is_per_file = PER_FILE_LAUNCHERS.contains(&parent);
     // Go makes system calls without libc, so a preloaded library cannot intercept them.
-    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_finder)
+    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_per_file)
         .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
     Finding::modelled(
         "needless-shell",
@@ -79,10 +79,10 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         all,
     )
     .evidence(evidence)
-    .evidence_of(syntax)
+    .evidence_lines(syntax)
     .with_example(context)
-    .fixes(if is_finder {
-        without_finders_shell(parent)
+    .fixes(if is_per_file {
+        without_shell_in_arguments(parent)
     } else {
         let direct = ["start the program directly, with its arguments as a list:"];
         [&direct, languages::without_shell(runtime)].concat()

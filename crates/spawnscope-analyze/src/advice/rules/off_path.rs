@@ -61,7 +61,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<
         time(spent)
     );
     let evidence = format!(
-        "{} of their {} are on the critical path ({}): while they ran, other activity determined the wall",
+        "only {} of their {} ({}) is on the critical path: while they ran, other activity determined the wall",
         time(critical),
         time(spent),
         units::percent(critical, spent.max(Nanos(1)))

@@ -1,4 +1,5 @@
-//! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which only starts the script's command.
+//! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which
+//! only starts the script's command.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -47,24 +48,24 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         (false, count) => format!("{runner} starts {}, each time for one command", times(count)),
     };
     let evidence = format!(
-        "{} of {runner}, {} in all, {} of it outside the commands that they start",
+        "{} of {runner}, {} in all, {} of it outside the started commands",
         launches(all.len()),
         time(context.spent_on(&all)),
         time(own),
     );
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::Direct,
         launches: all.clone(),
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
         .with_example(context)
         .fixes(instructions(&call, is_nested))
-        .limits(
-            "npm also sets npm_* variables, and runs pre and post scripts (`prelint`); a direct command and `node --run` do neither",
-        )
-        .predicted_by_all(tries, options);
+        .limits(format!(
+            "{runner} also sets npm_* variables, and may run pre and post scripts (`prelint`); a direct command and `node --run` do neither"
+        ))
+        .predicted_by_all(changes, options);
     Some(finding)
 }
 

@@ -51,7 +51,7 @@ fn finding(
 ) -> Finding {
     let parents: Vec<String> = most_frequent(parents.into_iter().map(|(parent, count)| (count, parent)))
         .into_iter()
-        .map(|(count, parent)| format!("{} {}", units::count(count), name(parent)))
+        .map(|(count, parent)| format!("{} ({})", name(parent), units::count(count)))
         .collect();
     let found = most_frequent(programs.values().copied());
     let title = format!(
@@ -59,7 +59,7 @@ fn finding(
         launches(searching.len())
     );
     Finding::measured("path-search", title, searching)
-        .evidence_of(evidence(searches, &parents))
+        .evidence_lines(evidence(searches, &parents))
         .with_example(context)
         .fixes(instructions(searches, &found))
         .limits("only the time of the failed execs is saved")
@@ -82,7 +82,7 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
     let each = Nanos(searches.cost.0 / searches.misses.max(1));
     vec![
         format!(
-            "{}, {} each, {} in all; most in {}",
+            "{}, {} each on average, {} in all; most in {}",
             units::counted(searches.misses, "failed exec", "failed execs"),
             time(each),
             time(searches.cost),

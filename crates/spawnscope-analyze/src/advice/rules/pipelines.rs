@@ -22,9 +22,12 @@ const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 struct Replacement {
     /// Whether the replaced program is the first of the two.
     is_first: bool,
-    /// The pipeline as written, and its replacement.
+    /// The pipeline as written.
     before: &'static str,
+    /// The pipeline without the replaced program.
     after: &'static str,
+    /// How the replacement behaves differently. May be empty.
+    limits: &'static str,
 }
 
 /// The parent's program, and the replacements in its pipelines.
@@ -66,22 +69,36 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     let (writer, reader) = (only_exec(first)?, only_exec(second)?);
     Dialect::of_parent(forest, first)?;
     let (writer_words, reader_words) = (words(writer), words(reader));
-    let replacement = |is_first, before, after| Replacement {
+    let replacement = |is_first, before, after, limits| Replacement {
         is_first,
         before,
         after,
+        limits,
     };
     let counts_lines = reader_words.options == [b"-l"] && reader_words.operands == 0;
     let found = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if writer_words == Words::single_file() && reader_words.reads_input(reader) => {
-            replacement(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"")
+            replacement(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"", "")
         }
-        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => {
-            replacement(false, "grep PATTERN | wc -l", "grep -c PATTERN")
-        }
-        (b"sort", b"uniq") if reader_words == Words::default() => replacement(false, "sort | uniq", "sort -u"),
+        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => replacement(
+            false,
+            "grep PATTERN | wc -l",
+            "grep -c PATTERN",
+            "on some systems, wc pads its number; the exit status of grep becomes that of the pipeline",
+        ),
+        (b"sort", b"uniq") if reader_words == Words::default() => replacement(
+            false,
+            "sort | uniq",
+            "sort -u",
+            "with -f, -k or -n, `sort -u` drops lines with equal keys, uniq only equal lines",
+        ),
         (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => {
-            replacement(true, "grep PATTERN | awk '{...}'", "awk '/PATTERN/ {...}'")
+            replacement(
+                true,
+                "grep PATTERN | awk '{...}'",
+                "awk '/PATTERN/ {...}'",
+                "awk uses extended regular expressions, and needs a backslash before a slash in the pattern",
+            )
         }
         _ => return None,
     };
@@ -136,16 +153,19 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
     let programs: BTreeSet<&[u8]> = all.iter().map(|index| context.launch(*index).command.name).collect();
     let programs: Vec<String> = programs.into_iter().map(name).collect();
     let title = format!(
-        "{} launches {} {} in pipelines that do not need it",
+        "{} launches {} {} in pipelines that do not need {}",
         name(parent),
         programs.join(" and "),
-        times(all.len())
+        times(all.len()),
+        if programs.len() == 1 { "it" } else { "them" }
     );
-    let tries = vec![Fix {
+    let limits: BTreeSet<&str> = forms.iter().map(|form| form.limits).collect();
+    let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
+    let changes = vec![Fix {
         change: Change::Remove,
         launches: all.to_vec(),
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let lines = forms.iter().flat_map(|form| replacement(form.before, form.after));
     Finding::modelled("pipeline", title, all.to_vec())
         .evidence(format!(
@@ -156,6 +176,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
         .with_example(context)
         .fix("let the other program of the pipeline do it:")
         .fixes(lines)
-        .limits("wc pads its number in some systems; the exit status of grep becomes that of the pipeline")
-        .predicted_by_all(tries, options)
+        .limits(limits.join("; "))
+        .predicted_by_all(changes, options)
 }

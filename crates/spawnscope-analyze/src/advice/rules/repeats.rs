@@ -1,5 +1,5 @@
-//! Programs that are launched repeatedly with the same arguments to get the same answer: `git rev-parse --show-toplevel`,
-//! `pkg-config --cflags x`. The first answer can be kept.
+//! Programs that are launched repeatedly with the same arguments to get the same answer: `git
+//! rev-parse --show-toplevel`, `pkg-config --cflags x`. The first answer can be kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::advice::languages;
 use crate::advice::phrases::{abridged, launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
-use crate::patterns::chains::is_inside;
+use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
@@ -27,7 +27,8 @@ const MAX_CHARACTERS: usize = 60;
 
 /// The arguments and the working directory. Launches with the same question get the same answer.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
-/// The parent's program, the launched program, and whether its answer is certainly the same each time.
+/// The parent's program, the launched program, and whether its answer is certainly the same each
+/// time.
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -37,7 +38,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             continue;
         };
         let program = launch.command.name;
-        let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else {
+        let Some(answer) = answer_of(exec).filter(|_| !is_in_version_manager(context.forest(), index)) else {
             continue;
         };
         // The rule `builtin` reports launches that the shell itself can replace.
@@ -71,11 +72,11 @@ fn finding(
         .flat_map(|launches| &launches[1..])
         .copied()
         .collect();
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::Remove,
         launches: repeated,
     }];
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let distinct = match questions.len() {
         1 => "the same arguments".to_owned(),
@@ -90,7 +91,7 @@ fn finding(
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("repeats", title, all)
         .evidence(evidence)
-        .evidence_of(lines(context, questions))
+        .evidence_lines(lines(context, questions))
         .with_example(context)
         .fix("ask once, and keep the answer:")
         .fixes(languages::how_to_keep_an_answer(runtime).iter().copied())
@@ -102,7 +103,7 @@ fn finding(
                 "only if the output depends on nothing but the arguments: Spawnscope does not know this program"
             }
         })
-        .predicted_by_all(tries, options)
+        .predicted_by_all(changes, options)
 }
 
 /// Returns the most frequent command lines, formatted as `1,234 x command line`.

@@ -14,8 +14,8 @@ use spawnscope_data::units;
 /// More CPUs are suggested only if they save at least this share of the wall, since they are
 /// expensive.
 const MIN_SHARE: f64 = 0.1;
-/// Minimum number of running or runnable threads per CPU if the CPUs are oversubscribed. It is
-/// above that of a short pipeline with three threads that take turns on two CPUs.
+/// From this number of running or runnable threads per CPU on, the CPUs count as oversubscribed. A
+/// pipeline of three threads that take turns on two CPUs stays below it.
 const MIN_THREADS_PER_CPU: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -42,7 +42,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     // Every wake-up has some latency, so only time that more CPUs would save counts. This check
     // needs a replay, which takes much longer than the checks above, so it comes last.
     let replay = context.whatif.replay;
-    if replay.unchanged.since(replay.with_cpus(limit.larger)) < worthwhile {
+    if replay.unchanged.since(replay.with_cpus(limit.cpus_to_try)) < worthwhile {
         return Vec::new();
     }
     vec![finding(context, &limit, launches, waited, threads)]
@@ -53,41 +53,50 @@ struct CpuLimit {
     /// Number of CPUs that the command could use.
     cpus: u32,
     /// Number of CPUs of the machine.
-    machine: u32,
-    /// The number to try: twice `cpus`, but at most `machine` if the command could not use all CPUs
-    /// of the machine.
-    larger: u32,
+    machine_cpus: u32,
+    /// The number to try: twice `cpus`, but at most `machine_cpus` if the command could not use all
+    /// CPUs of the machine.
+    cpus_to_try: u32,
 }
 
 impl CpuLimit {
     fn of(info: &Info) -> CpuLimit {
-        let (cpus, machine) = (info.usable_cpus(), info.cpus);
+        let (cpus, machine_cpus) = (info.usable_cpus(), info.cpus);
         let twice = cpus.saturating_mul(2);
-        let larger = if cpus < machine { twice.min(machine) } else { twice };
-        CpuLimit { cpus, machine, larger }
+        let cpus_to_try = if cpus < machine_cpus {
+            twice.min(machine_cpus)
+        } else {
+            twice
+        };
+        CpuLimit {
+            cpus,
+            machine_cpus,
+            cpus_to_try,
+        }
     }
 
-    fn is_below_the_machine(&self) -> bool {
-        self.cpus < self.machine
+    /// Whether the command could not use all CPUs of the machine.
+    fn is_restricted(&self) -> bool {
+        self.cpus < self.machine_cpus
     }
 
     fn title(&self) -> String {
-        if self.is_below_the_machine() {
-            let (cpus, machine) = (self.cpus, self.machine);
-            return format!("the command may use {cpus} of {machine} CPUs, and they are oversubscribed");
+        if self.is_restricted() {
+            let (cpus, machine_cpus) = (self.cpus, self.machine_cpus);
+            return format!("the command may use only {cpus} of {machine_cpus} CPUs, and needs more");
         }
         let cpus = units::counted(u64::from(self.cpus), "CPU is", "CPUs are");
         format!("{cpus} oversubscribed")
     }
 
     fn fix(&self) -> String {
-        let larger = self.larger;
-        if self.is_below_the_machine() {
+        let cpus = self.cpus_to_try;
+        if self.is_restricted() {
             return format!(
-                "allow it {larger} CPUs: look for taskset, cpusets, and the limit of its container or service (cpu.max, --cpus)"
+                "allow the command {cpus} CPUs: look for taskset, cpusets, and the limit of its container or service (`cpu.max`, `--cpus`)"
             );
         }
-        format!("use a machine with {larger} CPUs")
+        format!("use a machine with {cpus} CPUs")
     }
 }
 
@@ -98,7 +107,10 @@ fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     if queued.0 == 0 {
         return String::new();
     }
-    format!("; {} of it as new processes, which counts as launch tax", time(queued))
+    format!(
+        "; {} of it before new processes first ran, which counts as launch tax",
+        time(queued)
+    )
 }
 
 fn finding(
@@ -108,7 +120,7 @@ fn finding(
     waited: Nanos,
     threads: f64,
 ) -> Finding {
-    let CpuLimit { cpus, larger, .. } = *limit;
+    let CpuLimit { cpus, cpus_to_try, .. } = *limit;
     let title = limit.title();
     let evidence = format!(
         "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
@@ -120,7 +132,7 @@ fn finding(
     Finding::modelled("run-queue", title, launches)
         .evidence(evidence)
         .evidence(format!("on average {threads:.1} threads were running or runnable"))
-        .evidence_of(too_many_jobs(context, cpus))
+        .evidence_lines(too_many_jobs(context, cpus))
         .fix(limit.fix())
         .fix("run other work on this machine at another time; start work that delays nothing with `nice`")
         .fix(format!(
@@ -130,11 +142,11 @@ fn finding(
             "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
              processes use as many CPUs as before",
         )
-        .predicted_by(Change::Cpus(larger), format!("--cpus={larger}"))
+        .predicted_by(Change::Cpus(cpus_to_try), format!("--cpus={cpus_to_try}"))
 }
 
-/// Returns evidence about the first launch with a number of jobs, such as `make -j16`, if there are
-/// fewer CPUs.
+/// Returns evidence about the first launch that requests a number of jobs, such as `make -j16`, if
+/// there are fewer CPUs than jobs.
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
@@ -166,9 +178,9 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
     let words: Vec<&[u8]> = exec.arguments().collect();
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
     words.iter().enumerate().find_map(|(position, word)| {
-        let option = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
+        let options = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.
-        let mut accepted = option
+        let mut accepted = options
             .into_iter()
             .filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
         let value = accepted.find_map(|option| word.strip_prefix(option))?;

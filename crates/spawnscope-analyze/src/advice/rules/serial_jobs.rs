@@ -1,10 +1,11 @@
-//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files.
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over
+//! independent files.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{launches_of, name, quoted, time, times};
+use crate::advice::phrases::{name, quoted, selector, time, times};
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups, work_time};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
@@ -18,7 +19,7 @@ const MAX_FINDINGS: usize = 2;
 /// or avoid the launches than to run them in parallel.
 const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
-const MIN_DISTINCT: usize = 80;
+const MIN_DISTINCT_PERCENT: usize = 80;
 /// Parents that by default run one command after the other, with the option that changes this.
 const SERIAL: [(&[u8], &str); 4] = [
     (b"gmake", "make -j"),
@@ -85,8 +86,8 @@ fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     })
 }
 
-/// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent
-/// does not read their output.
+/// Whether launches of one program by one process look independent: they work for long enough,
+/// their command lines differ, and the parent does not read their output.
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
@@ -96,7 +97,7 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .map(|exec| exec.argv())
         .collect();
     work >= MIN_WORK.0 * all.len() as u64
-        && distinct.len() * 100 >= all.len() * MIN_DISTINCT
+        && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
         && !all.iter().any(|index| context.is_captured(*index))
 }
 
@@ -134,7 +135,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         time(context.spent_on(all)),
         units::counted(u64::from(cpus), "CPU", "CPUs")
     );
-    let option = format!("--jobs={}={cpus}", launches_of(program, parent));
+    let option = format!("--jobs={}={cpus}", selector(program, parent));
     Finding::modelled("serial", title, all.to_vec())
         .evidence(evidence)
         .with_example(context)
@@ -149,7 +150,7 @@ fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32]
     // the other.
     if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
         return vec![
-            format!("  make -j{cpus}, with a target for each directory, as `$(MAKE)` and `+` pass -j on:"),
+            format!("  make -j{cpus}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),
             "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
         ];
     }

@@ -1,5 +1,5 @@
-//! Programs that print code for a shell's start-up file (`npm completion`, `direnv hook bash`). They start anew for each shell, and print
-//! the same each time.
+//! Programs that print code for a shell's start-up file (`npm completion`, `direnv hook bash`).
+//! They start anew for each shell, and print the same each time.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -12,7 +12,8 @@ use crate::patterns::shells::is_shell;
 const MAX_FINDINGS: usize = 3;
 /// First arguments with which any program prints its completions.
 const COMPLETIONS: [&[u8]; 2] = [b"completion", b"completions"];
-/// Programs that print other code, and their first argument. Programs whose output differs from shell to shell (`fnm env`) are not listed.
+/// Programs that print other code, and their first argument. Programs whose output differs from
+/// shell to shell (`fnm env`) are not listed.
 const PRINTERS: [(&[u8], &[u8]); 15] = [
     (b"atuin", b"init"),
     (b"brew", b"shellenv"),

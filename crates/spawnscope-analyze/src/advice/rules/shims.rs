@@ -9,7 +9,7 @@ use crate::advice::phrases::{self, literal, name, option, quoted, time};
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::launch::{Exec, Launch, base_name};
 use crate::patterns::chains::{
-    Link, chain_start, direct_manager_call, is_inside, is_recursion, is_same_script, is_shell_script,
+    Link, chain_start, direct_manager_call, is_in_version_manager, is_recursion, is_same_script, is_shell_script,
 };
 use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
@@ -21,7 +21,8 @@ const MAX_FINDINGS: usize = 3;
 /// A program that is launched through other programs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
-    /// The program that calls the first link: the parent, or the previous program of the process. `None` for the recorded command.
+    /// The program that calls the first link: the parent, or the previous program of the process.
+    /// `None` for the recorded command.
     caller: Option<&'a [u8]>,
     /// The program of the parent. `None` for the recorded command.
     parent: Option<&'a [u8]>,
@@ -43,7 +44,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
         // Launches inside a version manager are its own business, not the user's.
-        if !launch.is_launch() || is_inside(context.forest(), index) {
+        if !launch.is_launch() || is_in_version_manager(context.forest(), index) {
             continue;
         }
         if let Some(chain) = executed_chain(context, index).or_else(|| launched_chain(context, index)) {
@@ -62,7 +63,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Whether there are enough launches to report. For a version manager, whose work is never needed,
 /// a single launch is enough.
 fn is_frequent(chain: &Chain<'_>, all: &[u32]) -> bool {
-    chain.kind == Link::Chooser || all.len() >= MIN_REPETITIONS
+    chain.kind == Link::VersionManager || all.len() >= MIN_REPETITIONS
 }
 
 /// Whether a wrapper script does little besides running the real program. A script that does more
@@ -161,19 +162,20 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let links = named_links(context, chain, all[0]);
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
-    // A wrapper that launches the program keeps its own name. One that execs it can be selected by either name.
+    // A wrapper that launches the program keeps its own name. One that execs it can be selected by
+    // either name.
     let is_wrapper = chain.kind == Link::Wrapper;
     let selected = if is_wrapper { chain.links[0] } else { program };
     let between = match &links[..links.len() - 1] {
         [link] => link.clone(),
         // Counts execs, not programs, because a file may be executed several times.
-        others => format!("{} other execs", others.len()),
+        others => format!("{} earlier execs", others.len()),
     };
     let title = format!(
         "{} {} through {between}{}",
         // The command itself is launched once, by the recorder.
         chain.caller.map_or_else(
-            || "the command reaches".to_owned(),
+            || "the recorded command reaches the real".to_owned(),
             |caller| format!("{} launches", name(caller))
         ),
         name(program),
@@ -185,7 +187,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     };
     let took = match all.len() {
         1 => "it takes".to_owned(),
-        count => format!("{} take", phrases::launches(count)),
+        count => format!("{} take a total of", phrases::launches(count)),
     };
     let spent = time(sum(&all, |index| spent(context, index)));
     let before = time(sum(&all, |index| before_real(context, index)));
@@ -194,10 +196,10 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let in_process = if is_launched { "" } else { " of execs in one process" };
     Finding::measured("shims", title, all)
         .evidence(format!("the chain{in_process}: {}", links.join(" -> ")))
-        .evidence(format!("{took} {spent} in all, {before} of it before {real} begins"))
-        .evidence_of(caller.map(|caller| {
+        .evidence(format!("{took} {spent}, {before} of it before {real} begins"))
+        .evidence_lines(caller.map(|caller| {
             format!(
-                "it is the last command of {}, which execs it; the earlier work of that process stays",
+                "it is the last command of {}, which execs it; the earlier work of that process remains",
                 name(caller)
             )
         }))
@@ -237,9 +239,9 @@ fn times(chain: &Chain<'_>, count: usize) -> String {
 
 fn limits(kind: Link) -> &'static str {
     match kind {
-        Link::Env => "env also ensures that the program runs, and not a shell builtin",
+        Link::Env => "env also ensures that the program runs, and not a shell builtin of the same name",
         Link::EnvLine => "the path of the interpreter is then fixed; other machines may have it elsewhere",
-        Link::Namesake | Link::Chooser => {
+        Link::Namesake | Link::VersionManager => {
             "the version is then fixed: files that the shim reads (.tool-versions, a toolchain file) have no effect"
         }
         Link::Wrapper => "the caller must then set what the wrapper sets (environment, arguments, limits)",
@@ -267,7 +269,7 @@ fn instructions(chain: &Chain<'_>, real: &str, is_launched: bool) -> Vec<String>
         Link::EnvLine => vec![format!(
             "give the path of the interpreter in the first line of the script: #!{real}"
         )],
-        Link::Namesake | Link::Chooser => vec![
+        Link::Namesake | Link::VersionManager => vec![
             format!("run the program directly: {real}"),
             "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
             "  or put its directory before the shims in the PATH of the script".to_owned(),

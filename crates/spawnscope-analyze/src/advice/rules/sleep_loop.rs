@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{name, time, times};
+use crate::advice::phrases::{name, time};
 use crate::advice::thresholds::longest_groups;
 use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
@@ -16,7 +16,8 @@ use spawnscope_data::units;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "sleep-loop";
 const MAX_FINDINGS: usize = 2;
-/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can take most of the wall.
+/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can
+/// take most of the wall.
 const MIN_SLEEPS: usize = 3;
 /// Maximum number of programs that are named as the condition of a loop.
 const MAX_NAMED: usize = 3;
@@ -65,8 +66,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let late_evidence = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
-            "{} one of its children had already ended; {} passed until the sleep was over",
-            times(late.len()),
+            "{} after the end of a child, for {} in all",
+            units::counted(late.len() as u64, "sleep continued", "sleeps continued"),
             time(total)
         )
     });
@@ -75,8 +76,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
-        .evidence_of(late_evidence)
-        .evidence_of(condition_evidence)
+        .evidence_lines(late_evidence)
+        .evidence_lines(condition_evidence)
         .with_example(context)
         .fixes(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(

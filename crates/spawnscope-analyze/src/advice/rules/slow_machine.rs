@@ -77,7 +77,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, median_cost: Nanos
     let by_phase = phases.map(|(phase, span)| format!("{} {}", phase.name(), time(span)));
     let count = phrases::launches(launches.len());
     Finding::modelled("slow-machine", "every launch is slow on this machine", launches)
-        .evidence(format!("the median of {count}: {} before and after the program ran", time(median_cost)))
+        .evidence(format!("median of {count}: {} per launch, not counting the run of the program", time(median_cost)))
         .evidence(format!("median by phase: {}", by_phase.join(", ")))
         .with_example(context)
         .fix(where_to_look(phases[0].0))
@@ -98,7 +98,7 @@ fn where_to_look(slowest: Phase) -> &'static str {
              and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)"
         }
         Phase::Setup => {
-            "between fork and exec: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs), \
+            "the time between fork and exec is long: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs), \
              and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)"
         }
         Phase::Exec => {

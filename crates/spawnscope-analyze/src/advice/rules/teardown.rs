@@ -30,7 +30,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let evidence = format!(
-        "{} of {program} took {} each from exit to end, {} in all; a small program takes 0.1 ms",
+        "{} of {program} took a median of {} from exit to end, {} in all; a small program takes 0.1 ms",
         launches(candidate.launches.len()),
         time(context.median_phase(&candidate.launches, Phase::Teardown)),
         time(candidate.max_saving),

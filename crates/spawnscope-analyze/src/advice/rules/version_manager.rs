@@ -6,7 +6,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::longest_groups;
-use crate::patterns::chains::{direct_manager_call, is_inside};
+use crate::patterns::chains::{direct_manager_call, is_in_version_manager};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
-        let call = direct_manager_call(launch).filter(|_| !is_inside(context.forest(), index))?;
+        let call = direct_manager_call(launch).filter(|_| !is_in_version_manager(context.forest(), index))?;
         Some((launch.birth_command.name, call))
     });
     longest_groups(context, calls, MAX_FINDINGS)
@@ -44,7 +44,7 @@ pub(super) fn same_result(
     call: &str,
     all: Vec<u32>,
 ) -> Finding {
-    let tries = vec![Fix {
+    let changes = vec![Fix {
         change: Change::Remove,
         launches: all.clone(),
     }];
@@ -52,7 +52,7 @@ pub(super) fn same_result(
     let (times, evidence) = match all.len() {
         1 => (
             "once".to_owned(),
-            format!("it takes {spent}, and the result is the same in each shell that starts"),
+            format!("it takes {spent}, and its result is the same each time"),
         ),
         count => (
             times(count),
@@ -62,10 +62,10 @@ pub(super) fn same_result(
             ),
         ),
     };
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
         .evidence(evidence)
-        .predicted_by_all(tries, options)
+        .predicted_by_all(changes, options)
 }
 
 /// Returns the fix for a call that prints code for the shell.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Context;
-use super::start_up::{Fixed, StartUps};
+use super::start_up::{FixedPart, StartUps};
 use crate::patterns::chains::did_other_work;
 use crate::patterns::work::work_time;
 use crate::phases::Phase;
@@ -20,7 +20,7 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     let mut affected = Vec::new();
     for group in &groups {
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
-            let fixed = start_ups.fixed(batch);
+            let fixed = start_ups.fixed_part(batch);
             merge(context, batch, fixed, adjustments);
             affected.extend(batch);
         }
@@ -28,7 +28,8 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     affected
 }
 
-/// Groups launches that can be merged, in order of creation: by program, and by the nearest ancestor that has several of them.
+/// Groups launches that can be merged, in order of creation: by program, and by the nearest
+/// ancestor that has several of them.
 fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     let Context { forest, timelines, .. } = context;
     let mut groups: Groups<'_> = BTreeMap::new();
@@ -72,7 +73,7 @@ fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Grou
 }
 
 /// Merges launches into the first of them.
-fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mut Adjustments) {
+fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: &mut Adjustments) {
     let run_of = |launch: u32| work_time(context.forest, context.timelines, launch as usize);
     let work_beyond_start_up = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
     let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| work_beyond_start_up(launch, run.0 as f64));
@@ -98,7 +99,7 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
             factor(sum(|run| run.slept), first_run.slept),
         ],
     );
-    adjustments.uncertain += fixed.deviation() * others.len() as f64;
+    adjustments.uncertainty_ns += fixed.deviation() * others.len() as f64;
     for &other in others {
         adjustments.remove(context.forest, other);
         adjustments.move_work(other, first, work_of(other));
@@ -109,11 +110,11 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
 
 /// How a launch spent its run, in nanoseconds.
 struct RunParts {
-    /// On a CPU.
+    /// Time on a CPU.
     cpu: f64,
-    /// Runnable without a CPU.
+    /// Time in the run queue.
     queued: f64,
-    /// Blocked.
+    /// Blocked time.
     slept: f64,
 }
 

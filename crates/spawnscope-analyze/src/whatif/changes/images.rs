@@ -24,7 +24,7 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
         adjustments.scale(launch, Phase::Load, remains);
         // If the time for identifying the CPU is unknown, it may be up to half of `load`.
         let uncertain_part = identification.map_or(UNKNOWN_IDENTIFY_SHARE * load, |_| remains * load);
-        adjustments.uncertain += uncertain_part * context.constants.identify_spread;
+        adjustments.uncertainty_ns += uncertain_part * context.constants.identify_spread;
         affected.push(launch);
     }
     affected
@@ -44,14 +44,15 @@ const USUAL_LOOKUPS: u32 = 1;
 /// Maximum share of `load` that is spent on failed lookups.
 const MAX_SEARCH_SHARE: f64 = 0.95;
 
-/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
+/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero if the
+/// recording lacks the counts.
 #[must_use]
 pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {
         return 0.0;
     };
     let (load, lookups) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKUPS)));
-    if let Some(lookup) = constants.failed_look {
+    if let Some(lookup) = constants.failed_lookup {
         return (lookups * lookup / load).min(MAX_SEARCH_SHARE);
     }
     // The loader identifies the CPU before it searches libraries.

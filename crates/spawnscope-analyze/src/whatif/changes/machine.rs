@@ -38,7 +38,7 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &
             .unwrap_or_default();
         if tax > QUICK_LAUNCH {
             let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
-            adjustments.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
+            adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
             COST_PHASES
                 .iter()
                 .for_each(|phase| adjustments.scale(launch, *phase, remains));

@@ -9,7 +9,8 @@ use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::statistics::median;
 
-/// Entries per page table, which is the number of small pages in a huge page (Documentation/admin-guide/mm/transhuge.rst).
+/// Entries per page table, which is the number of small pages in a huge page
+/// (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
 
 /// Reduces `create` to the cost of vfork, and makes the parent wait for the exec. Launches without
@@ -55,8 +56,8 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// The children of a parent divided by this are its first launches.
-const FIRST_DIVISOR: usize = 10;
+/// One in this many launches of a parent, the earliest ones, count as its first launches.
+const FIRST_LAUNCHES_DIVISOR: usize = 10;
 
 /// Reduces `create` of every launch to the median of the first tenth of its parent's launches.
 pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
@@ -71,7 +72,7 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     let create = |launch: &u32| context.forest.launches[*launch as usize].phases.get(Phase::Create);
     let mut affected = Vec::new();
     for launches in by_parent.into_values() {
-        let first = &launches[..launches.len().div_ceil(FIRST_DIVISOR)];
+        let first = &launches[..launches.len().div_ceil(FIRST_LAUNCHES_DIVISOR)];
         let at_first = median(first.iter().filter_map(create).map(|create| create.0 as f64));
         let Some(at_first) = at_first else { continue };
         for launch in launches {
@@ -99,7 +100,7 @@ fn reduce_create(context: Context<'_, '_>, launch: u32, create: f64, adjustments
     }
     adjustments.scale(launch, Phase::Create, create / current);
     let freed = free_time(each, current - create, context);
-    adjustments.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
+    adjustments.uncertainty_ns += create * context.constants.spread + freed * context.constants.free_spread;
     let free_phase = if each.execs.is_empty() {
         Phase::Teardown
     } else {
@@ -129,9 +130,9 @@ fn usual_exec(context: Context<'_, '_>) -> f64 {
     context.constants.exec.unwrap_or(MAX_EXEC_CPU).min(MAX_EXEC_CPU)
 }
 
-/// Returns how long freeing page tables takes that took `copied` nanoseconds to copy. The measured
-/// ratio is for small page tables. Large page tables do not fit into a cache, so if the exec used
-/// more CPU time than this ratio predicts, the recorded time is used.
+/// Returns how long it takes to free page tables whose copying took `copied` nanoseconds. The
+/// measured ratio is for small page tables. Large page tables do not fit into a cache, so if the
+/// exec used more CPU time than this ratio predicts, the recorded time is used.
 fn free_time(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;

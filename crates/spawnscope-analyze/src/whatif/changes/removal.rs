@@ -53,7 +53,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
         }
         adjustments.scale(launch, Phase::Run, WORK_SHARE);
         let run = each.phases.get(Phase::Run).unwrap_or_default();
-        adjustments.uncertain += WORK_SPREAD * run.0 as f64;
+        adjustments.uncertainty_ns += WORK_SPREAD * run.0 as f64;
         let recorded = each.phases.get(Phase::Teardown).filter(|teardown| teardown.0 > 0);
         let teardown = fork_teardown.or_else(|| teardown_without_exec(context, each));
         if let Some((recorded, teardown)) = recorded.zip(teardown) {
@@ -63,7 +63,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
     affected
 }
 
-/// Returns the median teardown of forks without exec. `None` when there are too few.
+/// Returns the median teardown of forks without exec. `None` if there are too few.
 fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
     let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
     let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));

@@ -5,7 +5,7 @@ use super::Context;
 use crate::launch::{Exec, Launch, base_name};
 use crate::patterns::chains;
 use crate::patterns::package_scripts::ScriptCall;
-use crate::patterns::shells::{Shell, is_shell, needless_shell, wrapped_child};
+use crate::patterns::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
@@ -15,13 +15,13 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     let mut affected = Vec::new();
     for &launch in launches {
         match needless_shell(forest, launch) {
-            Some(Shell::Became(exec)) => {
+            Some(StartByShell::Exec(exec)) => {
                 remove_exec(launch, exec, adjustments);
                 if exec == 0 {
                     move_exec(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
                 }
             }
-            Some(Shell::Launched(child)) => remove_launcher(forest, launch, child, adjustments),
+            Some(StartByShell::Launch(child)) => remove_launcher(forest, launch, child, adjustments),
             None => continue,
         }
         affected.push(launch);

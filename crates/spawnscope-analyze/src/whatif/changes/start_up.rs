@@ -38,16 +38,16 @@ impl<'c, 'a> StartUps<'c, 'a> {
 
     /// Returns the fixed part of the runs of these launches, which are of one program. Zero for
     /// forks without exec.
-    pub(super) fn fixed(&self, batch: &[u32]) -> Fixed {
+    pub(super) fn fixed_part(&self, batch: &[u32]) -> FixedPart {
         let launch = |index: &u32| &self.forest.launches[*index as usize];
         let first = batch.first().map(launch);
         let Some((first, run)) = first.and_then(|first| Some((first, *self.shortest.get(first.command.name)?))) else {
-            return Fixed::NONE;
+            return FixedPart::NONE;
         };
         let exec_and_load = median(batch.iter().map(|index| exec_and_load(launch(index)))).unwrap_or_default();
-        let start_up = StartUp::of(first);
-        Fixed::recorded(self.forest, batch, run, &start_up, exec_and_load)
-            .unwrap_or_else(|| Fixed::estimated(run, &start_up, exec_and_load))
+        let start_up = StartUpAssumptions::of(first);
+        FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load)
+            .unwrap_or_else(|| FixedPart::estimated(run, &start_up, exec_and_load))
     }
 }
 
@@ -61,7 +61,7 @@ fn exec_and_load(launch: &Launch<'_>) -> f64 {
 /// when a program first uses an argument or its input. For older recordings, it is only known that
 /// the fixed part is at most the shortest run.
 #[derive(Clone, Copy)]
-pub(super) struct Fixed {
+pub(super) struct FixedPart {
     /// The most likely value.
     pub(super) likely: f64,
     /// The smallest and the largest plausible value.
@@ -116,7 +116,7 @@ impl ShortestRun {
 
 /// Assumptions about the fixed part of a program's run. For 19 programs, launches with one file
 /// were compared with launches with one more file (`docs/design/causes.md`).
-struct StartUp {
+struct StartUpAssumptions {
     /// The usual start-up between the loader and the work, as a multiple of the program's exec and
     /// load.
     usual: f64,
@@ -138,13 +138,13 @@ const LATER_OF_START_UP: f64 = 0.035;
 /// start-up.
 const AFTER_SPREAD: f64 = 0.25;
 
-impl StartUp {
+impl StartUpAssumptions {
     /// Programs in machine code, which prepare locales, memory and options. Of 30 programs such as
     /// those of coreutils, on empty input, 25 took 0.3 to 0.8 times as long as their exec and load,
     /// and all but one less than twice as long. What they do once after they first use an argument
     /// took 0.03 to 0.16 times as long as their exec and load for 13 of 15 programs, 0.22 times for
     /// one.
-    const COMPILED: StartUp = StartUp {
+    const COMPILED: StartUpAssumptions = StartUpAssumptions {
         usual: 0.5,
         max: 2.0,
         later: [0.07, 0.2],
@@ -152,14 +152,14 @@ impl StartUp {
     };
     /// perl, which loads little of its library by itself: its start-up takes 1 to 1.1 times as long
     /// as its exec and load. It reads its script after the start-up.
-    const PERL: StartUp = StartUp {
+    const PERL: StartUpAssumptions = StartUpAssumptions {
         usual: 1.0,
         max: 2.5,
         later: [0.3, 0.6],
         end: 0.3,
     };
     /// Node, which maps a prepared snapshot of its library, and cleans up little at its end.
-    const NODE: StartUp = StartUp {
+    const NODE: StartUpAssumptions = StartUpAssumptions {
         usual: 20.0,
         max: 30.0,
         later: [0.07, 0.2],
@@ -169,28 +169,28 @@ impl StartUp {
     /// to 20 times as long as its exec and load. At its end, python3 cleans up for about a seventh
     /// of the start-up time: with zero to sixty imports, everything that it did once after its
     /// start-up took 0.15 to 0.21 of the start-up time.
-    const INTERPRETED: StartUp = StartUp {
+    const INTERPRETED: StartUpAssumptions = StartUpAssumptions {
         usual: 15.0,
         max: 25.0,
         later: [0.07, 0.2],
         end: 0.15,
     };
 
-    fn of(launch: &Launch<'_>) -> StartUp {
+    fn of(launch: &Launch<'_>) -> StartUpAssumptions {
         let runtime = launch.execs.last().map(|exec| Runtime::named(exec.program_name()));
         match runtime {
-            Some(Runtime::Perl) => StartUp::PERL,
-            Some(Runtime::Node) => StartUp::NODE,
+            Some(Runtime::Perl) => StartUpAssumptions::PERL,
+            Some(Runtime::Node) => StartUpAssumptions::NODE,
             None | Some(Runtime::Native | Runtime::Shell | Runtime::Make | Runtime::Go | Runtime::Rust) => {
-                StartUp::COMPILED
+                StartUpAssumptions::COMPILED
             }
-            Some(_) => StartUp::INTERPRETED,
+            Some(_) => StartUpAssumptions::INTERPRETED,
         }
     }
 }
 
-impl Fixed {
-    const NONE: Fixed = Fixed {
+impl FixedPart {
+    const NONE: FixedPart = FixedPart {
         likely: 0.0,
         range: [0.0, 0.0],
         recorded: None,
@@ -198,8 +198,8 @@ impl Fixed {
 
     /// Estimates the fixed part without recorded start-ups. It is at most the shortest run, and at
     /// most the longest plausible start-up.
-    fn estimated(run: ShortestRun, start_up: &StartUp, exec_and_load: f64) -> Fixed {
-        Fixed {
+    fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
+        FixedPart {
             likely: run.not_work.min(start_up.usual * exec_and_load),
             range: [0.0, run.span.min(start_up.max * exec_and_load)],
             recorded: None,
@@ -212,9 +212,9 @@ impl Fixed {
         forest: &Forest<'_>,
         batch: &[u32],
         run: ShortestRun,
-        assumed: &StartUp,
+        assumed: &StartUpAssumptions,
         exec_and_load: f64,
-    ) -> Option<Fixed> {
+    ) -> Option<FixedPart> {
         let start_up = |launch: &u32| forest.launches[*launch as usize].start_up.get();
         let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
         let has_enough = known.len() as f64 >= MIN_RECORDED_SHARE * batch.len() as f64;
@@ -222,7 +222,7 @@ impl Fixed {
         let share = assumed.end + LATER_OF_START_UP;
         let [usual, max] = assumed.later.map(|later| later * exec_and_load);
         let after = |spread: f64, later: f64| (start_up + share * spread * start_up + later).min(run.span);
-        Some(Fixed {
+        Some(FixedPart {
             likely: after(1.0, usual),
             range: [after(1.0 - AFTER_SPREAD, 0.0), after(1.0 + AFTER_SPREAD, max)],
             recorded: Some(AfterStartUp { share, nanos: usual }),

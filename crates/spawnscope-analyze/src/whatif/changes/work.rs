@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Context;
-use super::start_up::{Fixed, StartUps};
+use super::start_up::{FixedPart, StartUps};
 use crate::launch::Launch;
 use crate::patterns::work::work_time;
 use crate::phases::Phase;
@@ -35,7 +35,7 @@ fn run_of(launch: &Launch<'_>) -> f64 {
 }
 
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
-fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adjustments: &mut Adjustments) {
+fn keep_work(context: Context<'_, '_>, launch: u32, fixed: FixedPart, more: f64, adjustments: &mut Adjustments) {
     for phase in PHASES_AROUND_WORK {
         adjustments.scale(launch, phase, 0.0);
     }
@@ -45,7 +45,7 @@ fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adj
     let work = fixed.work_of(&context.forest.launches[launch as usize], run);
     if run > 0.0 {
         adjustments.scale(launch, Phase::Run, (work + more) / run);
-        adjustments.uncertain += fixed.deviation();
+        adjustments.uncertainty_ns += fixed.deviation();
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
         programs.entry(name).or_default().push(launch);
     }
     for group in programs.values() {
-        let fixed = start_ups.fixed(group);
+        let fixed = start_ups.fixed_part(group);
         for &launch in group {
             keep_work(context, launch, fixed, 0.0, adjustments);
         }
@@ -82,7 +82,7 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
     let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
     for group in groups.into_values().filter(|group| group.len() > 1) {
-        let fixed = start_ups.fixed(&group);
+        let fixed = start_ups.fixed_part(&group);
         for &launch in &group[1..] {
             keep_work(context, launch, fixed, ROUND_TRIP_NS, adjustments);
         }
@@ -133,7 +133,7 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
         if serial.len() < 2 || total == 0 {
             continue;
         }
-        let busy: u64 = serial.iter().map(|launch| cpu_below(forest, *launch)).sum();
+        let busy: u64 = serial.iter().map(|launch| cpu_with_descendants(forest, *launch)).sum();
         let parallel_span = span_in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
         let remains = (parallel_span as f64 / total as f64).min(1.0);
         for &launch in &serial {
@@ -144,7 +144,7 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
                     .for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
             }
         }
-        adjustments.uncertain += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
+        adjustments.uncertainty_ns += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
         affected.extend(serial);
     }
     affected.sort_unstable();
@@ -172,7 +172,7 @@ fn total_of(forest: &Forest<'_>, launch: u32) -> u64 {
 }
 
 /// Returns the CPU time of a launch and its descendants.
-fn cpu_below(forest: &Forest<'_>, launch: u32) -> u64 {
+fn cpu_with_descendants(forest: &Forest<'_>, launch: u32) -> u64 {
     let steps = forest.walk(&[launch as usize]);
     steps
         .map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0)

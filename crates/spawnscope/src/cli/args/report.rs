@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::{RecordingArgument, WindowArguments};
-use crate::analyze::advice::Advices;
+use crate::analyze::advice::AdviceList;
 
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -94,7 +94,7 @@ pub struct AdviseArguments {
     #[arg(long)]
     pub all: bool,
     /// Print only what this rule found, worth fixing or not
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Advices::rules()), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AdviceList::rules()), hide_possible_values = true)]
     pub rule: Option<String>,
     /// Print JSON (schema_version 1)
     #[arg(long)]

@@ -32,7 +32,7 @@ pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
     }
 }
 
-/// Returns xargs if its options pass one argument at a time.
+/// Returns the launcher of an `xargs` call if its options pass one argument or line at a time.
 fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
     let mut parallel = 1;
     let (mut is_single, mut replaces) = (false, false);

@@ -1,4 +1,5 @@
-//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a time to a program that accepts many.
+//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a
+//! time to a program that accepts many.
 
 mod launcher;
 mod snippet;
@@ -80,8 +81,8 @@ const TAKES_MANY: [&[u8]; 60] = [
 ];
 /// Programs whose last argument is the destination.
 const HAS_DESTINATION: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
-/// Programs that must not get more arguments from xargs or find: the arguments would change their
-/// meaning, or are the command line of another program.
+/// Programs that must not get more arguments from xargs or find, because the arguments would change
+/// the meaning of the call, or are the command line of another program.
 const NOT_BATCHABLE: [&[u8]; 34] = [
     b"[",
     b"ash",
@@ -123,11 +124,13 @@ pub(in crate::advice) const RULE: &str = "batch";
 /// Maximum batch size. Larger batches would save hardly more, and the command line must not get too
 /// long.
 const MAX_BATCH: usize = 1000;
-/// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
+/// Number of batches for each parallel process of xargs, so that all processes stay busy until the
+/// end.
 const BATCHES_PER_PROCESS: usize = 4;
 const MAX_FINDINGS: usize = 3;
-/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
-const MIN_DISTINCT: usize = 80;
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a
+/// list of files.
+const MIN_DISTINCT_PERCENT: usize = 80;
 
 /// What launches that could be merged have in common, besides their common arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,10 +201,11 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
 /// Whether the varying arguments are a list of files.
 fn are_files(files: &[(u32, &[u8])]) -> bool {
     let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
-    files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT
+    files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT_PERCENT
 }
 
-/// Returns the key, the common arguments and the varying argument of a launch that could be part of a batch.
+/// Returns the key, the common arguments and the varying argument of a launch that could be part of
+/// a batch.
 fn batch_member<'a>(
     context: &RuleContext<'_, 'a>,
     index: usize,
@@ -286,7 +290,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
     let (program, parent) = (name(key.program), name(key.parent));
     let size = size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
-    let tries = batches.iter().map(|batch| Fix {
+    let changes = batches.iter().map(|batch| Fix {
         change: Change::Batch(size as u32),
         launches: batch.clone(),
     });
@@ -302,10 +306,10 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         .fixes(fix)
         .limits(format!(
             "only for programs that handle each file independently: {program} then gets all files at once, with one combined output and one \
-             exit status; later steps of the loop must wait until the batch has finished"
+             exit status; later steps must wait until the batch has finished"
         ))
         .predicted_by_all(
-            tries.collect(),
+            changes.collect(),
             // The option cannot say which files belong together, so its batch size is the mean
             // number of files per remaining launch.
             format!("{}={mean}", option("--batch", key.program, key.parent)),

@@ -17,20 +17,20 @@ struct Parts {
 /// files per launch if xargs runs several launches in parallel.
 pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: bool, size: usize) -> Vec<String> {
     let parts = Parts::of(argv, has_destination);
-    let with_many = parts.with_many_files();
+    let without_file = parts.without_file();
     let (before, after) = match launcher {
         Launcher::Xargs { parallel, replaces } => xargs_lines(&parts, parallel, replaces, size),
         Launcher::Find => (
             format!("find ... -exec {} \\;", parts.with_file("{}")),
-            format!("find ... -exec {with_many} {{}} +"),
+            format!("find ... -exec {without_file} {{}} +"),
         ),
         Launcher::Shell(Dialect::Posix) => (
             format!("for f in *; do {}; done", parts.with_file("\"$f\"")),
-            format!("{with_many} -- *"),
+            format!("{without_file} -- *"),
         ),
         Launcher::Shell(_) => (
             format!("for f in \"${{files[@]}}\"; do {}; done", parts.with_file("\"$f\"")),
-            format!("{with_many} -- \"${{files[@]}}\""),
+            format!("{without_file} -- \"${{files[@]}}\""),
         ),
     };
     let mut fix = vec!["pass many files at once:".to_owned()];
@@ -55,7 +55,7 @@ fn xargs_lines(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (
     };
     (
         format!("xargs {each}{workers} {}", parts.with_file(file)),
-        format!("xargs{batch_option}{workers} {}", parts.with_many_files()),
+        format!("xargs{batch_option}{workers} {}", parts.without_file()),
     )
 }
 
@@ -89,8 +89,8 @@ impl Parts {
         format!("{program}{options}{file}{destination}")
     }
 
-    /// Returns the command without the file, to which several files can be appended.
-    fn with_many_files(&self) -> String {
+    /// Returns the command without the file, so that several files can be appended.
+    fn without_file(&self) -> String {
         let Parts {
             program,
             options,

@@ -41,8 +41,8 @@ impl Call {
 /// Which launches the replacement saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
-    /// The launch and the forks of the shell around it, since an expansion needs no process.
-    Gone,
+    /// The launch and the forks of the shell around it, since the replacement needs no process.
+    NoProcess,
     /// The launch of the program, but not a fork for `$( )` or a pipe.
     Builtin,
     /// All calls but the first, since the result does not change.
@@ -56,7 +56,7 @@ pub(super) struct Substitute {
     pub(super) before: String,
     /// The replacement.
     pub(super) after: String,
-    /// The variable that `after` sets, if it is a statement and not a word.
+    /// The variable that `after` sets. `None` if it sets no variable.
     pub(super) sets: Option<&'static str>,
     /// Which launches the replacement saves.
     pub(super) effect: Effect,
@@ -65,8 +65,8 @@ pub(super) struct Substitute {
 }
 
 impl Substitute {
-    /// Returns a substitute that is a word, such as `${x%.c}`.
-    pub(super) fn expansion(
+    /// Returns a substitute that sets no variable: a word such as `${x%.c}`, a condition or a loop.
+    pub(super) fn code(
         before: impl Into<String>,
         after: impl Into<String>,
         limits: &'static [&'static str],
@@ -75,7 +75,7 @@ impl Substitute {
             before: before.into(),
             after: after.into(),
             sets: None,
-            effect: Effect::Gone,
+            effect: Effect::NoProcess,
             limits,
         })
     }
@@ -87,7 +87,7 @@ impl Substitute {
         sets: &'static str,
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
-        let substitute = Substitute::expansion(before, after, limits)?;
+        let substitute = Substitute::code(before, after, limits)?;
         Some(Substitute {
             sets: Some(sets),
             ..substitute
@@ -96,7 +96,7 @@ impl Substitute {
 
     /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,
     /// since echo would interpret -n.
-    pub(super) fn printed(mut self) -> Substitute {
+    pub(super) fn with_printed_result(mut self) -> Substitute {
         let Some(inner) = self.before.strip_prefix("$(").and_then(|inner| inner.strip_suffix(')')) else {
             return self;
         };
@@ -110,23 +110,23 @@ impl Substitute {
     }
 }
 
-/// Differences between an expansion and the `$(echo ...)` that it replaces.
-pub(super) const ECHO_DIFFERS: &str =
-    "unlike $(echo), it keeps newlines at the end and what echo interprets (-n, -e; in sh, backslashes)";
+/// Differences between a replacement and the `$(echo ...)` in the replaced code.
+pub(super) const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
 
 pub(super) const BASENAME_LIMIT: &str =
-    "${p##*/} turns a path that ends with a slash into nothing: remove the slash first with ${p%/}";
-pub(super) const NEWLINES_LIMIT: &str = "newlines at the end of a name are kept, where $( ) removes them";
+    "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";
+pub(super) const NEWLINES_LIMIT: &str = "the replacement keeps newlines at the end of a name, `$( )` removes them";
 pub(super) const VARIABLE_LIMIT: &str =
-    "for the text of a variable; read files and the output of other programs into a variable first";
+    "only for the text of a variable; read files and the output of other programs into a variable first";
 
 /// Whether no character of a text is special in regular expressions or in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")
 }
 
-/// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are escaped, since they would anchor the
-/// pattern. Characters without a special meaning in any shell stay unescaped, for readability.
+/// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are
+/// escaped, since they would anchor the pattern. Characters without a special meaning in any shell
+/// stay unescaped, for readability.
 pub(super) fn escape_pattern(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {

@@ -16,10 +16,10 @@ use std::ops::RangeInclusive;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{self, launches, name, replacement, time, times};
+use crate::advice::phrases::{launches, name, replacement, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
-use crate::patterns::chains::is_inside;
+use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
@@ -33,11 +33,11 @@ use table::TABLE;
 const MAX_FINDINGS: usize = 5;
 /// Maximum number of different calls that are shown per program.
 const MAX_FORMS: usize = 4;
-/// The lengths, in characters, of replacements that the title shows.
+/// The lengths of replacements that the title shows, in characters.
 const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
 
 /// A launch that the shell can replace.
-struct Needless {
+struct NeedlessLaunch {
     launch: u32,
     /// The launches that the replacement saves, including `launch`.
     unit: Vec<u32>,
@@ -47,7 +47,7 @@ struct Needless {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<NeedlessLaunch>> = BTreeMap::new();
     for needless in find_needless(context) {
         let launch = context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
@@ -64,7 +64,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-fn find_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless> {
+fn find_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = NeedlessLaunch> {
     (0..context.forest().launches.len()).flat_map(move |parent| {
         let siblings = context.forest().children(parent);
         (0..siblings.len()).filter_map(move |position| needless_at(context, siblings, position))
@@ -84,7 +84,7 @@ pub(super) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
 }
 
 /// Returns the launch at a position among its siblings if the shell can replace it.
-fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
+fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<NeedlessLaunch> {
     let forest = context.forest();
     let index = siblings[position];
     let launch = &forest.launches[index];
@@ -102,7 +102,7 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
         is_mostly_tax(context, index)
     };
     // The user does not maintain the scripts of a version manager.
-    if !is_small || is_inside(forest, index as u32) {
+    if !is_small || is_in_version_manager(forest, index as u32) {
         return None;
     }
     let call = Call {
@@ -115,11 +115,15 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
     // Shells use vfork only for plain commands. For $( ) and pipelines they fork.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
-    Some(Needless {
+    Some(NeedlessLaunch {
         launch: index as u32,
         unit: pipeline.unit,
         forks: pipeline.forks,
-        substitute: if is_plain { substitute.printed() } else { substitute },
+        substitute: if is_plain {
+            substitute.with_printed_result()
+        } else {
+            substitute
+        },
     })
 }
 
@@ -127,14 +131,14 @@ fn finding(
     context: &RuleContext<'_, '_>,
     (parent, program): (&[u8], &[u8]),
     all: Vec<u32>,
-    needless: &[Needless],
+    needless: &[NeedlessLaunch],
 ) -> Option<Finding> {
-    let tries = tries(context, needless);
-    if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
+    let changes = changes_to_replay(context, needless);
+    if changes.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
         return None;
     }
     let forms = forms_of(needless);
-    let options = options(context, &tries);
+    let options = options(context, &changes);
     let evidence = evidence(context, &all, needless);
     let title = format!(
         "{} launches {} {} {}",
@@ -144,16 +148,16 @@ fn finding(
         replacement_text(&forms)
     );
     let finding = Finding::modelled("builtin", title, all)
-        .evidence_of(evidence)
+        .evidence_lines(evidence)
         .with_example(context)
         .fixes(instructions(&forms))
         .limits(limits(&forms))
-        .predicted_by_all(tries, options);
+        .predicted_by_all(changes, options);
     Some(finding)
 }
 
 /// Returns the different calls of a program and their replacements, the most frequent first.
-fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
+fn forms_of(needless: &[NeedlessLaunch]) -> Vec<(&Substitute, usize)> {
     let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
     for each in needless {
         *forms.entry(&each.substitute).or_default() += 1;
@@ -163,14 +167,15 @@ fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
     forms
 }
 
-/// Formats the most frequent replacement if it is short and launches nothing: `instead of ${p%/*}`.
+/// Formats the most frequent replacement, if it is short and needs no process: ``although `${p%/*}`
+/// would do``.
 fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
     let form = forms.first().map(|(form, _)| form);
-    match form.filter(|form| form.effect == Effect::Gone && TITLE_LENGTHS.contains(&form.after.chars().count())) {
+    match form.filter(|form| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count())) {
         Some(form) => format!(
-            "instead of {}{}",
+            "although `{}`{} would do",
             form.after,
-            if forms.len() > 1 { ", ..." } else { "" }
+            if forms.len() > 1 { " and similar code" } else { "" }
         ),
         None => "for work it can do itself".to_owned(),
     }
@@ -180,13 +185,10 @@ fn limits(forms: &[(&Substitute, usize)]) -> String {
     let shown = forms.iter().take(MAX_FORMS);
     let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
     let limits: Vec<&str> = limits.into_iter().collect();
-    if limits.is_empty() {
-        return "no known differences".to_owned();
-    }
     limits.join("; ")
 }
 
-fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<String> {
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaunch]) -> Vec<String> {
     let spent = context.spent_on(all);
     let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
     let mut evidence = vec![format!(
@@ -198,8 +200,12 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
     let forks: HashSet<&u32> = needless.iter().flat_map(|needless| &needless.forks).collect();
     if !forks.is_empty() {
         evidence.push(format!(
-            "{} of the shell exist only for them: a subshell, or an echo that feeds them",
-            phrases::forks(forks.len())
+            "{} only for them, as subshells or for an echo that feeds them",
+            units::counted(
+                forks.len() as u64,
+                "fork of the shell exists",
+                "forks of the shell exist"
+            )
         ));
     }
     evidence
@@ -215,27 +221,27 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     }
     if forms.len() > MAX_FORMS {
         let rest: usize = forms[MAX_FORMS..].iter().map(|(_, count)| count).sum();
-        lines.push(format!("  and the same for other arguments ({})", times(rest)));
+        lines.push(format!("  and similar code for other arguments ({})", times(rest)));
     }
     lines
 }
 
 /// Returns the changes to replay: the removal of launches, and programs that become builtins.
-fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
-    let (mut gone, mut builtin) = (Vec::new(), Vec::new());
+fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch]) -> Vec<Fix> {
+    let (mut removed, mut builtin) = (Vec::new(), Vec::new());
     let mut first_calls: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
         match each.substitute.effect {
-            Effect::Gone => gone.extend(&each.unit),
+            Effect::NoProcess => removed.extend(&each.unit),
             Effect::Builtin => builtin.push(each.launch),
             Effect::Once => {
                 let arguments = context.example(&[each.launch]);
                 let is_first = first_calls.insert((context.forest().parent(each.launch as usize), arguments));
-                gone.extend(each.unit.iter().filter(|_| !is_first));
+                removed.extend(each.unit.iter().filter(|_| !is_first));
             }
         }
     }
-    [(Change::Remove, gone), (Change::Builtin, builtin)]
+    [(Change::Remove, removed), (Change::Builtin, builtin)]
         .into_iter()
         .filter(|(_, launches)| !launches.is_empty())
         .map(|(change, launches)| Fix { change, launches })

@@ -19,7 +19,7 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         "b",
         &[
             BASENAME_LIMIT,
-            "basename keeps a name that equals the suffix",
+            "basename does not remove a suffix that is the whole name",
             NEWLINES_LIMIT,
         ],
     )
@@ -33,13 +33,13 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
         format!("$(date '+{format}')"),
         format!("printf -v t '%({format})T' -1"),
         "t",
-        &["printf %(...)T needs bash 4.2, and ignores a TZ that is set only for date"],
+        &["`printf %(...)T` needs bash 4.2, and ignores a TZ that is set only for date"],
     )
 }
 
-/// Maximum length of the format between `%(` and `)T`. The expanded text must fit into bash's
-/// buffer of 128 bytes.
-const MAX_FORMAT: usize = 40;
+/// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into
+/// bash's buffer of 128 bytes.
+const MAX_FORMAT_BYTES: usize = 40;
 
 /// Whether strftime, which bash calls, supports the whole format. date supports some letters and
 /// colons that strftime lacks. Characters that the shell would take for the end of the format or
@@ -57,7 +57,7 @@ fn is_strftime_format(format: &str) -> bool {
         }
         rest = letters.as_str();
     }
-    is_plain_text(rest) && (1..=MAX_FORMAT).contains(&format.len())
+    is_plain_text(rest) && (1..=MAX_FORMAT_BYTES).contains(&format.len())
 }
 
 fn is_plain_text(text: &str) -> bool {

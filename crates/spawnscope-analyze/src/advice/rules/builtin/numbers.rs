@@ -6,18 +6,18 @@ use crate::patterns::shells::Dialect;
 pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
     let operator = &call.arguments[1];
     let shown = if operator == "*" { "\\*" } else { operator };
-    Substitute::expansion(
+    Substitute::code(
         format!("$(expr \"$a\" {shown} \"$b\")"),
         format!("$((a {operator} b))"),
         &[
-            "$(( )) reads a number with a leading zero as octal, treats other text as a variable name or as 0, and has 64 bits",
+            "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and has 64 bits",
             "expr also exits with status 1 when the result is 0",
         ],
     )
 }
 
-/// Replaces a comparison by expr, which compares numbers if both operands are numbers, and text
-/// otherwise. `None` for the order of texts, which sh cannot compare.
+/// Replaces a comparison that expr makes: of numbers if both operands are numbers, otherwise of
+/// texts. `None` if texts are compared with < or >, which sh cannot do.
 pub(super) fn comparison(call: &Call) -> Option<Substitute> {
     let [a, operator, b] = call.words()[..] else {
         return None;
@@ -33,19 +33,20 @@ pub(super) fn comparison(call: &Call) -> Option<Substitute> {
         "=" => "-eq",
         _ => "-ne",
     };
-    Substitute::expansion(
+    Substitute::code(
         format!("expr \"$a\" '{operator}' \"$b\""),
         format!("[ \"$a\" {option} \"$b\" ]"),
         &[
-            "expr compares numbers if both operands are numbers, and text otherwise; [ -eq ] compares only numbers, [ = ] only text; expr \
-             also prints 1 or 0",
+            "expr compares numbers if both operands are numbers, otherwise text; `[ -eq ]` compares only numbers, `[ = ]` only text; \
+             expr also prints 1 or 0",
         ],
     )
 }
 
 /// Replaces a sequence of numbers that a loop reads.
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
-    // Other numbers are not replaced: a number such as 010 would be octal in a loop.
+    // Only integers are replaced. They are printed without leading zeros, because 010 would be
+    // octal in a loop.
     let numbers: Option<Vec<i64>> = call.words().iter().map(|word| word.parse().ok()).collect();
     let (from, step, to) = match numbers?[..] {
         [to] => (1, 1, to),
@@ -60,10 +61,10 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
     let before = format!("for i in $(seq {})", call.words().join(" "));
     if matches!(call.dialect, Dialect::Posix | Dialect::Ksh) {
         let after = format!("i={from}; while [ \"$i\" -le {to} ]; do ...; i=$((i + {step})); done");
-        return Substitute::expansion(
+        return Substitute::code(
             before,
             after,
-            &["code in the loop that changes i or uses continue must increment i itself"],
+            &["before `continue`, the loop body must increment `i` itself; it must not change `i` otherwise"],
         );
     }
     let next = if step == 1 {
@@ -72,5 +73,5 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         format!("i += {step}")
     };
     let after = format!("for ((i = {from}; i <= {to}; {next}))");
-    Substitute::expansion(before, after, &["not if the loop body changes i"])
+    Substitute::code(before, after, &["not if the loop body changes `i`"])
 }

@@ -1,9 +1,10 @@
-//! A row of the table of replacements: the calls that it matches, and the shell code that replaces them.
+//! A row of the table of replacements: the calls that it matches, and the shell code that replaces
+//! them.
 
 use super::call::{Call, Effect, Substitute};
 use crate::patterns::shells::Dialect;
 
-pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may know fewer options than the program"];
+pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may support fewer options than the program"];
 
 /// An argument of a call.
 #[derive(Clone, Copy)]
@@ -52,7 +53,7 @@ pub(super) const fn calls_with(arguments: &'static [&'static [Word]]) -> Row {
         computed: None,
         code: [""; 2],
         sets: None,
-        effect: Effect::Gone,
+        effect: Effect::NoProcess,
         limits: &[],
     }
 }
@@ -82,8 +83,9 @@ impl Row {
         self
     }
 
-    /// Replaces the call by shell code that launches nothing: a word such as `${p##*/}`, or a command if the row sets a variable.
-    pub(super) const fn expansion(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
+    /// Replaces the call with shell code that launches nothing: a word such as `${p##*/}` or, if
+    /// the row sets a variable, a command.
+    pub(super) const fn replaced_with(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
         self.code = code;
         self.limits = limits;
         self
@@ -95,14 +97,14 @@ impl Row {
         self
     }
 
-    /// Replaces the program by a builtin of the shell.
+    /// Replaces the program with a builtin of the shell.
     pub(super) const fn builtin(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
         self.effect = Effect::Builtin;
-        self.expansion(code, limits)
+        self.replaced_with(code, limits)
     }
 
-    /// Replaces the program by the builtin of the same name. A script launches the program nevertheless if it calls it by path, or through
-    /// `env` or `command -p`.
+    /// Replaces the program with the builtin of the same name. A script launches such a program
+    /// only if it calls the program by path, or through `env` or `command -p`.
     pub(super) const fn same_builtin(self) -> Row {
         self.builtin(["/usr/bin/{program} ...", "{program} ..."], BUILTIN_LIMITS)
     }
@@ -110,7 +112,7 @@ impl Row {
     /// Keeps the first call, since the output never changes.
     pub(super) const fn once(mut self) -> Row {
         self.effect = Effect::Once;
-        self.expansion(
+        self.replaced_with(
             [
                 "$({call}) each time",
                 "fact=$({call}) once, before the loop, then \"$fact\"",

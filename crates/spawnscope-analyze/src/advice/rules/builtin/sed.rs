@@ -1,10 +1,10 @@
-//! Replaces a sed call with one `s` command on the text of a variable by an expansion.
+//! Replaces sed with an expansion, if its script is a single `s` command on the text of a variable.
 
 use super::call::{
     Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement,
 };
 
-const LIMITS: &[&str] = &["for a variable with one line of text, not for files", ECHO_DIFFERS];
+const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", ECHO_DIFFERS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -17,23 +17,23 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     }
     let command = Command::parse(script)?;
     let after = command.portable_expansion().or_else(|| {
-        let is_simple = is_literal(command.pattern) && is_literal_replacement(command.with);
+        let is_simple = is_literal(command.pattern) && is_literal_replacement(command.replacement);
         let slashes = if command.is_global { "//" } else { "/" };
         (call.has_extensions() && is_simple).then(|| {
             format!(
                 "${{x{slashes}{}/{}}}",
                 escape_replaced_pattern(command.pattern),
-                command.with
+                command.replacement
             )
         })
     })?;
-    Substitute::expansion(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
+    Substitute::code(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
 }
 
-/// The sed command `s/pattern/with/g`.
+/// The sed command `s/pattern/replacement/g`.
 struct Command<'s> {
     pattern: &'s str,
-    with: &'s str,
+    replacement: &'s str,
     is_global: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'s> Command<'s> {
             .next()
             .filter(|first| first.is_ascii_punctuation() && !"\\'".contains(*first))?;
         let mut parts = rest[1..].split(delimiter);
-        let (pattern, with, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        let (pattern, replacement, flags) = (parts.next()?, parts.next()?, parts.next()?);
         let is_plain = parts.next().is_none() && !script.contains(['\\', '\n']) && !pattern.is_empty();
         let is_global = match flags {
             "" => false,
@@ -54,15 +54,16 @@ impl<'s> Command<'s> {
         };
         is_plain.then_some(Command {
             pattern,
-            with,
+            replacement,
             is_global,
         })
     }
 
-    /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that removes text at one end.
+    /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that
+    /// removes text at one end.
     fn portable_expansion(&self) -> Option<String> {
         let pattern = self.pattern;
-        if !self.with.is_empty() {
+        if !self.replacement.is_empty() {
             return None;
         }
         // sed removes the longest match, as `%%` and `##` do.

@@ -21,7 +21,7 @@ pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
     (b"dirname", DIRNAME),
     (b"echo", ECHO),
     (b"expr", EXPR),
-    (b"false", &[calls_with(NONE).same_builtin()]),
+    (b"false", &[calls_with(NO_ARGUMENTS).same_builtin()]),
     (b"gawk", AWK),
     (b"getconf", &[any_call().once()]),
     (b"grep", &[any_call().if_fed().computed_by(text::grep)]),
@@ -41,37 +41,38 @@ pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
     // pattern, and evaluates the operands of -eq.
     (b"test", &[any_call().same_builtin()]),
     (b"tr", TR),
-    (b"true", &[calls_with(NONE).same_builtin()]),
+    (b"true", &[calls_with(NO_ARGUMENTS).same_builtin()]),
     (b"uname", &[any_call().once()]),
     (b"wc", WC),
     (b"which", WHICH),
     (b"whoami", WHOAMI),
 ];
 
-const NONE: &[&[Word]] = &[&[]];
+const NO_ARGUMENTS: &[&[Word]] = &[&[]];
 /// The shells that agree on most extensions.
 const EXTENDED: &[Dialect] = &[Bash, Ksh, Zsh];
 
-const DIRNAME_LIMIT: &str = "${p%/*} keeps a name without a slash and turns /name into nothing, where dirname prints . and /; it does not \
-                          skip a slash at the end, or several in a row; test `case $p in */*)` first if such names occur";
-const USER_LIMIT: &str = "$USER and $HOSTNAME are variables, which the environment or the script can change, and which cron and containers \
-                       may leave unset";
-const REALTIME_LIMITS: &[&str] =
-    &["$EPOCHREALTIME needs bash 5.0, and has microseconds: the last three digits of the nanoseconds are 000"];
-const FIRST_LINE_LIMIT: &str = "read returns only the first line, and exits with status 1 if that has no newline";
-const LETTERS_LIMIT: &str =
-    "tr changes only a to z, the shell all letters of its locale, as in émile; LC_ALL=C restricts it to a to z";
+const DIRNAME_LIMIT: &str = "for a name without a slash, `${p%/*}` gives the name, dirname gives `.`: test `case $p in */*)` first if such \
+                             names occur; for /name, `${p%/*}` gives nothing, dirname gives `/`; `${p%/*}` does not skip a slash at the \
+                             end, or several in a row";
+const USER_LIMIT: &str = "the environment or the script can change `$USER`, and cron and containers may leave it unset";
+const HOSTNAME_LIMIT: &str = "the environment or the script can change `$HOSTNAME`";
+const HOST_LIMIT: &str = "the script can change `$HOST`";
+const REALTIME_LIMITS: &[&str] = &["`$EPOCHREALTIME` needs bash 5.0, and has microseconds: nanoseconds end in 000"];
+const FIRST_LINE_LIMIT: &str =
+    "`read` returns only the first line, and exits with status 1 if that line has no newline";
+const LETTERS_LIMIT: &str = "tr changes only ASCII letters; the shell also changes other letters of its locale, such as é, unless LC_ALL=C is set";
 const CASE_LIMITS: &[&str] = &[VARIABLE_LIMIT, LETTERS_LIMIT, ECHO_DIFFERS];
 const CASE_IN_BASH_LIMITS: &[&str] = &["needs bash 4.0", VARIABLE_LIMIT, LETTERS_LIMIT, ECHO_DIFFERS];
-const MAPFILE_LIMIT: &str = "for small files, since mapfile stores every line, and not for output of another program; it counts a last line \
-                        without a newline; wc also prints the name of a file argument";
-const WC_ECHO_LIMIT: &str = "if echo feeds wc, wc counts one newline more";
+const MAPFILE_LIMIT: &str = "only for small files, since mapfile stores every line, and not for the output of another program; unlike wc, \
+                             mapfile counts a last line without a newline; wc also prints the name of a file argument";
+const WC_ECHO_LIMIT: &str = "if echo feeds wc, wc also counts the newline of echo";
 
 const AWK: &[Row] = &[any_call().if_captured().computed_by(text::awk)];
 
 const BASENAME: &[Row] = &[
     calls_with(&[&[Is("--"), Any], &[Operand]])
-        .expansion(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
+        .replaced_with(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
     any_call().computed_by(names::basename_with_suffix),
 ];
 
@@ -79,39 +80,43 @@ const CAT: &[Row] = &[
     calls_with(&[&[Operand]])
         .if_captured()
         .in_shells(EXTENDED)
-        .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["for one readable file"]),
-    calls_with(&[&[Operand]]).if_captured().sets_variable("x").expansion(
-        ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
-        &[
-            "only for files of one line; sh has no equivalent for more",
-            FIRST_LINE_LIMIT,
-        ],
-    ),
+        .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["only for one readable file"]),
+    calls_with(&[&[Operand]])
+        .if_captured()
+        .sets_variable("x")
+        .replaced_with(
+            ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
+            &[
+                "only for files of one line; sh has no equivalent for longer files",
+                FIRST_LINE_LIMIT,
+            ],
+        ),
 ];
 
 const DATE: &[Row] = &[
     calls_with(&[&[Is("+%s")]])
         .in_shells(&[Bash])
-        .expansion(["$(date '+%s')", "$EPOCHSECONDS"], &["$EPOCHSECONDS needs bash 5.0"]),
-    calls_with(&[&[Is("+%s")]])
-        .in_shells(&[Zsh])
-        .expansion(["$(date '+%s')", "$EPOCHSECONDS"], &["after `zmodload zsh/datetime`"]),
+        .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs bash 5.0"]),
+    calls_with(&[&[Is("+%s")]]).in_shells(&[Zsh]).replaced_with(
+        ["$(date '+%s')", "$EPOCHSECONDS"],
+        &["`$EPOCHSECONDS` needs `zmodload zsh/datetime`"],
+    ),
     // In some locales, the decimal separator of $EPOCHREALTIME is a comma.
     calls_with(&[&[Is("+%s.%N")]])
         .in_shells(&[Bash])
-        .expansion(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], REALTIME_LIMITS),
+        .replaced_with(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], REALTIME_LIMITS),
     calls_with(&[&[Is("+%s%N")]])
         .in_shells(&[Bash])
-        .expansion(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS),
-    calls_with(&[&[Is("+%s%3N")]]).in_shells(&[Bash]).expansion(
+        .replaced_with(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS),
+    calls_with(&[&[Is("+%s%3N")]]).in_shells(&[Bash]).replaced_with(
         ["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"],
-        REALTIME_LIMITS,
+        &["`$EPOCHREALTIME` needs bash 5.0"],
     ),
     calls_with(&[&[Any]]).in_shells(&[Bash]).computed_by(names::date),
 ];
 
 const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
-    .expansion(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
+    .replaced_with(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
 
 const ECHO: &[Row] = &[
     any_call().in_shells(&[Bash]).same_builtin(),
@@ -123,29 +128,29 @@ const EXPR: &[Row] = &[
     calls_with(&[&[Any, OneOf(&["<", "<=", ">", ">=", "=", "!="]), Any]]).computed_by(numbers::comparison),
     calls_with(&[&[Is("length"), Any]])
         .in_shells(EXTENDED)
-        .expansion(["$(expr length \"$s\")", "${#s}"], &[]),
-    calls_with(&[&[Is("length"), Any]]).expansion(
+        .replaced_with(["$(expr length \"$s\")", "${#s}"], &[]),
+    calls_with(&[&[Is("length"), Any]]).replaced_with(
         ["$(expr length \"$s\")", "${#s}"],
         &["sh may count bytes; expr counts characters"],
     ),
     calls_with(&[&[Is("substr"), Any, Any, Any]])
         .in_shells(EXTENDED)
-        .expansion(
+        .replaced_with(
             ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
-            &["positions start at 0, not at 1", ECHO_DIFFERS],
+            &["positions in `${s:0:n}` start at 0, not at 1", ECHO_DIFFERS],
         ),
     // Without a group, expr prints the length of the match.
     calls_with(&[&[Any, Is(":"), Any]])
         .in_shells(&[Bash])
         .only_if(|call| call.arguments[2].contains("\\("))
         .sets_variable("y")
-        .expansion(
+        .replaced_with(
             [
                 "$(expr \"$s\" : '\\(regex\\)')",
                 "y=; [[ $s =~ ^(regex) ]] && y=${BASH_REMATCH[1]}",
             ],
             &[
-                "[[ =~ ]] takes extended regular expressions; expr takes basic ones, anchored at the beginning",
+                "`[[ =~ ]]` takes extended regular expressions; expr takes basic ones, anchored at the beginning",
                 ECHO_DIFFERS,
             ],
         ),
@@ -156,29 +161,29 @@ const HEAD: &[Row] = &[
         .if_captured()
         .in_shells(EXTENDED)
         .sets_variable("y")
-        .expansion(
+        .replaced_with(
             ["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""],
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
     calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
         .if_captured()
-        .expansion(
+        .replaced_with(
             ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
-            &[VARIABLE_LIMIT, "$newline must contain a newline", ECHO_DIFFERS],
+            &[VARIABLE_LIMIT, "`$newline` must contain a newline", ECHO_DIFFERS],
         ),
     calls_with(&[&[OneOf(&["-1", "-n1"]), Operand], &[Is("-n"), Is("1"), Operand]])
         .if_captured()
         .sets_variable("x")
-        .expansion(["x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\""], &[FIRST_LINE_LIMIT]),
+        .replaced_with(["x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\""], &[FIRST_LINE_LIMIT]),
 ];
 
 const HOSTNAME: &[Row] = &[
-    calls_with(NONE)
+    calls_with(NO_ARGUMENTS)
         .in_shells(&[Bash])
-        .expansion(["$(hostname)", "$HOSTNAME"], &[USER_LIMIT]),
-    calls_with(NONE)
+        .replaced_with(["$(hostname)", "$HOSTNAME"], &[HOSTNAME_LIMIT]),
+    calls_with(NO_ARGUMENTS)
         .in_shells(&[Zsh])
-        .expansion(["$(hostname)", "$HOST"], &[USER_LIMIT]),
+        .replaced_with(["$(hostname)", "$HOST"], &[HOST_LIMIT]),
     // An argument would set the host name.
     any_call().only_if(has_only_options).once(),
 ];
@@ -186,21 +191,20 @@ const HOSTNAME: &[Row] = &[
 const ID: &[Row] = &[
     calls_with(&[&[Is("-u")]])
         .in_shells(&[Bash, Zsh])
-        .expansion(["$(id -u)", "$EUID"], &[]),
+        .replaced_with(["$(id -u)", "$EUID"], &[]),
     any_call().once(),
 ];
 
 const PWD: &[Row] = &[
-    calls_with(&[&[], &[Is("-L")]]).expansion(
+    calls_with(&[&[], &[Is("-L")]]).replaced_with(
         ["$(/bin/pwd)", "$PWD"],
-        &["/bin/pwd resolves symbolic links; $PWD keeps them"],
+        &["/bin/pwd without -L resolves symbolic links; `$PWD` keeps them"],
     ),
     calls_with(&[&[Is("-P")]]).builtin(["$(/bin/pwd -P)", "$(pwd -P)"], &[]),
 ];
 
-const SLEEP: &[Row] = &[
-    calls_with(&[&[OneOf(&["0", "0.0", "0s", ".0"])]]).expansion(["sleep 0", ":"], &["sleep 0 also yields the CPU"])
-];
+const SLEEP: &[Row] = &[calls_with(&[&[OneOf(&["0", "0.0", "0s", ".0"])]])
+    .replaced_with(["sleep 0", ":"], &["sleep 0 also yields the CPU"])];
 
 const LOWER: Word = OneOf(&["a-z", "[a-z]", "[:lower:]"]);
 const UPPER: Word = OneOf(&["A-Z", "[A-Z]", "[:upper:]"]);
@@ -211,24 +215,24 @@ const ECHO_PIPE: &str = "$(echo \"$x\" | {call})";
 const TR: &[Row] = &[
     TO_UPPER
         .in_shells(&[Bash])
-        .expansion([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
+        .replaced_with([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
     TO_UPPER
         .in_shells(&[Ksh])
         .sets_variable("y")
-        .expansion([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
+        .replaced_with([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
     TO_UPPER
         .in_shells(&[Zsh])
-        .expansion([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
+        .replaced_with([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
     TO_LOWER
         .in_shells(&[Bash])
-        .expansion([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
+        .replaced_with([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
     TO_LOWER
         .in_shells(&[Ksh])
         .sets_variable("y")
-        .expansion([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
+        .replaced_with([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
     TO_LOWER
         .in_shells(&[Zsh])
-        .expansion([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
+        .replaced_with([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
     calls_with(&[&[Any, Any]])
         .if_captured()
         .in_shells(EXTENDED)
@@ -243,11 +247,11 @@ const WC: &[Row] = &[
         .if_captured()
         .if_fed()
         .in_shells(EXTENDED)
-        .expansion(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[WC_ECHO_LIMIT]),
-    calls_with(&[&[Is("-c")]]).if_captured().if_fed().expansion(
+        .replaced_with(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[WC_ECHO_LIMIT]),
+    calls_with(&[&[Is("-c")]]).if_captured().if_fed().replaced_with(
         ["$(printf %s \"$x\" | wc -c)", "${#x}"],
         &[
-            "${#x} counts characters; it counts bytes only with LC_ALL=C",
+            "`${#x}` counts characters; it counts bytes only with LC_ALL=C",
             WC_ECHO_LIMIT,
         ],
     ),
@@ -255,22 +259,22 @@ const WC: &[Row] = &[
         .if_captured()
         .in_shells(&[Bash])
         .sets_variable("n")
-        .expansion(["n=$(wc -l <\"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
+        .replaced_with(["n=$(wc -l <\"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
     calls_with(&[&[Is("-l"), Operand]])
         .if_captured()
         .in_shells(&[Bash])
         .sets_variable("n")
-        .expansion(["n=$(wc -l \"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
+        .replaced_with(["n=$(wc -l \"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
 ];
 
 const WHICH: &[Row] = &[calls_with(&[&[Operand]]).builtin(
     ["which \"$program\"", "command -v \"$program\""],
-    &["command -v also finds functions, builtins and aliases"],
+    &["`command -v` also finds functions, builtins and aliases"],
 )];
 
 const WHOAMI: &[Row] = &[
-    calls_with(NONE).in_shells(&[Posix]).once(),
-    calls_with(NONE).expansion(["$(whoami)", "$USER"], &[USER_LIMIT]),
+    calls_with(NO_ARGUMENTS).in_shells(&[Posix]).once(),
+    calls_with(NO_ARGUMENTS).replaced_with(["$(whoami)", "$USER"], &[USER_LIMIT]),
 ];
 
 /// Whether the builtin echo of every shell prints the same. Shells differ in options and

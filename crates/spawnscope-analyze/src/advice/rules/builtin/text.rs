@@ -6,19 +6,19 @@ use super::call::{
     is_literal_replacement,
 };
 
-const ONE_LINE_LIMIT: &str = "for one line: the program handles each line separately";
+const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
 const IFS_LIMIT: &str = "only with the default IFS";
 
 /// Replaces or removes characters.
 pub(super) fn tr(call: &Call) -> Option<Substitute> {
     match call.words()[..] {
         // Only ASCII, since tr works on bytes and the shell on characters.
-        ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::expansion(
+        ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::code(
             filter_text(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
-        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => Substitute::expansion(
+        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => Substitute::code(
             filter_text(&format!("tr '{from}' '{to}'")),
             format!("${{x//{}/{to}}}", escape_replaced_pattern(from)),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
@@ -55,7 +55,7 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let pattern = escape_pattern(delimiter);
     if field == 1 {
         let after = format!("${{x%%{pattern}*}}");
-        return Substitute::expansion(before, after, &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS]);
+        return Substitute::code(before, after, &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS]);
     }
     // Unlike `cut`, `read` would merge consecutive blanks, and would set nothing for a text without
     // delimiters.
@@ -66,7 +66,7 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         _ => &[
             VARIABLE_LIMIT,
             ONE_LINE_LIMIT,
-            "for a text with fewer fields it returns the last one, where cut prints nothing",
+            "if the text has fewer fields, the replacement gives the last one, cut gives nothing",
             ECHO_DIFFERS,
         ],
     };
@@ -100,7 +100,7 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
             VARIABLE_LIMIT,
             ONE_LINE_LIMIT,
             IFS_LIMIT,
-            "set overwrites $1, $2, ...",
+            "`set` overwrites `$1`, `$2`, ...",
             ECHO_DIFFERS,
         ],
     )
@@ -122,7 +122,7 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let before = format!("echo \"$x\" | grep {options} '{pattern}'");
     let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
-        return Substitute::expansion(
+        return Substitute::code(
             before,
             format!("[[ $x == *'{pattern}'* ]]"),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
@@ -130,15 +130,15 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");
-        return Substitute::expansion(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS]);
+        return Substitute::code(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS]);
     }
     if call.is_bash() && (options.contains('E') || means_the_same_extended(pattern)) {
-        return Substitute::expansion(
+        return Substitute::code(
             before,
             format!("re='{pattern}'; [[ $x =~ $re ]]"),
             &[
                 VARIABLE_LIMIT,
-                "for one line: ^, $ and . match against the whole text",
+                "only for text of one line: in the shell, `^`, `$` and `.` match against the whole text",
                 ECHO_DIFFERS,
             ],
         );

@@ -20,8 +20,9 @@ pub(in crate::advice) const RULE: &str = "per-item";
 const MAX_FINDINGS: usize = 3;
 /// Maximum number of items per launch. More would make the command line too long.
 const MAX_BATCH: u32 = 1000;
-/// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule `repeats`.
-const MIN_DISTINCT: usize = 50;
+/// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule
+/// `repeats`.
+const MIN_DISTINCT_PERCENT: usize = 50;
 
 /// The parent's program, the launched program, its subcommand, and the fix.
 type Key<'a> = (&'a [u8], &'a [u8], &'a [u8], &'static str);
@@ -60,7 +61,7 @@ fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let distinct: HashSet<&[u8]> = lines.collect();
     all.len() >= MIN_REPETITIONS
         && distinct.len() >= MIN_REPETITIONS
-        && distinct.len() * 100 >= all.len() * MIN_DISTINCT
+        && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Key<'_>, all: Vec<u32>) -> Finding {
@@ -77,7 +78,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
     let run = context.phase_of(&all, Phase::Run);
     let each = Nanos(run.0 / all.len().max(1) as u64);
     let evidence = format!(
-        "{} take {} in all and run for {} each, including the start-up, which one launch would do once",
+        "{} take {} in all and run for {} on average, including a start-up that one launch would need only once",
         launches(all.len()),
         time(context.spent_on(&all)),
         time(each)
@@ -89,8 +90,8 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         .fix("ask once for all items:")
         .fix(format!("  {fix}"))
         .limits(
-            "the answers then come together and must be split; items that depend on earlier answers need their own launch; the \
-             shortest run is assumed to be all start-up",
+            "all answers then arrive in one output, which must be split; items that depend on earlier answers need their own \
+             launch; the prediction assumes that the shortest run consists of start-up only",
         )
         .predicted_by(Change::Batch(MAX_BATCH), option)
 }

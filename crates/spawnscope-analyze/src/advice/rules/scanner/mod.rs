@@ -20,7 +20,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     }
     let waits = waits::scanner_waits(context);
-    let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
+    let waited = Nanos(waits.iter().map(|wait| wait.waited.0).sum());
     if waited <= context.min_saving() {
         return Vec::new();
     }
@@ -40,26 +40,26 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     );
     let evidence = evidence(context, waits, waited, &launches);
     Finding::measured("scanner", title, launches)
-        .evidence_of(evidence)
+        .evidence_lines(evidence)
         .with_example(context)
         .fixes(products::fix(&daemons))
         .limits(
             "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
-             exclusion saves a part of the predicted saving, which covers all waits",
+             exclusion achieves only part of the predicted saving, which covers all waits",
         )
         .predicted_by(Change::NoScan, "--no-scan")
 }
 
 fn daemon_name(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
     let known = wait.daemon.map(|id| name(context.recording.texts.get(id)));
-    known.unwrap_or_else(|| "an unrecorded program".to_owned())
+    known.unwrap_or_else(|| "an unknown program".to_owned())
 }
 
 fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
-    let in_exec: u64 = waits.iter().filter(|wait| wait.in_exec).map(|wait| wait.span().0).sum();
-    let spans = waits.iter().map(|wait| wait.span().0 as f64);
+    let in_exec: u64 = waits.iter().filter(|wait| wait.in_exec).map(|wait| wait.waited.0).sum();
+    let spans = waits.iter().map(|wait| wait.waited.0 as f64);
     let mut evidence = vec![format!(
-        "{} by {}, {} each and {} in all, {} of it inside execve",
+        "{} by {}: a median of {}, {} in all, {} of it inside execve",
         units::counted(waits.len() as u64, "wait", "waits"),
         units::counted(launches.len() as u64, "process", "processes"),
         time(Nanos(median(spans).unwrap_or_default() as u64)),
@@ -68,7 +68,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
     )];
     if let Some((first, later)) = first_and_later_waits(context, waits) {
         evidence.push(format!(
-            "the first exec of a file waited {}, later ones {}",
+            "first execs of files waited a median of {}, later execs {}",
             time(first),
             time(later)
         ));
@@ -83,7 +83,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
     evidence
 }
 
-/// Names the files whose execs waited longest. `None` when no wait was inside an exec.
+/// Names the files whose execs waited longest. `None` if no wait was inside an exec.
 fn slowest_files_text(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<String> {
     const MAX_NAMED: usize = 3;
     let files = slowest_files(context, waits);

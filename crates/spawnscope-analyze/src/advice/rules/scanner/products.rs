@@ -1,4 +1,5 @@
-//! The narrow exclusions that scanners document, by process name. All of them leave protection on for the rest of the machine.
+//! The narrow exclusions that scanners document, by process name. All of them leave protection on
+//! for the rest of the machine.
 
 /// For each product: the names of its processes, and instructions from its manual.
 const PRODUCTS: [(&[&str], &[&str]); 3] = [
@@ -39,12 +40,12 @@ pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
     let mut products: Vec<&str> = known.flat_map(|(_, lines)| lines.iter().copied()).collect();
     if products.is_empty() {
         products.push(
-            "see the manual of the product for excluding a path or a process: a build tree and a compiler cache, for the build \
-             user, are narrow; /usr, /tmp and whole home directories are not",
+            "the product's manual says how to exclude a path or a process. Keep exclusions narrow: a build tree or a compiler \
+             cache, for the build user only; not /usr, /tmp or whole home directories",
         );
     }
     let before = [
-        "leave protection on; launch less (see other advice): each exec and each opened library needs a permission",
+        "leave protection on, and launch less (see other advice): the scanner must permit each exec and each opened library",
         "whoever is responsible for the security of this machine decides about exclusions: show them these figures",
     ];
     let after = ["scan the excluded files at another time, such as each night"];

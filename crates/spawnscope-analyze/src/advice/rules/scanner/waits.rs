@@ -20,15 +20,9 @@ pub(super) struct Wait {
     pub(super) daemon: Option<TextId>,
     pub(super) from: Nanos,
     pub(super) to: Nanos,
-    /// Time off the CPU, without the short times on a CPU after wake-ups for other threads.
-    waited: Nanos,
+    /// Sum of the off-CPU parts of the wait. The moments on a CPU between them do not count.
+    pub(super) waited: Nanos,
     pub(super) in_exec: bool,
-}
-
-impl Wait {
-    pub(super) fn span(&self) -> Nanos {
-        self.waited
-    }
 }
 
 /// Maximum time on a CPU between two parts of one wait. The kernel wakes all waiting threads at
@@ -86,7 +80,7 @@ pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -
         let is_within = |exec: &&Exec<'_>| exec.enter.get() <= Some(wait.from) && exec.returned.get() >= Some(wait.to);
         if let Some(exec) = execs.iter().find(is_within) {
             let (waited, count) = files.entry(exec.path()).or_default();
-            *waited += wait.span().0;
+            *waited += wait.waited.0;
             *count += 1;
         }
     }
@@ -114,7 +108,7 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
                 let inside = launch_waits
                     .iter()
                     .filter(|wait| wait.from >= enter && wait.to <= returned);
-                execs.push((enter, exec.path(), inside.map(|wait| wait.span().0).sum()));
+                execs.push((enter, exec.path(), inside.map(|wait| wait.waited.0).sum()));
             }
         }
     }
@@ -135,14 +129,14 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
 
 /// Returns the largest number of concurrent waits.
 pub(super) fn max_concurrent(waits: &[Wait]) -> usize {
-    let mut ends: Vec<(Nanos, bool)> = waits
+    let mut boundaries: Vec<(Nanos, bool)> = waits
         .iter()
         .flat_map(|wait| [(wait.from, true), (wait.to, false)])
         .collect();
     // At the same instant, ends sort before starts.
-    ends.sort_unstable();
+    boundaries.sort_unstable();
     let (mut max, mut current) = (0, 0_usize);
-    for (_, begins) in ends {
+    for (_, begins) in boundaries {
         current = if begins { current + 1 } else { current.saturating_sub(1) };
         max = max.max(current);
     }

@@ -10,13 +10,14 @@ use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
-pub(super) const FINDERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
+/// Programs that launch a command per file or per item of their input.
+pub(super) const PER_FILE_LAUNCHERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
         let is_shell = launch.execs.first().and_then(command_of).is_some();
-        let can_share = is_shell && FINDERS.contains(&parent) && takes_one_file(context, index);
+        let can_share = is_shell && PER_FILE_LAUNCHERS.contains(&parent) && takes_one_file(context, index);
         (can_share && !is_needless(context, index)).then_some(parent)
     });
     let frequent_groups = by_parent.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
@@ -45,7 +46,7 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
     let title = format!("{} launches a shell {}, one per file", name(parent), times(all.len()));
     let evidence = format!(
-        "{} of a shell take {} in all, with everything that they launch",
+        "{} of a shell take {} in all, including everything that they launch",
         launches(all.len()),
         time(context.spent_on(&all))
     );
@@ -59,7 +60,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         .with_example(context)
         .fix("loop over many files in one shell:")
         .fix(loop_command)
-        .limits("what the shell launches per file stays; xargs -P then has fewer, larger jobs")
+        .limits(
+            "programs that the shell launches for each file are still launched; `xargs -P` then has fewer, larger jobs",
+        )
         .predicted_by(
             Change::InProcess,
             quoted(&format!("--in-process={program},parent={}", literal(parent))),

@@ -18,7 +18,8 @@ use spawnscope_data::event::Nanos;
 pub struct Advice {
     /// What was found.
     pub finding: Finding,
-    /// Wall time that the fix saves: expected value, lower and upper end of the confidence interval.
+    /// Wall time that the fix saves: expected value, lower and upper end of the confidence
+    /// interval.
     pub saving: [Nanos; 3],
     /// Call sites of the affected launches.
     pub callers: CallerCounts,
@@ -31,13 +32,13 @@ pub struct Advice {
 
 /// All advice on a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Advices {
+pub struct AdviceList {
     /// Advice that saves wall time: first in code that the user maintains, then in other code; in
     /// both parts the largest saving first.
     pub worth: Vec<Advice>,
     /// Findings with expensive launches whose fix does not reliably save enough.
-    pub not_worth: Vec<(Doubt, Advice)>,
-    /// Saving of the first three together. `None` if fewer than two are worth making.
+    pub not_worth: Vec<(Rejection, Advice)>,
+    /// Saving of the first three in `worth` together. `None` if `worth` has fewer than two.
     pub together: Option<[Nanos; 3]>,
     /// The wall without the overhead of recording. Savings are shown as shares of this wall.
     pub unrecorded: Nanos,
@@ -45,7 +46,7 @@ pub struct Advices {
 
 /// Why a fix is not worth making, although its launches are expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doubt {
+pub enum Rejection {
     /// The confidence interval is too wide.
     Uncertain,
     /// The launches are on the critical path, but the change saves too little of the wall.
@@ -54,24 +55,24 @@ pub enum Doubt {
     OffPath,
 }
 
-impl Doubt {
-    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
-        // Usually it is unknown what a script polls for. Its sleeps are on the critical path, but
-        // as external waits, so the launches would seem to be off the path.
+impl Rejection {
+    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Rejection {
+        // Advice about sleep loops is always uncertain, because it is unknown what the script polls
+        // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
         if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
-            Doubt::Uncertain
+            Rejection::Uncertain
         } else if off_path::are_off_path(context, &advice.finding.launches) {
-            Doubt::OffPath
+            Rejection::OffPath
         } else {
-            Doubt::SmallSaving
+            Rejection::SmallSaving
         }
     }
 }
 
-/// Maximum number of characters of a command that are shown.
+/// Maximum number of characters of a command in a title.
 const MAX_CHARACTERS: usize = 60;
 
-impl Advices {
+impl AdviceList {
     /// Names of all rules.
     pub fn rules() -> impl Iterator<Item = &'static str> {
         rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
@@ -89,13 +90,13 @@ impl Advices {
     /// Marks for each advice the earlier advice about some of the same launches.
     pub(super) fn mark_overlaps(&mut self) {
         for index in 1..self.worth.len() {
-            let (before, rest) = self.worth.split_at_mut(index);
-            let own = &rest[0].finding.launches;
-            let shares = |other: &Advice| {
-                let mut launches = other.finding.launches.iter();
-                launches.any(|launch| own.binary_search(launch).is_ok())
+            let (earlier, later) = self.worth.split_at_mut(index);
+            let launches = &later[0].finding.launches;
+            let overlaps = |other: &Advice| {
+                let mut others = other.finding.launches.iter();
+                others.any(|launch| launches.binary_search(launch).is_ok())
             };
-            rest[0].overlaps = (0..index).filter(|other| shares(&before[*other])).collect();
+            later[0].overlaps = (0..index).filter(|other| overlaps(&earlier[*other])).collect();
         }
     }
 
@@ -137,7 +138,7 @@ impl Advices {
         });
     }
 
-    /// Adds the owner of the code to the titles of advice about code that the user does not maintain.
+    /// Adds the owner of the code to each title, if the user does not maintain the code.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
@@ -176,7 +177,7 @@ impl Advices {
     }
 }
 
-/// Returns one addition to each title, or `None` if one is missing or two are equal.
+/// Returns one addition for each title. `None` if one is missing or two are equal.
 fn distinct_additions(alike: &[&mut Advice], addition: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
     let additions: Vec<String> = alike.iter().map(|advice| addition(advice)).collect::<Option<_>>()?;
     let distinct: HashSet<&String> = additions.iter().collect();
