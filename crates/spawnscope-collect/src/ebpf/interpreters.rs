@@ -20,7 +20,7 @@ pub(super) fn likely_interpreters(settings: &Settings) -> Vec<(WireExecutable, L
         return Vec::new();
     }
     let mut found: Vec<(WireExecutable, Layout)> = Vec::new();
-    for path in callers::usual(settings.command.as_deref()) {
+    for path in callers::likely_interpreters(settings.command.as_deref()) {
         let Some((executable, file)) = File::open(path).ok().and_then(|file| Some((executable(&file)?, file))) else {
             continue;
         };

@@ -7,29 +7,29 @@ use spawnscope_system::memory;
 use crate::initial_stack::{Layout, MAX_ARGUMENTS, WORD, until_nul};
 use crate::scripts;
 
-/// Maximum length of a path that the kernel accepts, including its NUL.
+/// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
-/// First size of the buffer in bytes: enough, for almost every process, for all that the kernel puts on the stack, including strings.
-const USUAL_STACK: usize = 16384;
-/// Largest size of the buffer in bytes: enough for about 100,000 arguments and variables.
-const LARGE_STACK: usize = 1 << 20;
+/// Number of bytes of the stack that are read first. For almost every process, they contain all that the kernel puts there, strings included.
+const USUAL_STACK_BYTES: usize = 16384;
+/// Number of bytes that are read if the first ones do not suffice: enough for about 100,000 arguments and variables.
+const LARGE_STACK_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that was read already.
-const MAX_ENVIRONMENT: usize = 65536;
+const MAX_ENVIRONMENT_BYTES: usize = 65536;
 
-/// The image as described on the stack.
+/// What the stack of a new program says about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image {
     /// The file name passed to `execve`.
     pub(super) path: Vec<u8>,
-    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS`.
+    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS` bytes in total.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
-    /// The variables of its environment that may be recorded.
+    /// The environment variables that may be recorded.
     pub(super) variables: Vec<u8>,
     /// The entry point of the program.
     pub(super) entry: u64,
-    /// The address of the entry point's value in the auxiliary vector.
+    /// Where the auxiliary vector stores the entry point.
     pub(super) entry_slot: u64,
     /// The address of the vDSO.
     pub(super) vdso: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) struct Image {
 impl Image {
     /// Reads the image of a process of this architecture, whose stack pointer is `stack`. Returns `None` if it cannot be read.
     pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
-        let sizes = [USUAL_STACK, LARGE_STACK].into_iter();
+        let sizes = [USUAL_STACK_BYTES, LARGE_STACK_BYTES].into_iter();
         let (content, layout) = sizes
             .filter_map(|size| {
                 let content = memory::read(process, stack, size);
@@ -62,7 +62,7 @@ impl Image {
             let bytes = usize::try_from(path_at.saturating_sub(first)).unwrap_or(usize::MAX);
             let read = from(first).and_then(|rest| rest.get(..bytes));
             read.map_or_else(
-                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT)),
+                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)),
                 <[u8]>::to_vec,
             )
         });
@@ -93,7 +93,7 @@ impl Image {
 /// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENTS` bytes, and the
 /// number of bytes of all of them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
-    let pointers = memory::read(process, list, LARGE_STACK.min(512 * WORD));
+    let pointers = memory::read(process, list, LARGE_STACK_BYTES.min(512 * WORD));
     let (pointers, _) = pointers.as_chunks::<WORD>();
     let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
     let (mut argv, mut bytes) = (Vec::new(), 0);

@@ -43,8 +43,8 @@ fn has_capabilities(path: &std::path::Path) -> bool {
     size > 0
 }
 
-/// Whether the kernel gives such programs their privilege even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
-pub(super) fn keep_privilege() -> bool {
+/// Whether the kernel gives programs the privilege of their file even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
+pub(super) fn traced_programs_keep_privilege() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
