@@ -165,7 +165,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         effect: effect.to_owned(),
     };
     let unknown = if settings.launcher_calls {
-        "what ends waits, create and reap of rare launches"
+        "what ends waits, create and reap if a thread rarely launches"
     } else {
         "create, most reaps, what ends waits"
     };

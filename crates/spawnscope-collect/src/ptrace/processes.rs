@@ -110,7 +110,8 @@ impl Process {
             return None;
         };
         let number = libc::c_long::try_from(number).ok()?;
-        self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0])
+        self.shell
+            .call_site_at_entry(self.pid, &self.program, number, arguments[0])
     }
 
     /// Call when the process's program begins.

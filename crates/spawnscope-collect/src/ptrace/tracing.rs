@@ -19,7 +19,7 @@ use super::processes::{Process, Processes, Setup};
 use super::tracers::Tracers;
 use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
-use crate::untraced::Untraced;
+use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
 /// Time without an event after which early threads are adopted, since no event will report their creation.
@@ -61,7 +61,7 @@ pub(super) struct Tracing {
     /// The threads that may launch, whose system calls are traced if the settings request it.
     pub(super) launchers: Launchers,
     /// Processes that were released and are still running.
-    pub(super) untraced: Untraced,
+    pub(super) untraced: UntracedProcesses,
     /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
     /// Whether the kernel counts how long threads wait for a CPU.
@@ -110,7 +110,7 @@ impl Tracing {
             tracers: Tracers::default(),
             waits: Waits::default(),
             launchers: Launchers::new(calls.launchers),
-            untraced: Untraced::default(),
+            untraced: UntracedProcesses::default(),
             traces_setup: calls.setup,
             counts_waits: waits::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),

@@ -101,14 +101,14 @@ impl Waits {
         match self.threads.entry(thread) {
             Entry::Occupied(entry) => {
                 let watched = entry.into_mut();
-                watched.restart(read(&watched.schedstat)?);
+                watched.restart(read_counters(&watched.schedstat)?);
                 Some(watched)
             }
             Entry::Vacant(_) if is_full => None,
             Entry::Vacant(entry) => {
                 let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
                 let schedstat = File::open(path).ok()?;
-                let last = read(&schedstat)?;
+                let last = read_counters(&schedstat)?;
                 Some(entry.insert(LaunchingThread::new(schedstat, last)))
             }
         }
@@ -118,7 +118,7 @@ impl Waits {
     /// this stop, and the time of this stop.
     fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
-        let now = read(&watched.schedstat)?;
+        let now = read_counters(&watched.schedstat)?;
         let slice = watched.single_wait(&now);
         let runnable = (now.ran + now.delayed).saturating_sub(watched.at_last_stop.ran + watched.at_last_stop.delayed);
         watched.restart(now);
@@ -146,7 +146,9 @@ impl LaunchingThread {
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // The thread gets a CPU once when the tracer resumes it, and once after each wait.
-        let arrivals = now.arrivals.checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
+        let arrivals = now
+            .arrivals
+            .checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
         let delayed = now.delayed.checked_sub(self.at_last_stop.delayed)?;
         let off = now
@@ -171,7 +173,7 @@ impl LaunchingThread {
 }
 
 /// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
-fn read(schedstat: &File) -> Option<Counters> {
+fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
@@ -188,7 +190,7 @@ fn read(schedstat: &File) -> Option<Counters> {
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
 pub(super) fn are_counted() -> bool {
     let own = File::open("/proc/thread-self/schedstat").ok();
-    own.and_then(|own| read(&own))
+    own.and_then(|own| read_counters(&own))
         .is_some_and(|counters| counters.arrivals > 0)
 }
 
@@ -208,8 +210,8 @@ impl FirstStop {
     /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its next stop
     /// will be its first system call.
     pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
-        let schedstat = counters_of(process)?;
-        let counters = read(&schedstat)?;
+        let schedstat = open_schedstat(process)?;
+        let counters = read_counters(&schedstat)?;
         Some(FirstStop {
             created: creation_time(&counters, creator_stopped),
             waited: Nanos(counters.delayed),
@@ -227,8 +229,8 @@ impl FirstStop {
     /// Otherwise returns `None` if it was in the run queue more than once.
     pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
         let now = match &self.schedstat {
-            Some(schedstat) => read(schedstat),
-            None => read(&counters_of(process)?),
+            Some(schedstat) => read_counters(schedstat),
+            None => read_counters(&open_schedstat(process)?),
         };
         self.first_run_from(&now?, at_first_call)
     }
@@ -244,7 +246,7 @@ fn creation_time(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Na
     creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
 }
 
-fn counters_of(process: Pid) -> Option<File> {
+fn open_schedstat(process: Pid) -> Option<File> {
     File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
 
@@ -270,7 +272,11 @@ impl Tracing {
             .processes
             .process(thread.launch)
             .is_some_and(|process| process.is_native);
-        let activity = if is_native { activity(tid) } else { Activity::Interrupted };
+        let activity = if is_native {
+            activity(tid)
+        } else {
+            Activity::Interrupted
+        };
         let wait = self.waits.wait_since_last_stop(tid);
         let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
         let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
@@ -303,7 +309,9 @@ fn activity(tid: Pid) -> Activity {
     let syscall = Syscall { number: call, argument };
     match number {
         libc::SYS_wait4 if result > 0 => Activity::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
-        libc::SYS_waitid if result == 0 => Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        libc::SYS_waitid if result == 0 => {
+            Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument()))
+        }
         // Programs use these calls to wait for signals.
         libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
             if INTERRUPTED.contains(&result) =>
@@ -386,7 +394,10 @@ mod tests {
             (Some(4_300_000), 4_300_000),
             (Some(4_900_000), 4_800_000),
         ] {
-            assert_eq!(creation_time(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
+            assert_eq!(
+                creation_time(&at_first_stop, creator_stopped.map(Nanos)),
+                Nanos(created)
+            );
         }
         let first = FirstStop {
             created: Nanos(4_800_000),
@@ -403,7 +414,7 @@ mod tests {
     #[test]
     fn the_counters_of_a_thread_can_be_read() {
         let own = File::open("/proc/thread-self/schedstat").unwrap();
-        let counters = read(&own).unwrap();
+        let counters = read_counters(&own).unwrap();
         assert!(counters.arrivals > 0 && counters.at > Nanos(0), "{counters:?}");
     }
 }

@@ -115,11 +115,13 @@ impl Memory {
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.aligned_variables().map(|(address, value)| (address, u32::from_le_bytes(value)))
+        self.aligned_variables()
+            .map(|(address, value)| (address, u32::from_le_bytes(value)))
     }
 
     pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.aligned_variables().map(|(address, value)| (address, u64::from_le_bytes(value)))
+        self.aligned_variables()
+            .map(|(address, value)| (address, u64::from_le_bytes(value)))
     }
 }
 

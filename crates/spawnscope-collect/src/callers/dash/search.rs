@@ -145,7 +145,8 @@ impl<'a> Search<'a> {
             CommandSource::File => memory.has_text(name, self.sourced),
             CommandSource::String => memory.has_text(name, "eval"),
         };
-        self.command_name.keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
+        self.command_name
+            .keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
         self.input.keep(memory, &state_block, DASH_BLOCK_BYTES, |input| {
             is_input(memory, input, stop.source)
         });

@@ -112,7 +112,7 @@ fn current_line(script: &mut Script, layout: &WireBash) -> Option<u32> {
     }
     // `done < <(command)`: bash does not know this line.
     if script.number(layout.expanding_redirection)? != 0 {
-        script.doubt = true;
+        script.line_is_uncertain = true;
         return None;
     }
     compound_line(&mut script.memory, command)

@@ -111,7 +111,7 @@ impl Walk {
         };
         // The command of a trap was written elsewhere.
         let is_trap = (1..FIRST_KEEPING_TRAP).contains(&self.running_trap);
-        if is_not_eval && (script.doubt || is_trap) {
+        if is_not_eval && (script.line_is_uncertain || is_trap) {
             line = 0;
         }
         self.replaced_lines += 1;

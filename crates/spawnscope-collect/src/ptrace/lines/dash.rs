@@ -11,7 +11,7 @@ use spawnscope_data::event::Pid;
 use super::memory::Memory;
 use super::script::Script;
 use super::shell::{InputKind, Shell};
-use crate::scripts::seen_by;
+use crate::scripts::path_as_seen_by;
 use crate::wire::*;
 
 const INPUT_DEPTH: usize = 8;
@@ -221,7 +221,7 @@ fn defines(script: &mut Script, process: Pid, path: u64, name: Option<u64>, line
     let Some(path) = path.filter(|path| !path.is_empty()) else {
         return false;
     };
-    let Ok(file) = File::open(seen_by(process, &path)) else {
+    let Ok(file) = File::open(path_as_seen_by(process, &path)) else {
         return false;
     };
     if !file.metadata().is_ok_and(|file| file.is_file()) {

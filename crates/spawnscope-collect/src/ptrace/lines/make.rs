@@ -183,7 +183,7 @@ impl Make {
         let length = self.number(position_address, MAKE_POSITION_BYTES)?;
         let name = self
             .memory
-            .pointer(position_address.wrapping_sub(MAKE_BEFORE_POSITION_NAME));
+            .pointer(position_address.wrapping_sub(MAKE_NAME_TO_POSITION));
         self.truncated_text(name).filter(|name| name.len() == length as usize)
     }
 
@@ -192,7 +192,7 @@ impl Make {
     fn read_position(&mut self, address: u64) -> Option<Position> {
         let mut position = self.position(Some(address).filter(|address| *address != 0)?, None)?;
         if address.wrapping_sub(self.stack_pointer) < MAKE_MAX_STACK_BYTES {
-            let file = self.memory.pointer(address.wrapping_sub(MAKE_BEFORE_POSITION_FILE));
+            let file = self.memory.pointer(address.wrapping_sub(MAKE_FILE_TO_POSITION));
             let is_file = file.is_some_and(|file| file != 0);
             position.kind = if is_file { MAKE_READS } else { MAKE_EVALUATES };
         } else if let Some(name) = self.variable(address) {

@@ -181,10 +181,10 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
 
 fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Option<Chain>, Shell) {
     let mut script = Script::new(Memory::new(process), bias, INTERPRETER_BASH);
-    script.doubt = shell.has_doubt;
+    script.line_is_uncertain = shell.has_uncertain_line;
     let chain = bash::read(&mut script, layout).and_then(|()| script.chain());
     let child = Shell {
-        has_doubt: script.doubt,
+        has_uncertain_line: script.line_is_uncertain,
         ..Shell::default()
     };
     (chain, child)
@@ -204,7 +204,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
     let is_within = position.inherits_input && shell.function_line == position.function_line;
     let is_not_read_yet = !position.inherits_input && position.function_line == 0 && line > position.read_lines;
     let child = Shell {
-        has_doubt: false,
+        has_uncertain_line: false,
         is_subshell: true,
         is_pending: true,
         has_own_line: position.is_pipeline || is_not_read_yet,

@@ -15,7 +15,7 @@ pub(super) enum InputKind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::ptrace) struct Shell {
     /// Whether the shell, or one of its ancestors, was forked at an unknown line.
-    pub(super) has_doubt: bool,
+    pub(super) has_uncertain_line: bool,
     /// Whether another dash forked the shell; its commands are at `line` or later.
     pub(super) is_subshell: bool,
     /// Whether the shell's call site has not been reported yet.
