@@ -140,12 +140,12 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
     for is_first in [true, false] {
         let mut recording = Recording::new();
         if is_first {
-            recording.0.command_ended(end);
+            recording.0.set_command_end(end);
         }
         recording.add(400, COMMAND, COMMAND, RecordKind::Exited);
         if !is_first {
             assert_eq!(status(&recording), None);
-            recording.0.command_ended(end);
+            recording.0.set_command_end(end);
         }
         assert_eq!(status(&recording), Some((Nanos(400), Some(7 << 8))));
     }
