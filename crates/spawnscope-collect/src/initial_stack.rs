@@ -1,8 +1,8 @@
 //! Parses what the kernel puts on the stack of a new program: the number of arguments, pointers to the arguments and to the environment
 //! variables, and the auxiliary vector. The strings are above these (`create_elf_tables` in fs/binfmt_elf.c).
 
-/// Maximum number of bytes of arguments that are kept, as with eBPF.
-pub(crate) const MAX_ARGUMENTS: usize = 4096;
+/// Maximum number of bytes of arguments that are stored, as with eBPF.
+pub(crate) const MAX_ARGUMENT_BYTES: usize = 4096;
 /// Size of a pointer in bytes.
 pub(crate) const WORD: usize = size_of::<u64>();
 /// The types of entries of the auxiliary vector are below this.

@@ -54,7 +54,7 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
 
 /// A listening socket.
 struct Socket {
-    at: SocketAddr,
+    address: SocketAddr,
     inode: u64,
 }
 
@@ -67,17 +67,22 @@ impl Tables {
         let key = (endpoint.network, endpoint.protocol);
         let sockets = self.0.entry(key).or_insert_with(|| read_tables(key.0, key.1));
         let ip = endpoint.address.ip().to_canonical();
-        let at_port = |socket: &&Socket| socket.at.port() == endpoint.address.port();
-        let exact = sockets.iter().filter(at_port).find(|socket| socket.at.ip() == ip);
+        let at_port = |socket: &&Socket| socket.address.port() == endpoint.address.port();
+        let exact = sockets.iter().filter(at_port).find(|socket| socket.address.ip() == ip);
         // A socket that is bound to all IPv6 addresses usually accepts IPv4 connections, too.
         let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
-        let any = || sockets.iter().filter(at_port).find(|socket| accepts(socket.at.ip()));
+        let any = || {
+            sockets
+                .iter()
+                .filter(at_port)
+                .find(|socket| accepts(socket.address.ip()))
+        };
         exact.or_else(any).map(|socket| socket.inode)
     }
 }
 
 fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
-    let Some(directory) = directory_of(network) else {
+    let Some(directory) = tables_of_namespace(network) else {
         return Vec::new();
     };
     let (files, state) = match protocol {
@@ -87,11 +92,11 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
     };
     let texts = files.map(|file| fs::read_to_string(directory.join(file)).unwrap_or_default());
     let sockets = texts.iter().flat_map(|text| text.lines().skip(1));
-    sockets.filter_map(|line| socket(line, state)).collect()
+    sockets.filter_map(|line| parse_socket(line, state)).collect()
 }
 
 /// Returns a directory with the tables of a network namespace: that of the recorder, or that of a process in the namespace.
-fn directory_of(network: u32) -> Option<PathBuf> {
+fn tables_of_namespace(network: u32) -> Option<PathBuf> {
     let is_in_namespace =
         |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
     let own = PathBuf::from("/proc/thread-self");
@@ -104,19 +109,19 @@ fn directory_of(network: u32) -> Option<PathBuf> {
 
 /// Parses a line of /proc/net/tcp, tcp6, udp or udp6: number, local address, remote address, state, queues, timers, retransmissions, user,
 /// timeout, inode.
-fn socket(line: &str, wanted_state: &str) -> Option<Socket> {
+fn parse_socket(line: &str, wanted_state: &str) -> Option<Socket> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (ip, port) = fields.next()?.split_once(':')?;
     if fields.nth(1)? != wanted_state {
         return None;
     }
-    let at = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
+    let address = SocketAddr::new(parse_ip(ip)?, u16::from_str_radix(port, 16).ok()?);
     let inode = fields.nth(5)?.parse().ok().filter(|inode| *inode != 0)?;
-    Some(Socket { at, inode })
+    Some(Socket { address, inode })
 }
 
 /// Parses an address, which consists of 32-bit words in the byte order of the machine.
-fn ip_of(hex: &str) -> Option<IpAddr> {
+fn parse_ip(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     if hex.len() == 8 {
         return Some(Ipv4Addr::from(word(0)?).into());
@@ -126,8 +131,8 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
     Some(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical())
 }
 
-/// Returns the process that has each of these sockets open. If there are several, returns the one with the lowest pid other than 1: init
-/// opens sockets for the services that it starts.
+/// Returns, for each of these sockets, the process that has it open. If there are several, returns the one with the lowest pid other than 1:
+/// init opens sockets for the services that it starts.
 fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     let mut owners: HashMap<u64, Pid> = HashMap::new();
     for (pid, directory) in processes() {
@@ -194,11 +199,11 @@ mod tests {
     #[test]
     fn a_line_with_another_state_or_a_damaged_line_is_no_listener() {
         let line = "   0: 0100007F:2631 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0";
-        let found = socket(line, "0A").unwrap();
-        assert_eq!((found.at.port(), found.inode), (9777, 4711));
-        assert!(socket(&line.replace(" 0A ", " 01 "), "0A").is_none());
+        let found = parse_socket(line, "0A").unwrap();
+        assert_eq!((found.address.port(), found.inode), (9777, 4711));
+        assert!(parse_socket(&line.replace(" 0A ", " 01 "), "0A").is_none());
         for length in 0..80 {
-            assert!(socket(&line[..length], "0A").is_none(), "{length}");
+            assert!(parse_socket(&line[..length], "0A").is_none(), "{length}");
         }
     }
 }

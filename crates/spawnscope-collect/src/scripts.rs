@@ -26,12 +26,12 @@ pub(crate) fn possible_interpreter(argv: &[u8], path: &[u8]) -> Option<Vec<u8>> 
 /// Whether a file, as the process sees it, begins with `#!`.
 fn is_script(process: Pid, path: &[u8]) -> bool {
     let mut start = [0; 2];
-    std::fs::File::open(seen_by(process, path))
+    std::fs::File::open(path_as_seen_by(process, path))
         .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
 /// Returns a path below /proc/PID that opens what the process sees at this path, in its own root, mount namespace and working directory.
-pub(crate) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
+pub(crate) fn path_as_seen_by(process: Pid, path: &[u8]) -> PathBuf {
     let base = match path {
         [b'/', ..] => format!("/proc/{}/root", process.0),
         _ => format!("/proc/{}/cwd", process.0),

@@ -9,9 +9,9 @@ use spawnscope_system::process::{pidfd, wait_until};
 
 /// The released processes, by launch.
 #[derive(Debug, Default)]
-pub(crate) struct Untraced(Vec<(LaunchId, OwnedFd)>);
+pub(crate) struct UntracedProcesses(Vec<(LaunchId, OwnedFd)>);
 
-impl Untraced {
+impl UntracedProcesses {
     /// Begins to watch a process. Returns `false` if the process is gone, or the kernel refuses. A tracer must call this before it releases
     /// the process, because another process may have the pid after that.
     pub(crate) fn add(&mut self, process: Pid, launch: LaunchId) -> bool {

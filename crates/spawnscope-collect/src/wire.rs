@@ -156,8 +156,8 @@ pub const OBJECT_DIRECTORY: u32 = 8;
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
-/// Flag of `object_kind`: the thread also watched other sockets, but only threads can make those ready. So the thread waited for
-/// this socket if an interrupt ended the wait.
+/// Flag of `object_kind`: the thread also watched other sockets, which only threads can make ready. So the thread waited for this
+/// socket if an interrupt ended the wait.
 pub const OBJECT_UNLESS_THREAD: u32 = 0x100;
 
 /// The head of every record.

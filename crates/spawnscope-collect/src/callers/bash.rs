@@ -8,7 +8,7 @@ use crate::wire::WireBash;
 const VERSION: &[u8] = b"@(#)Bash version ";
 
 /// Upper limit for the size of bash's read-only data, in bytes. Its real size is about a fifth of this.
-const MAX_CONSTANTS: u64 = 1 << 20;
+const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 
 const FNV_OFFSET: u32 = 2_166_136_261;
 
@@ -29,9 +29,9 @@ const SYMBOLS: [&str; 12] = [
 
 /// The layout details that differ between versions.
 #[derive(Debug, PartialEq)]
-struct Form {
+struct VersionDetails {
     /// Offsets in an array: of the element count (the low half of eight bytes) and of the pointer to the element list.
-    array: [u32; 2],
+    array_offsets: [u32; 2],
     /// The initial value of the name hash.
     hash_start: u32,
     /// Whether this version counts the lines of `-c` from 0.
@@ -45,8 +45,8 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
     // Check this symbol before the version string is searched for, because few other programs have it.
     let line_number = address("line_number")?;
-    let form = form(version(program.constants(MAX_CONSTANTS)?)?)?;
-    let [count_offset, head_offset] = form.array;
+    let details = version_details(version(program.read_only_data(MAX_CONSTANT_BYTES)?)?)?;
+    let [count_offset, head_offset] = details.array_offsets;
     Some(WireBash {
         code_start: program.code_start()?,
         line_number,
@@ -63,8 +63,8 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
         unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
         count_offset,
         head_offset,
-        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(|name| hash(form.hash_start, name)),
-        counts_from_zero: form.counts_from_zero.into(),
+        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(|name| hash(details.hash_start, name)),
+        counts_from_zero: details.counts_from_zero.into(),
     })
 }
 
@@ -82,16 +82,16 @@ fn version(constants: &[u8]) -> Option<(u32, u32)> {
     Some((number()?, number()?))
 }
 
-fn form(version: (u32, u32)) -> Option<Form> {
-    let (array, hash_start) = match version {
+fn version_details(version: (u32, u32)) -> Option<VersionDetails> {
+    let (array_offsets, hash_start) = match version {
         (4, 4) => ([16, 24], 0),
         (5, 0) => ([16, 32], FNV_OFFSET),
         (5, 1) => ([16, 24], FNV_OFFSET),
         (5, 2 | 3) => ([8, 16], FNV_OFFSET),
         _ => return None,
     };
-    Some(Form {
-        array,
+    Some(VersionDetails {
+        array_offsets,
         hash_start,
         counts_from_zero: version < (5, 1),
     })
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn unknown_versions_have_no_layout() {
-        assert_eq!(form((5, 3)).unwrap().array, [8, 16]);
-        assert_eq!(form((5, 4)), None);
-        assert_eq!(form((4, 4)).unwrap().hash_start, 0);
-        assert_eq!(form((4, 3)), None);
+        assert_eq!(version_details((5, 3)).unwrap().array_offsets, [8, 16]);
+        assert_eq!(version_details((5, 4)), None);
+        assert_eq!(version_details((4, 4)).unwrap().hash_start, 0);
+        assert_eq!(version_details((4, 3)), None);
     }
 }

@@ -13,7 +13,7 @@ use object::{
 
 use super::code;
 
-/// A symbol: its address as in the file, and its size.
+/// A symbol: its virtual address in the file, and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
@@ -41,7 +41,7 @@ impl<'data> Elf<'data> {
         let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
         let found = exported.filter_map(|symbol| {
-            let name = self.name_among(names, &symbol)?;
+            let name = self.symbol_name(names, &symbol)?;
             let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
             let symbol = Symbol {
                 address: symbol.address(),
@@ -58,23 +58,24 @@ impl<'data> Elf<'data> {
         let mut symbols = self.0.dynamic_symbols();
         symbols.any(|symbol| {
             let wanted = if symbol.is_undefined() { imports } else { exports };
-            let name = self.name_among(names, &symbol);
+            let name = self.symbol_name(names, &symbol);
             name.is_some_and(|name| wanted.iter().any(|wanted| wanted.as_bytes() == name))
         })
     }
 
-    /// Returns the names of all dynamic symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
+    /// Returns the names of all dynamic_strings symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
     }
 
-    fn name_among(&self, names: &'data [u8], symbol: &DynamicSymbol<'data, '_>) -> Option<&'data [u8]> {
+    fn symbol_name(&self, names: &'data [u8], symbol: &DynamicSymbol<'data, '_>) -> Option<&'data [u8]> {
         let from = names.get(symbol.elf_symbol().st_name(self.0.endian()) as usize..)?;
         from.split(|byte| *byte == 0).next()
     }
 
-    /// Returns the start of the first executable segment. For a process, the kernel stores the corresponding address.
+    /// Returns the start of the first executable segment. The kernel keeps its run-time address in
+    /// `mm->start_code`.
     pub(super) fn code_start(&self) -> Option<u64> {
         let endian = self.0.endian();
         let code = self.0.elf_program_headers().iter();
@@ -84,33 +85,33 @@ impl<'data> Elf<'data> {
     }
 
     /// Returns the address of the slot that the loader fills with the address of a library function.
-    pub(super) fn slot_of(&self, function: &str) -> Option<u64> {
+    pub(super) fn got_slot(&self, function: &str) -> Option<u64> {
         let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
             let RelocationTarget::Symbol(index) = relocation.target() else {
                 return None;
             };
-            let name = self.name_among(names, &symbols.symbol_by_index(index).ok()?)?;
+            let name = self.symbol_name(names, &symbols.symbol_by_index(index).ok()?)?;
             (name == function.as_bytes()).then_some(slot)
         })
     }
 
     /// Returns the names of the libraries that the file is linked with.
     pub(super) fn libraries(&self) -> Vec<&'data [u8]> {
-        self.dynamic(&[DT_NEEDED])
+        self.dynamic_strings(&[DT_NEEDED])
     }
 
     /// Returns the directories that the loader searches first for this file (RUNPATH, RPATH).
     pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
-        let paths = self.dynamic(&[DT_RUNPATH, DT_RPATH]);
+        let paths = self.dynamic_strings(&[DT_RUNPATH, DT_RPATH]);
         paths
             .into_iter()
             .flat_map(|path| path.split(|&byte| byte == b':'))
             .collect()
     }
 
-    /// Returns the strings with these tags in the dynamic section.
-    fn dynamic(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
+    /// Returns the strings with these tags in the dynamic_strings section.
+    fn dynamic_strings(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
         let Ok(table) = self.0.elf_dynamic_table() else {
             return Vec::new();
         };
@@ -131,12 +132,12 @@ impl<'data> Elf<'data> {
     }
 
     /// Returns the read-only data, unless it is larger than `max_bytes`.
-    pub(super) fn constants(&self, max_bytes: u64) -> Option<&'data [u8]> {
+    pub(super) fn read_only_data(&self, max_bytes: u64) -> Option<&'data [u8]> {
         let section = self.0.section_by_name_bytes(b".rodata")?;
         (section.size() <= max_bytes).then(|| section.data().ok())?
     }
 
-    /// Returns the addresses of the initialized variables, and of the zero-initialized ones.
+    /// Returns the address ranges of the initialized variables and of the zero-initialized ones.
     pub(super) fn variables(&self) -> [Range<u64>; 2] {
         [&b".data"[..], b".bss"].map(|name| {
             let section = self.0.section_by_name_bytes(name);
@@ -144,8 +145,8 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Returns the address of the only eight-byte variable that a short function loads or compares relative to its own code; `None` if there
-    /// is no such variable, or more than one.
+    /// Returns the address of the only eight-byte variable that a short function loads or compares with PC-relative addressing; `None` if
+    /// there is no such variable, or more than one.
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
         let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();

@@ -28,7 +28,7 @@ use spawnscope_data::event::Pid;
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
-    /// The Debian Almquist shell.
+    /// The Debian Almquist shell, or the shell of busybox.
     Dash(WireDash),
     /// CPython.
     Python(WirePython),
@@ -39,7 +39,7 @@ pub(super) enum Layout {
 }
 
 /// Returns the layout of the interpreter in `file`; `None` if it is not an interpreter, or not a supported one. `process` is a process that
-/// runs it. Without such a process, the file is one of the system or the user's command, so it is trusted and may be run for calibration.
+/// runs it. Without it, the file is an interpreter of the system or the user's command, so it is trusted and may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
@@ -54,7 +54,7 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
-/// Returns the entry point of an executable, as in its file.
+/// Returns the virtual address of the entry point in an executable file.
 pub(super) fn entry_point(file: &File) -> Option<u64> {
     Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
@@ -71,7 +71,7 @@ const INTERPRETERS: [&str; 9] = [
 ];
 
 /// Returns the paths of executables that are likely to run a command's scripts. They may not exist. `command` is the file of the command.
-pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
+pub(super) fn likely_interpreters(command: Option<&Path>) -> Vec<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let directories = DIRECTORIES.iter().map(PathBuf::from);
     let directories = directories.chain(std::env::split_paths(&search));

@@ -92,7 +92,7 @@ __noinline int read_bash_line(void)
 				return 0;
 			/* `done < <(command)`: bash does not know this line. */
 			if (expanding) {
-				script->doubt = 1;
+				script->line_is_uncertain = 1;
 				return 0;
 			}
 			line = bash_compound_line(&command);
@@ -124,8 +124,8 @@ static __always_inline bool find_bash_array(struct script *script, struct bash_t
 		return false;
 	if (which && count != bash->count)
 		return false;
-	bash->elements[which] = ends.next;
-	bash->last = ends.previous;
+	bash->next_elements[which] = ends.next;
+	bash->last_line = ends.previous;
 	bash->count = count;
 	return true;
 }
@@ -167,7 +167,7 @@ __noinline int add_bash_frame(void)
 	if (!script)
 		return 0;
 	struct bash_element source, function, line;
-	__u64 *elements = script->bash.elements;
+	__u64 *elements = script->bash.next_elements;
 	__u32 frame = script->called.frames;
 	if (frame >= SCRIPT_FRAMES || !read_user(&source, sizeof(source), elements[0]) ||
 	    !read_user(&function, sizeof(function), elements[1]) || !read_user(&line, sizeof(line), elements[2]))
@@ -189,7 +189,7 @@ __noinline int add_bash_frame(void)
 static __always_inline bool bash_is_outermost(struct script *script)
 {
 	struct bash_element line;
-	return script->bash.count && read_user(&line, sizeof(line), script->bash.last) && !bash_decimal(line.value);
+	return script->bash.count && read_user(&line, sizeof(line), script->bash.last_line) && !bash_decimal(line.value);
 }
 
 /* Appends $0. Since bash 5.3, BASH_SOURCE contains $0 for functions that were read from `-c` or from standard input. */
@@ -240,9 +240,9 @@ static __always_inline void emit_bash_call(struct task_struct *parent, __u32 num
 		return;
 	begin_script(script, INTERPRETER_BASH, layout->code_start, parent);
 	script->bash.layout = *layout;
-	script->doubt = !!(creator->flags & TASK_LINE_DOUBT);
+	script->line_is_uncertain = !!(creator->flags & TASK_LINE_UNCERTAIN);
 	if (read_bash_chain())
 		emit_script(script, task, now);
-	if (script->doubt)
-		task->flags |= TASK_LINE_DOUBT;
+	if (script->line_is_uncertain)
+		task->flags |= TASK_LINE_UNCERTAIN;
 }

@@ -3,13 +3,13 @@
  * began. Bash's unwind-protect list shows in which function each text began. */
 #pragma once
 
-/* unwind_prot.c: UNWIND_ELT, of the variant that contains the value of a variable */
-struct step_bash_unwinding {
+/* unwind_prot.c: UNWIND_ELT, the variant that contains the value of a variable */
+struct bash_unwind {
 	__u64 next, cleanup, variable;
 	__u32 size, value;
 };
 
-#define BASH_UNWINDS 512
+#define BASH_MAX_UNWINDS 512
 /* Traps below this number are signals and EXIT. From this number on they are DEBUG, ERR and RETURN, whose commands keep the line
  * that triggered them. */
 #define BASH_FIRST_KEEPING_TRAP 66
@@ -26,7 +26,7 @@ static __always_inline void end_bash_text(struct script *script)
 	if (!line) /* the text of the command line (-c): no other text surrounds it */
 		return;
 	/* The command of a trap was written elsewhere. */
-	if (bash->text_is_not_eval && (script->doubt || (bash->running_trap && bash->running_trap < BASH_FIRST_KEEPING_TRAP)))
+	if (bash->text_is_not_eval && (script->line_is_uncertain || (bash->running_trap && bash->running_trap < BASH_FIRST_KEEPING_TRAP)))
 		line = 0;
 	bash->replaced_lines++;
 	if (frame <= SCRIPT_FRAMES)
@@ -39,7 +39,7 @@ static __always_inline void end_bash_text(struct script *script)
 __noinline int step_bash_unwinding(void)
 {
 	struct script *script = script_of_this_cpu();
-	struct step_bash_unwinding unwind;
+	struct bash_unwind unwind;
 	if (!script)
 		return 0;
 	struct bash_state *bash = &script->bash;
@@ -81,7 +81,7 @@ __noinline int correct_bash_text_lines(void)
 	if (!read_number(script, &bash->running_trap, bash->layout.running_trap) ||
 	    !read_pointer(script, &bash->unwind, bash->layout.unwinds))
 		return 0;
-	for (int i = 0; i < BASH_UNWINDS; i++)
+	for (int i = 0; i < BASH_MAX_UNWINDS; i++)
 		if (!step_bash_unwinding())
 			break;
 	if (script->called.flags & SCRIPT_OUTERMOST)

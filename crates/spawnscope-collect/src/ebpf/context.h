@@ -11,9 +11,9 @@ struct pcpu_hot___counted {
 /* Kernels that have this function use different bits of the count, although the function itself still counts in the old bits. */
 extern void local_interrupt_disable(void) __ksym __weak;
 
-/* include/linux/preempt.h: the bits for NMIs and hard interrupts, in kernels without and with that function. The highest bit of the
- * count has another meaning. */
-#define INTERRUPT_BITS_BEFORE 0x00ff0000
+/* include/linux/preempt.h: the bits for NMIs and hard interrupts, in kernels without that function and in kernels with it. The
+ * highest bit of the count has another meaning. */
+#define OLD_INTERRUPT_BITS 0x00ff0000
 #define INTERRUPT_BITS 0x7f000000
 /* The CPU is serving soft interrupts. This bit is clear if they are merely disabled. */
 #define SOFT_INTERRUPT_BIT 0x00000100
@@ -22,7 +22,7 @@ enum context { CONTEXT_UNKNOWN, CONTEXT_THREAD, CONTEXT_SOFT_INTERRUPT, CONTEXT_
 
 static __always_inline enum context context_of_count(__u32 count)
 {
-	if (count & (bpf_ksym_exists(local_interrupt_disable) ? INTERRUPT_BITS : INTERRUPT_BITS_BEFORE))
+	if (count & (bpf_ksym_exists(local_interrupt_disable) ? INTERRUPT_BITS : OLD_INTERRUPT_BITS))
 		return CONTEXT_INTERRUPT;
 	return count & SOFT_INTERRUPT_BIT ? CONTEXT_SOFT_INTERRUPT : CONTEXT_THREAD;
 }
@@ -58,7 +58,7 @@ static __always_inline enum context context_by_symbol(void)
 	return read_preempt_count(&count) ? context_of_count(count) : context_by_offsets();
 }
 
-static __always_inline bool is_to_this_machine(struct sock *sock)
+static __always_inline bool connects_to_this_machine(struct sock *sock)
 {
 	struct in6_addr to, from;
 	__u32 family = BPF_CORE_READ(sock, __sk_common.skc_family);
@@ -87,5 +87,5 @@ static __noinline bool is_within_own_call(struct task_struct *p, struct WireTask
 	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return false;
 	struct socket *socket = BPF_CORE_READ(file, private_data);
-	return is_to_this_machine(BPF_CORE_READ(socket, sk));
+	return connects_to_this_machine(BPF_CORE_READ(socket, sk));
 }

@@ -42,7 +42,8 @@ static __always_inline __u64 dash_address(struct script *script, __u64 block, __
 	return (variable < DASH_BLOCK_BYTES ? block : script->bias) + variable;
 }
 
-/* Adds the name of the current function. The name precedes the positional parameters, unless `set` replaced these. */
+/* Adds the name of the current function. The name precedes the positional parameters, unless `set` has replaced
+ * them. */
 static __always_inline bool add_dash_function(struct script *script)
 {
 	struct dash_parameters parameters;
@@ -56,7 +57,7 @@ static __always_inline bool add_dash_function(struct script *script)
 
 /* Counts the files that dash moves to high descriptors before it reads commands from them. Dash also moves descriptors in this way
  * for a redirection that it will undo. */
-static __always_inline void note_dash_file_move(struct WireTask *task, struct pt_regs *regs)
+static __always_inline void count_dash_file_move(struct WireTask *task, struct pt_regs *regs)
 {
 	if ((argument(regs, 1) == F_DUPFD || argument(regs, 1) == F_DUPFD_CLOEXEC) && argument(regs, 2) == 10 &&
 	    argument(regs, 0) > 2 && task->script_files < 2)
@@ -132,13 +133,13 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
  * or left a function since. */
 static __always_inline bool restore_dash_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
-	bool own = task->flags & TASK_OWN_LINE;
+	bool has_own_line = task->flags & TASK_OWN_LINE;
 	if (dash->function_line != task->script_function) {
-		if (own || task->script_function)
+		if (has_own_line || task->script_function)
 			return false;
 		dash->function_line = 0;
 	}
-	if (!own)
+	if (!has_own_line)
 		*line = task->script_line;
 	return true;
 }
@@ -203,7 +204,7 @@ static __always_inline void emit_dash_call(struct task_struct *parent, __u32 num
 	bool not_read_yet = !dash->inherits_input && !dash->function_line && line > dash->read_lines;
 	task->flags |= TASK_SUBSHELL | TASK_CALL_PENDING | (dash->is_pipeline || not_read_yet ? TASK_OWN_LINE : 0);
 	task->script_line = line;
-	task->script_bound = within ? creator->script_line : 1;
+	task->script_min_line = within ? creator->script_line : 1;
 	task->script_function = dash->function_line;
 	task->script_input = dash->input_kind;
 	task->script_string_lines = dash->string_lines;
@@ -221,7 +222,7 @@ __noinline int emit_own_dash_call(void)
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
 		struct script *script = begin_dash(p, interpreter->layout);
 		if (task->flags & TASK_OWN_LINE)
-			task->script_line = task->script_bound;
+			task->script_line = task->script_min_line;
 		if (script && read_dash_frame()) {
 			task->script_line = script->called.lines[0];
 			emit_script(script, task, bpf_ktime_get_ns());
@@ -233,7 +234,7 @@ __noinline int emit_own_dash_call(void)
 
 /* Call when a forked shell whose call site has not been emitted enters a system call. Emits the call site, unless the system call is
  * still part of the shell's setup. A shell in the background closes its standard input in order to replace it. */
-static __always_inline void note_dash_call_after_fork(struct WireTask *task, struct pt_regs *regs, long number)
+static __always_inline void emit_dash_call_after_setup(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	switch (number) {
 	case NR_openat: case NR_open: case NR_mmap: case NR_munmap: case NR_brk: case NR_getpid: case NR_set_robust_list: case NR_rseq:

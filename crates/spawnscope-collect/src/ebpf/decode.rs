@@ -16,17 +16,19 @@ use spawnscope_data::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
     Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, variables,
 };
-/// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
+
+/// The chains decoded so far. Most launches have the call site of an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    known: HashMap<Box<[u8]>, Arc<Chain>>,
+    /// Chains by the bytes of their records.
+    decoded: HashMap<Box<[u8]>, Arc<Chain>>,
     makefiles: Makefiles,
     /// The call sites that threads of Node.js have announced for their next launch, by task id.
     announced: HashMap<u64, Arc<Chain>>,
 }
 
 impl Chains {
-    const MAX_KNOWN: usize = 4096;
+    const MAX_DECODED: usize = 4096;
     const MAX_ANNOUNCED: usize = 65_536;
 
     /// Stores the call site of a thread's next launch.
@@ -41,14 +43,14 @@ impl Chains {
     /// Returns the chain in a record. Decodes it if it is new.
     fn get(&mut self, record: &[u8], decode: impl FnOnce(&mut Makefiles) -> Option<Chain>) -> Option<Arc<Chain>> {
         let bytes = record.get(size_of::<WireHeader>()..)?;
-        if let Some(chain) = self.known.get(bytes) {
+        if let Some(chain) = self.decoded.get(bytes) {
             return Some(Arc::clone(chain));
         }
-        if self.known.len() >= Self::MAX_KNOWN {
-            self.known.clear();
+        if self.decoded.len() >= Self::MAX_DECODED {
+            self.decoded.clear();
         }
         let chain = Arc::new(decode(&mut self.makefiles)?);
-        self.known.insert(bytes.into(), Arc::clone(&chain));
+        self.decoded.insert(bytes.into(), Arc::clone(&chain));
         Some(chain)
     }
 }
@@ -60,36 +62,39 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     let kind = match header.kind {
         KIND_LAUNCH => {
             let launch: WireLaunch = read(bytes)?.0;
-            events.push(event(&header, EventKind::Launched(launched(&launch, page_bytes))));
+            events.push(event(
+                &header,
+                EventKind::Launched(decode_launched(&launch, page_bytes)),
+            ));
             let Some(chain) = chains.announced.remove(&launch.parent_task) else {
                 return Some(());
             };
             EventKind::Called(chain)
         }
         KIND_NODE_CALL_SITE => {
-            let (asked, rest): (WireNodeCallSite, _) = read(bytes)?;
-            if let Some(chain) = chains::node::chain(rest.get(..asked.bytes as usize)?) {
+            let (call_site, rest): (WireNodeCallSite, _) = read(bytes)?;
+            if let Some(chain) = chains::node::chain(rest.get(..call_site.bytes as usize)?) {
                 chains.announce(header.task, chain);
             }
             return Some(());
         }
-        KIND_THREAD => thread_started(&read(bytes)?.0),
-        KIND_ADOPTED => adopted(&read(bytes)?.0),
+        KIND_THREAD => decode_thread_started(&read(bytes)?.0),
+        KIND_ADOPTED => decode_adopted(&read(bytes)?.0),
         KIND_EXEC_FAILED => {
             let (failed, rest) = read(bytes)?;
-            exec_failed(&failed, rest)?
+            decode_exec_failed(&failed, rest)?
         }
         KIND_EXECUTED => {
             let (executed, rest) = read(bytes)?;
             EventKind::Executed(decode_executed(&executed, rest)?)
         }
-        KIND_LOADED => EventKind::Loaded(loaded(&read(bytes)?.0)),
-        KIND_EXITED => EventKind::Exited(exited(&read(bytes)?.0, page_bytes)),
+        KIND_LOADED => EventKind::Loaded(decode_loaded(&read(bytes)?.0)),
+        KIND_EXITED => EventKind::Exited(decode_exited(&read(bytes)?.0, page_bytes)),
         KIND_GONE => {
             let gone: WireGone = read(bytes)?.0;
             events.push(event(&header, last_slice(&gone)));
             EventKind::Gone {
-                zombie: seen(gone.zombie),
+                zombie: observed(gone.zombie),
                 auto_reaped: gone.released != 0,
                 cpu: Some(Nanos(gone.cpu)),
             }
@@ -101,7 +106,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_LAST_SEEN => EventKind::LastSeen(slice(&read(bytes)?.0)?),
         KIND_FILE_NAMED => {
             let (named, rest) = read(bytes)?;
-            file_named(&named, rest)?
+            decode_file_named(&named, rest)?
         }
         KIND_SCRIPT_CALLED => {
             let (called, rest): (WireScriptCalled, _) = read(bytes)?;
@@ -147,7 +152,7 @@ fn event(header: &WireHeader, kind: EventKind) -> Event {
     }
 }
 
-fn seen(instant: u64) -> Option<Nanos> {
+fn observed(instant: u64) -> Option<Nanos> {
     (instant != 0).then_some(Nanos(instant))
 }
 
@@ -168,7 +173,7 @@ fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
     call.mechanism()
 }
 
-fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
+fn decode_launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
     Launched {
         parent: LaunchId(launch.parent),
         parent_task: TaskId(launch.parent_task),
@@ -176,9 +181,9 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
         pid: pid(launch.pid),
         pid_for_reaper: pid(launch.pid_for_reaper),
         mechanism: mechanism(launch),
-        entered: seen(launch.entered),
-        prepared: seen(launch.prepared),
-        parent_tidied: seen(launch.tidied),
+        entered: observed(launch.entered),
+        prepared: observed(launch.prepared),
+        parent_tidied: observed(launch.tidied),
         parent_faults: (launch.faults != UNKNOWN_COUNT).then_some(launch.faults),
         parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
             rss_bytes: launch.parent_rss_pages.saturating_mul(page_bytes),
@@ -187,21 +192,21 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
     }
 }
 
-fn thread_started(thread: &WireThread) -> EventKind {
+fn decode_thread_started(thread: &WireThread) -> EventKind {
     EventKind::ThreadStarted {
         tid: pid(thread.tid),
         creator: TaskId(thread.creator),
     }
 }
 
-fn adopted(adopted: &WireAdopted) -> EventKind {
+fn decode_adopted(adopted: &WireAdopted) -> EventKind {
     EventKind::Adopted {
         pid: pid(adopted.pid),
         name: until_nul(&adopted.comm),
     }
 }
 
-fn exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
+fn decode_exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
     let path = until_nul(rest.get(..failed.path_bytes as usize)?);
     Some(EventKind::ExecFailed {
         entered: Nanos(failed.entered),
@@ -218,8 +223,8 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
     let (beginning, rest) = rest.split_at_checked(executed.environment_bytes as usize)?;
     let (end, _) = rest.split_at_checked(executed.environment_end_bytes as usize)?;
     Some(Executed {
-        first_run: seen(executed.first_run),
-        entered: seen(executed.entered),
+        first_run: observed(executed.first_run),
+        entered: observed(executed.entered),
         cpu_at_entry: Nanos(executed.cpu_at_entry),
         path: until_nul(path),
         interpreter: (!interpreter.is_empty()).then(|| until_nul(interpreter)),
@@ -243,7 +248,7 @@ fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     }
 }
 
-fn loaded(loaded: &WireLoaded) -> Loaded {
+fn decode_loaded(loaded: &WireLoaded) -> Loaded {
     Loaded {
         exec_returned: Nanos(loaded.exec_returned),
         cpu_at_return: Nanos(loaded.cpu_at_return),
@@ -267,14 +272,14 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
     }
 }
 
-fn exited(exited: &WireExited, page_bytes: u64) -> Exited {
+fn decode_exited(exited: &WireExited, page_bytes: u64) -> Exited {
     Exited {
-        first_run: seen(exited.first_run),
-        exit_group_entered: seen(exited.exit_group_entered),
+        first_run: observed(exited.first_run),
+        exit_group_entered: observed(exited.exit_group_entered),
         last_thread: exited.last_thread != 0,
         wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
-        work_cpu: seen(exited.work_cpu),
+        work_cpu: observed(exited.work_cpu),
         faults: (exited.faults != UNKNOWN_COUNT).then_some(exited.faults),
         rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages.saturating_mul(page_bytes)),
     }
@@ -283,7 +288,7 @@ fn exited(exited: &WireExited, page_bytes: u64) -> Exited {
 fn last_slice(gone: &WireGone) -> EventKind {
     let off = Nanos(gone.header.at);
     EventKind::Slice(Slice {
-        on: seen(gone.on),
+        on: observed(gone.on),
         off,
         left: LeftCpu::Ended,
         syscall: None,
@@ -303,7 +308,7 @@ pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> V
     path
 }
 
-fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
+fn decode_file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
     let path = path_of_components(rest.get(..named.path_bytes as usize)?, named.complete != 0);
     Some(EventKind::FileNamed {
         device: named.device,
@@ -315,10 +320,10 @@ fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
 /// Returns what a thread waited for; `None` if it is unknown.
 fn object(slice: &WireSlice) -> Option<Object> {
     let (kind, inode) = match slice.object_kind & !OBJECT_UNLESS_THREAD {
-        OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
+        OBJECT_ANONYMOUS => (anonymous_kind(slice.object_inode.to_ne_bytes()), 0),
         kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
     };
-    waker::may_be_for(slice, kind).then_some(Object {
+    waker::was_waited_for(slice, kind).then_some(Object {
         kind,
         device: slice.object_device,
         inode,
@@ -326,7 +331,7 @@ fn object(slice: &WireSlice) -> Option<Object> {
 }
 
 /// Returns the kind of an anonymous inode, given the first eight bytes of its name in the kernel.
-fn anonymous(name: [u8; 8]) -> ObjectKind {
+fn anonymous_kind(name: [u8; 8]) -> ObjectKind {
     match &name {
         b"[eventpo" => ObjectKind::Epoll,
         b"[eventfd" => ObjectKind::Eventfd,
@@ -348,7 +353,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
     };
     let object = object(slice);
     Some(Slice {
-        on: seen(slice.on),
+        on: observed(slice.on),
         off: Nanos(slice.off),
         left,
         syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall {

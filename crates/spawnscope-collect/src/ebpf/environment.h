@@ -3,14 +3,14 @@
  * descendants of programs that may set one of these variables, so that other launches have no extra cost. */
 #pragma once
 
-/* Up to seven letters, as the number that has them as its bytes in memory. */
+/* Up to seven letters, as the number whose bytes in memory they are. */
 #define LETTERS(a, b, c, d, e, f, g) \
 	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | (__u64)(f) << 40 | (__u64)(g) << 48)
 /* The mask for the first `count` bytes. */
 #define BYTES_MASK(count) ((1ULL << 8 * (count)) - 1)
 
-/* Whether the children of this process may have such a variable. A process that changes its name is not recognised. */
-static __always_inline bool has_variables(struct task_struct *process, struct WireTask *task)
+/* Whether the children of this process may have one of these variables. A process that changes its name is not recognized. */
+static __always_inline bool may_have_variables(struct task_struct *process, struct WireTask *task)
 {
 	union {
 		char text[16];

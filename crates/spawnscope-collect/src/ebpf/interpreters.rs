@@ -1,5 +1,5 @@
-//! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The usual interpreters are
-//! stored before the command is released, any other interpreter once a process runs it.
+//! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The interpreters that are
+//! likely to run are stored before the command is released, any other interpreter once a process runs it.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ pub(super) fn likely_interpreters(settings: &Settings) -> Vec<(WireExecutable, L
         return Vec::new();
     }
     let mut found: Vec<(WireExecutable, Layout)> = Vec::new();
-    for path in callers::usual(settings.command.as_deref()) {
+    for path in callers::likely_interpreters(settings.command.as_deref()) {
         let Some((executable, file)) = File::open(path).ok().and_then(|file| Some((executable(&file)?, file))) else {
             continue;
         };
@@ -41,7 +41,7 @@ fn executable(file: &File) -> Option<WireExecutable> {
     })
 }
 
-/// The executables known so far.
+/// The maps of executables and layouts.
 pub(super) struct Interpreters {
     executables: MapHandle,
     bash: Layouts<WireBash>,
@@ -52,8 +52,8 @@ pub(super) struct Interpreters {
 }
 
 impl Interpreters {
-    /// Fills the maps with the usual interpreters.
-    pub(super) fn new(object: &Object, usual: Vec<(WireExecutable, Layout)>) -> Result<Interpreters, CollectError> {
+    /// Fills the maps with the interpreters that are likely to run.
+    pub(super) fn new(object: &Object, likely: Vec<(WireExecutable, Layout)>) -> Result<Interpreters, CollectError> {
         let mut interpreters = Interpreters {
             executables: open(object, "executables")?,
             bash: Layouts::new(object, "bash_layouts")?,
@@ -62,8 +62,8 @@ impl Interpreters {
             perl: Layouts::new(object, "perl_layouts")?,
             make: Layouts::new(object, "make_layouts")?,
         };
-        for (executable, layout) in usual {
-            interpreters.put(&executable, Some(&layout))?;
+        for (executable, layout) in likely {
+            interpreters.store(&executable, Some(&layout))?;
         }
         Ok(interpreters)
     }
@@ -72,7 +72,7 @@ impl Interpreters {
     pub(super) fn add(&mut self, new: &WireNewExecutable) -> Result<(), CollectError> {
         let pid = i32::try_from(new.pid).ok().filter(|&pid| pid != 0).map(Pid);
         match pid.and_then(|pid| open_executable(pid, &new.executable)) {
-            Some(file) => self.put(&new.executable, callers::layout_of(&file, pid).as_ref()),
+            Some(file) => self.store(&new.executable, callers::layout_of(&file, pid).as_ref()),
             // The process is gone, or already runs another program. The next process that runs the executable reports it again.
             None => match self.executables.delete(new.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
@@ -83,7 +83,7 @@ impl Interpreters {
         }
     }
 
-    fn put(&mut self, executable: &WireExecutable, layout: Option<&Layout>) -> Result<(), CollectError> {
+    fn store(&mut self, executable: &WireExecutable, layout: Option<&Layout>) -> Result<(), CollectError> {
         let slot = match layout {
             Some(Layout::Bash(layout)) => self.bash.slot(*layout)?.map(|slot| (INTERPRETER_BASH, slot)),
             Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),

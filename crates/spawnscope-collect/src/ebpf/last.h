@@ -16,7 +16,7 @@ int on_end(struct bpf_iter__task *ctx)
 	__u64 now = bpf_ktime_get_ns();
 	if (task->flags & TASK_HAS_DEFERRED_SLICE)
 		emit_deferred_slice(task, 0, 0);
-	if (arrival_seen(task)) {
+	if (arrival_was_observed(task)) {
 		/* The thread is on a CPU: report it as preempted at the end. */
 		task->off = now;
 		task->left = LEFT_PREEMPTED;

@@ -22,23 +22,23 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	RESERVE(launch, KIND_LAUNCH, now, task);
 	struct mm_struct *mm = BPF_CORE_READ(parent, mm);
 	struct WireTask *reaper = find_task(child->real_parent);
-	bool seen = creator->syscall >= 0;
-	launch->entered = seen ? creator->entered : 0;
+	bool call_is_known = creator->syscall >= 0;
+	launch->entered = call_is_known ? creator->entered : 0;
 	launch->parent = creator->launch;
 	launch->parent_task = creator->task;
 	launch->reaper = reaper ? reaper->launch : 0;
-	launch->flags = seen ? creator->clone_flags : 0;
+	launch->flags = call_is_known ? creator->clone_flags : 0;
 	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
 	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
-	launch->prepared = seen ? creator->surrounding_since : 0;
+	launch->prepared = call_is_known ? creator->surrounding_since : 0;
 	launch->tidied = creator->tidied;
 	creator->surrounding_since = 0;
 	launch->syscall = creator->syscall;
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
 	launch->pid_for_reaper = pid_at_level(BPF_CORE_READ(child, thread_pid), level, &namespace);
-	launch->faults = creator->faults_then ? parent->min_flt + 1 - creator->faults_then : UNKNOWN_COUNT;
-	creator->faults_then = parent->min_flt + 1;
+	launch->faults = creator->last_faults_plus_one ? parent->min_flt + 1 - creator->last_faults_plus_one : UNKNOWN_COUNT;
+	creator->last_faults_plus_one = parent->min_flt + 1;
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 
@@ -47,17 +47,17 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 	struct WireTask *creator = find_or_adopt_current();
 	if (!creator)
 		return;
-	bool thread = child->tgid == parent->tgid;
-	struct WireTask *task = create_task(child, thread ? creator->launch : 0);
+	bool is_thread = child->tgid == parent->tgid;
+	struct WireTask *task = create_task(child, is_thread ? creator->launch : 0);
 	if (!task)
 		return;
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
 	task->left = LEFT_CREATED;
-	if (thread) {
+	if (is_thread) {
 		emit_thread(child, task, creator->task, now);
 	} else {
-		task->flags |= TASK_IN_SETUP | (has_variables(parent, creator) ? TASK_HAS_VARIABLES : 0);
+		task->flags |= TASK_IN_SETUP | (may_have_variables(parent, creator) ? TASK_HAS_VARIABLES : 0);
 		emit_launch(parent, child, creator, task, now);
 		if (collects_lines && settings.script_lines)
 			emit_call(parent, creator, task, now);
@@ -148,7 +148,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
-	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_CALL_PENDING |
+	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_UNCERTAIN | TASK_SUBSHELL | TASK_CALL_PENDING |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
 	/* If the new program is a 32-bit one, the kernel treats the thread as 32-bit already. */
@@ -174,7 +174,7 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	exited->work_cpu = task->work_cpu;
 	struct mm_struct *mm = BPF_CORE_READ(p, mm);
 	exited->rss_pages = mm ? rss_pages(mm) : 0;
-	exited->faults = task->faults_then ? p->min_flt + 1 - task->faults_then : UNKNOWN_COUNT;
+	exited->faults = task->last_faults_plus_one ? p->min_flt + 1 - task->last_faults_plus_one : UNKNOWN_COUNT;
 	exited->reserved = 0;
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);

@@ -22,17 +22,17 @@ static TASK_STORAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT
 /// The build for kernels without task storage for tracing programs; `tasks.h` explains the differences.
 static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
-/// For tests: comma-separated names of programs, or of the features below, that are treated as refused by the kernel.
+/// For tests: comma-separated names of programs and kernel features that are treated as refused by the kernel.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 /// Kernel feature: BPF programs can walk a process's mappings.
-const WALK: &str = "bpf_iter_task_vma_new";
+const WALK_MAPPINGS: &str = "bpf_iter_task_vma_new";
 /// Kernel feature: tracing programs can use task storage.
-const STORAGE: &str = "task_storage";
+const STORAGE_FEATURE: &str = "task_storage";
 /// Kernel feature: tracing programs run with preemption off.
 const PREEMPTION_OFF: &str = "preemption_off";
 
 /// Returns the names that the test variable lists as refused.
-fn pretended_refusals() -> Vec<String> {
+fn simulated_refusals() -> Vec<String> {
     let names = std::env::var(REFUSE_VARIABLE).unwrap_or_default();
     names
         .split(',')
@@ -43,12 +43,12 @@ fn pretended_refusals() -> Vec<String> {
 
 /// Whether BPF programs may try to walk a process's mappings.
 pub(super) fn may_walk_mappings() -> bool {
-    may_use(WALK)
+    may_use(WALK_MAPPINGS)
 }
 
 /// Returns who reads the mappings of processes: the kernel, if it has the function for it, or else the recorder.
 pub(super) fn mapping_source() -> MappingSource {
-    let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK).is_some();
+    let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK_MAPPINGS).is_some();
     if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
         MappingSource::Kernel
     } else {
@@ -59,7 +59,7 @@ pub(super) fn mapping_source() -> MappingSource {
 /// Returns what is unknown if the recorder reads the mappings.
 pub(super) fn missing_mappings() -> Missing {
     Missing {
-        what: format!("{WALK} (Linux 6.7)"),
+        what: format!("{WALK_MAPPINGS} (Linux 6.7)"),
         effect: "call chains in processes that end before their mappings are read".to_owned(),
     }
 }
@@ -73,11 +73,11 @@ pub(super) fn can_be_preempted() -> bool {
 
 /// Whether a kernel feature may be used, that is, the test variable does not list it as refused.
 pub(super) fn may_use(name: &str) -> bool {
-    !pretended_refusals().iter().any(|each| each == name)
+    !simulated_refusals().iter().any(|each| each == name)
 }
 
 /// A loaded object that is not yet attached.
-pub(super) struct Loaded {
+pub(super) struct LoadedObject {
     pub(super) object: Object,
     pub(super) missing: Vec<Missing>,
     pub(super) refusals: Vec<Refusal>,
@@ -91,9 +91,9 @@ pub(super) struct Request<'settings> {
 }
 
 /// Loads all programs that this kernel accepts.
-pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
+pub(super) fn load(request: &Request<'_>) -> Result<LoadedObject, CollectError> {
     refusal::listen();
-    if pretended_refusals().iter().any(|name| name == STORAGE) {
+    if simulated_refusals().iter().any(|name| name == STORAGE_FEATURE) {
         return request.load_build(HASH_OF_TASKS);
     }
     request.load_build(TASK_STORAGE).or_else(|error| match error {
@@ -106,10 +106,10 @@ pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
 
 impl Request<'_> {
     /// Loads a build. Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
-    fn load_build(&self, build: &Aligned<[u8]>) -> Result<Loaded, CollectError> {
-        let mut refusals: Vec<Refusal> = pretended_refusals()
+    fn load_build(&self, build: &Aligned<[u8]>) -> Result<LoadedObject, CollectError> {
+        let mut refusals: Vec<Refusal> = simulated_refusals()
             .iter()
-            .map(|name| Refusal::pretended(name))
+            .map(|name| Refusal::simulated(name))
             .collect();
         loop {
             let chosen = parts::choose(&refusals)?;
@@ -120,7 +120,7 @@ impl Request<'_> {
             self.configure(&mut open, &chosen, &refusals)?;
             let error = match open.load() {
                 Ok(object) => {
-                    return Ok(Loaded {
+                    return Ok(LoadedObject {
                         object,
                         missing: parts::missing(&chosen, self.settings),
                         refusals,
@@ -132,23 +132,24 @@ impl Request<'_> {
             if is_not_permitted(&error, &messages) {
                 return Err(not_permitted());
             }
-            match Refusal::in_messages(&messages, &error) {
+            match Refusal::from_messages(&messages, &error) {
                 Some(new) if !refusals.iter().any(|refusal| refusal.program == new.program) => refusals.push(new),
-                _ => return Err(unsupported_as_said(&error, &messages)),
+                _ => return Err(unsupported_from_messages(&error, &messages)),
             }
         }
     }
 
     /// Whether to load a program: a chosen program, or its spare or check. The spare and the check are loaded together or not at all,
     /// because with the spare alone, skipped events would not be counted.
-    fn is_wanted(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
-        let spared = skipped::spared(program);
-        let name = spared.unwrap_or(program);
+    fn should_load(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
+        let main_program = skipped::main_program(program);
+        let name = main_program.unwrap_or(program);
         chosen.contains(&Some(name))
-            && parts::is_asked_for(name, self.settings)
-            && (spared.is_none() || self.settings.preemptible != 0)
+            && parts::is_requested(name, self.settings)
+            && (main_program.is_none() || self.settings.preemptible != 0)
             && refusals.iter().all(|refusal| {
-                refusal.program != program && (spared.is_none() || skipped::spared(&refusal.program) != spared)
+                refusal.program != program
+                    && (main_program.is_none() || skipped::main_program(&refusal.program) != main_program)
             })
     }
 
@@ -160,7 +161,7 @@ impl Request<'_> {
     ) -> Result<(), CollectError> {
         for mut program in open.progs_mut() {
             let name = program.name().to_str();
-            let wanted = name.is_some_and(|name| self.is_wanted(name, chosen, refusals));
+            let wanted = name.is_some_and(|name| self.should_load(name, chosen, refusals));
             program.set_autoload(wanted);
         }
         let has_samples = self.settings.sample_period != 0;
@@ -207,10 +208,10 @@ fn is_not_permitted(error: &libbpf_rs::Error, messages: &str) -> bool {
 }
 
 fn unsupported(error: &libbpf_rs::Error) -> CollectError {
-    unsupported_as_said(error, &refusal::take_messages())
+    unsupported_from_messages(error, &refusal::take_messages())
 }
 
-fn unsupported_as_said(error: &libbpf_rs::Error, messages: &str) -> CollectError {
+fn unsupported_from_messages(error: &libbpf_rs::Error, messages: &str) -> CollectError {
     if is_not_permitted(error, messages) {
         return not_permitted();
     }

@@ -78,7 +78,7 @@ static __noinline void begin_loading(struct WireTask *task)
 	task->candidate_opens = task->candidate_failed_opens = 0;
 	task->cache = CACHE_NOT_TRIED;
 	task->work_cpu = 0;
-	task->work_looks = 0;
+	task->work_calls = 0;
 	task->work_loading = 0;
 	if (task->interpreter_base)
 		task->load_state = LOAD_RUNNING;
@@ -109,7 +109,7 @@ static __always_inline bool is_directories_path(const char *user_path)
 	return true;
 }
 
-static __always_inline void note_loader_open(struct WireTask *task, const char *user_path)
+static __always_inline void check_loader_open(struct WireTask *task, const char *user_path)
 {
 	if (task->cache_fd < 0 && is_cache_path(user_path))
 		task->load_state = LOAD_OPENING_CACHE;
@@ -128,10 +128,10 @@ static __noinline void enter_loader_call(struct WireTask *task, struct pt_regs *
 	}
 	switch (number) {
 	case NR_open:
-		note_loader_open(task, (const char *)first);
+		check_loader_open(task, (const char *)first);
 		break;
 	case NR_openat:
-		note_loader_open(task, (const char *)argument(regs, 1));
+		check_loader_open(task, (const char *)argument(regs, 1));
 		break;
 	case NR_mmap:
 		if (task->cache_fd >= 0 && (int)argument(regs, 4) == task->cache_fd)

@@ -65,7 +65,7 @@ __noinline int store_make_job_if_starting(__u64 address)
 static __always_inline bool read_make_stack(struct script *script, struct task_struct *p)
 {
 	struct WireRegisters registers;
-	if (bpf_probe_read_kernel(&registers, sizeof(registers), user_registers(p)) || !ARE_USERS(&registers))
+	if (bpf_probe_read_kernel(&registers, sizeof(registers), user_registers(p)) || !ARE_OF_USER_CODE(&registers))
 		return false;
 	for (int piece = 0; piece < MAKE_STACK_BYTES / MAKE_STACK_PIECE; piece++)
 		read_user((char *)script->make.stack + piece * MAKE_STACK_PIECE, MAKE_STACK_PIECE,
@@ -137,7 +137,7 @@ static __always_inline bool add_variable(struct script *script, __u64 position)
 {
 	__u32 before = script->called.data_bytes, length;
 	if (!read_user(&length, sizeof(length), position + MAKE_POSITION_BYTES) ||
-	    !add_truncated_text(script, user_pointer(position - MAKE_BEFORE_POSITION_NAME)))
+	    !add_truncated_text(script, user_pointer(position - MAKE_NAME_TO_POSITION)))
 		return false;
 	if (script->called.data_bytes - before == length + 1)
 		return true;
@@ -152,7 +152,7 @@ static __always_inline bool add_read_position(struct script *script, __u64 posit
 	if (!position || !add_position(script, position, 0))
 		return false;
 	if (position - script->make.stack_pointer < MAKE_MAX_STACK_BYTES) {
-		script->called.flags = user_pointer(position - MAKE_BEFORE_POSITION_FILE) ? MAKE_READS : MAKE_EVALUATES;
+		script->called.flags = user_pointer(position - MAKE_FILE_TO_POSITION) ? MAKE_READS : MAKE_EVALUATES;
 		return add_nothing(script);
 	}
 	script->called.flags = MAKE_VARIABLE;
@@ -198,7 +198,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 num
 				 !read_pointer(script, &position, layout->reading) || !add_read_position(script, position))
 		return;
 	add_directory(script, parent);
-	if (sees_other_files(parent))
+	if (is_in_other_mount_namespace(parent))
 		script->called.flags |= MAKE_IN_OTHER_MOUNTS;
 	script->called.lines[MAKE_AT_PROCESS] = visible_tid(TASK_READ(parent, group_leader));
 	emit_script(script, child, now);

@@ -9,7 +9,6 @@ mod load;
 mod parts;
 mod peers;
 mod per_cpu;
-
 mod refusal;
 mod rings;
 mod samples;
@@ -30,7 +29,7 @@ use zerocopy::IntoBytes;
 #[cfg(fuzzing)]
 use self::decode::Chains;
 use self::interpreters::Interpreters;
-use self::load::Loaded;
+use self::load::LoadedObject;
 use self::peers::Peers;
 use self::per_cpu::PerCpuOffsets;
 use self::rings::Rings;
@@ -72,9 +71,9 @@ pub struct EbpfCollector {
     follow: Follow,
     links: Vec<Link>,
     /// The program that reports what threads are doing when the recording ends, if the kernel supports it.
-    last_look: Option<Link>,
+    end_reporter: Option<Link>,
     /// Whether that program failed.
-    has_missed_end: bool,
+    end_report_failed: bool,
     rings: Rings,
     /// Turns stacks into call chains, if stacks were requested.
     unwinder: Option<Rc<RefCell<Unwinder>>>,
@@ -106,9 +105,9 @@ impl EbpfCollector {
                 settings: &wire_settings,
                 first_free_id: ROOT.0 + 1 + settings.with.len() as u64,
             });
-            let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
-            let per_cpu_offsets = per_cpu_offsets.map_err(|error| no_thread(&error))?;
-            let likely_interpreters = likely_interpreters.map_err(|error| no_thread(&error))?;
+            let scanner_code = scanner_code.map_err(|error| thread_error(&error))?;
+            let per_cpu_offsets = per_cpu_offsets.map_err(|error| thread_error(&error))?;
+            let likely_interpreters = likely_interpreters.map_err(|error| thread_error(&error))?;
             let (scanner_code, per_cpu_offsets) = (scanner_code.join().ok().flatten(), per_cpu_offsets.join());
             Ok((
                 scanner_code,
@@ -117,13 +116,13 @@ impl EbpfCollector {
                 loaded?,
             ))
         })?;
-        let Loaded {
+        let LoadedObject {
             object,
             mut missing,
             refusals,
         } = loaded;
         match scanner_code {
-            Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
+            Some(code) => set_variable(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(missing_scanner_code()),
         }
         let by_symbol = object
@@ -131,7 +130,7 @@ impl EbpfCollector {
             .any(|program| program.name() == "on_waking" && program.autoload());
         missing.extend(per_cpu_offsets.missing(by_symbol));
         if let Some(per_cpu_offsets) = per_cpu_offsets.offsets {
-            set(&object, ".data.offsets", per_cpu_offsets.as_bytes())?;
+            set_variable(&object, ".data.offsets", per_cpu_offsets.as_bytes())?;
         }
         let interpreters = settings
             .script_lines
@@ -143,14 +142,14 @@ impl EbpfCollector {
             missing.push(load::missing_mappings());
         }
         let unwinder = collects_stacks.then(|| Unwinder::start(mapping_source)).transpose();
-        let unwinder = unwinder.map_err(|error| no_thread(&error))?;
+        let unwinder = unwinder.map_err(|error| thread_error(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let rings = Rings::open(&object, unwinder.as_ref())?;
         rings
             .drained()
             .events
             .extend(seeds::start_following(&object, follow, &settings.with)?);
-        let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
+        let (links, end_reporter) = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)
                 .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
@@ -162,11 +161,11 @@ impl EbpfCollector {
             refusals,
             follow,
             links,
-            last_look,
-            has_missed_end: false,
+            end_reporter,
+            end_report_failed: false,
             rings,
             unwinder,
-            peers: Peers::start().map_err(|error| no_thread(&error))?,
+            peers: Peers::start().map_err(|error| thread_error(&error))?,
             lost,
             shared,
             recording,
@@ -194,7 +193,7 @@ impl Collector for EbpfCollector {
     }
 
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
-        let is_empty = self.rings.consume_some()?;
+        let is_empty = self.rings.consume_batch()?;
         let mut drained = self.rings.drained();
         events.append(&mut drained.events);
         for executable in drained.executables.drain(..) {
@@ -237,15 +236,18 @@ impl Collector for EbpfCollector {
         }
         losses.push(Loss {
             kind: "program call that the kernel skipped".to_owned(),
-            events: skipped::events(&self.object),
+            events: skipped::skipped_calls(&self.object),
         });
         losses.push(Loss {
             kind: "call chain".to_owned(),
-            events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
+            events: self
+                .unwinder
+                .as_ref()
+                .map_or(0, |unwinder| unwinder.borrow().lost_stacks()),
         });
         losses.push(Loss {
             kind: "final state of all threads".to_owned(),
-            events: u64::from(self.has_missed_end),
+            events: u64::from(self.end_report_failed),
         });
         losses.push(Loss {
             kind: "malformed record".to_owned(),
@@ -269,10 +271,10 @@ impl Collector for EbpfCollector {
     fn detach(&mut self) {
         // If this fails, detaching still stops the programs, but not all at the same moment.
         let _ = set_recording(&self.recording, false);
-        if let Some(link) = self.last_look.take() {
+        if let Some(link) = self.end_reporter.take() {
             // Make room for the records of all threads. If reading fails here, `drain` reports the error.
-            while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
-            self.has_missed_end = last::report_threads(&link).is_err();
+            while self.rings.consume_batch().is_ok_and(|is_empty| !is_empty) {}
+            self.end_report_failed = last::report_threads(&link).is_err();
         }
         self.links.clear();
     }
@@ -284,7 +286,7 @@ fn attach_programs(
     sample: Option<u32>,
     missing: &mut Vec<Missing>,
 ) -> Result<(Vec<Link>, Option<Link>), CollectError> {
-    let (mut links, mut last_look) = (Vec::new(), None);
+    let (mut links, mut end_reporter) = (Vec::new(), None);
     for program in object.progs_mut().filter(|program| program.autoload()) {
         if program.name() == samples::PROGRAM {
             match samples::attach(&program, sample.unwrap_or(0)) {
@@ -298,7 +300,7 @@ fn attach_programs(
         }
         if program.name() == last::PROGRAM {
             match last::attach(&program) {
-                Ok(link) => last_look = Some(link),
+                Ok(link) => end_reporter = Some(link),
                 Err(unknown) => missing.push(unknown),
             }
             continue;
@@ -306,7 +308,7 @@ fn attach_programs(
         let link = program.attach();
         links.push(link.map_err(|error| CollectError::Unsupported(error.to_string()))?);
     }
-    Ok((links, last_look))
+    Ok((links, end_reporter))
 }
 
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
@@ -316,7 +318,7 @@ fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
     }
 }
 
-fn no_thread(error: &std::io::Error) -> CollectError {
+fn thread_error(error: &std::io::Error) -> CollectError {
     CollectError::Failed {
         action: "start a thread",
         detail: error.to_string(),
@@ -331,7 +333,7 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
 }
 
 /// Sets a variable of the BPF programs.
-fn set(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
+fn set_variable(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
     map(object, name)?
         .update(&0u32.to_ne_bytes(), value, MapFlags::ANY)
         .map_err(|error| failed("set a variable of the BPF programs", &error))
@@ -391,5 +393,5 @@ pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
     let _ = stacks::decode(record);
     let _ = decode::new_executable(record);
-    let _ = peers::Peer::of(record).map(|peer| peer.named());
+    let _ = peers::Peer::decode(record).map(|peer| peer.named_event());
 }

@@ -11,13 +11,13 @@ static __noinline void emit_node_call_site(struct WireTask *task, __u64 name)
 	if (!scratch || bpf_probe_read_user(&start, sizeof(start), (void *)name) || start != NODE_PREFIX_START)
 		return;
 	/* Build the record in the data part of the scratch buffer. */
-	struct WireNodeCallSite *asked = (struct WireNodeCallSite *)scratch->data;
-	fill_header(&asked->header, KIND_NODE_CALL_SITE, bpf_ktime_get_ns(), task);
-	long bytes = bpf_probe_read_user_str(asked + 1, NODE_BYTES, (void *)name);
+	struct WireNodeCallSite *call_site = (struct WireNodeCallSite *)scratch->data;
+	fill_header(&call_site->header, KIND_NODE_CALL_SITE, bpf_ktime_get_ns(), task);
+	long bytes = bpf_probe_read_user_str(call_site + 1, NODE_BYTES, (void *)name);
 	if (bytes < 0 || bytes > NODE_BYTES)
 		return;
-	asked->bytes = bytes;
-	asked->reserved = 0;
-	if (bpf_ringbuf_output(&events, asked, sizeof(*asked) + bytes, wakeup_flag()))
+	call_site->bytes = bytes;
+	call_site->reserved = 0;
+	if (bpf_ringbuf_output(&events, call_site, sizeof(*call_site) + bytes, wakeup_flag()))
 		count_lost(KIND_NODE_CALL_SITE);
 }

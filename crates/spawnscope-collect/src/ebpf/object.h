@@ -31,7 +31,7 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 		count_lost(KIND_FILE_NAMED);
 }
 
-/* Emits the address of a connected socket's peer. The caller calls this only if the thread's previous wait was for another object. */
+/* Emits the address of a connected socket's peer. Call only if the thread's previous wait was for another object. */
 static __always_inline void emit_peer_named(struct WireTask *task, struct file *file, __u64 inode, __u32 device)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
@@ -60,7 +60,7 @@ static __always_inline void emit_peer_named(struct WireTask *task, struct file *
 	bpf_ringbuf_submit(peer, wakeup_flag());
 }
 
-static __noinline void note_file(struct task_struct *p, struct WireTask *task, struct file *file)
+static __noinline void set_file_object(struct task_struct *p, struct WireTask *task, struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct super_block *super = BPF_CORE_READ(inode, i_sb);
@@ -96,7 +96,7 @@ static __always_inline struct file *awaited_file(struct task_struct *p, struct W
 
 /* Checks whether the thread waits for a permission scanner. A reply of a scanner wakes all threads that wait for that scanner, and the
  * threads whose answer is still missing sleep again. So such waits are identified by the thread's kernel stack, not by the waker. */
-static __noinline void note_scanner(void *ctx, struct WireTask *task)
+static __noinline void set_object_if_scanner(void *ctx, struct WireTask *task)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!scanner_code.start || !scratch)
@@ -113,19 +113,19 @@ static __noinline void note_scanner(void *ctx, struct WireTask *task)
 	}
 }
 
-/* Stores what a blocking thread waits for. Calls `note_file` in one place only, because the verifier checks that function again for
+/* Stores what a blocking thread waits for. Calls `set_file_object` in one place only, because the verifier checks that function again for
  * each call. */
-static __always_inline void note_object(void *ctx, struct task_struct *p, struct WireTask *task)
+static __always_inline void set_object(void *ctx, struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {
 	case NR_execve: case NR_execveat: case NR_open: case NR_openat: case NR_openat2: case NR_creat:
-		note_scanner(ctx, task);
+		set_object_if_scanner(ctx, task);
 		return;
 	}
 	__u32 flags = 0;
 	struct file *file = awaited_file(p, task, &flags);
 	if (!file)
 		return;
-	note_file(p, task, file);
+	set_file_object(p, task, file);
 	task->object_kind |= flags;
 }

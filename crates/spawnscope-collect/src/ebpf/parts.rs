@@ -46,9 +46,9 @@ const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
 /// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
 pub(super) const SEEDER: &str = "on_seed";
 /// The program that reports stacks. It is loaded only if stacks are requested.
-const STACKS: &str = "on_fork_stack";
+const STACK_PROGRAM: &str = "on_fork_stack";
 /// Programs that are loaded only if samples are requested, in addition to the sampling clock.
-const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
+const SAMPLE_PROGRAMS: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
 
 const OBJECTS: &str = "what blocked threads wait for";
 
@@ -86,22 +86,22 @@ const PARTS: [Part; 16] = [
     essential(&[complete("on_sys_exit")]),
     essential(&[complete("on_free")]),
     essential(&[complete(SEEDER)]),
-    optional(&[complete(STACKS)], "native call chains"),
+    optional(&[complete(STACK_PROGRAM)], "native call chains"),
     optional(&[complete(samples::PROGRAM)], "what threads do on-CPU"),
-    optional(&[complete(AROUND_SAMPLES[0])], "where threads wait"),
-    optional(&[complete(AROUND_SAMPLES[1])], "the user stacks of waiting threads"),
+    optional(&[complete(SAMPLE_PROGRAMS[0])], "where threads wait"),
+    optional(&[complete(SAMPLE_PROGRAMS[1])], "the user stacks of waiting threads"),
     optional(
-        &[complete(AROUND_SAMPLES[2])],
+        &[complete(SAMPLE_PROGRAMS[2])],
         "the user stacks of threads that end soon after a sample",
     ),
     optional(&[complete(last::PROGRAM)], last::WITHOUT),
 ];
 
 /// Whether the settings request what a program collects.
-pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
-    if program == STACKS {
+pub(super) fn is_requested(program: &str, settings: &WireSettings) -> bool {
+    if program == STACK_PROGRAM {
         settings.stacks != 0
-    } else if program == samples::PROGRAM || AROUND_SAMPLES.contains(&program) {
+    } else if program == samples::PROGRAM || SAMPLE_PROGRAMS.contains(&program) {
         settings.sample_period != 0
     } else {
         true
@@ -132,7 +132,7 @@ pub(super) fn missing(chosen: &[Option<&'static str>], settings: &WireSettings) 
     PARTS
         .iter()
         .zip(chosen)
-        .filter(|(part, _)| is_asked_for(part.choices[0].program, settings))
+        .filter(|(part, _)| is_requested(part.choices[0].program, settings))
         .filter_map(|(part, program)| {
             let effect = match program {
                 None => part.without,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_program_is_replaced_by_its_fallback_and_without_one_what_is_unknown_is_reported() {
+    fn a_refused_program_is_replaced_by_its_fallback_or_what_is_unknown_is_reported() {
         let settings = zerocopy::FromZeros::new_zeroed();
         assert_eq!(without(&[]).unwrap()[1], Some("on_switch"));
         assert_eq!(without(&["on_switch"]).unwrap()[1], Some("on_switch_before_5_18"));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_part_that_the_settings_do_not_request_is_not_missing() {
         let settings = zerocopy::FromZeros::new_zeroed();
-        assert_eq!(missing(&without(&[STACKS]).unwrap(), &settings), []);
+        assert_eq!(missing(&without(&[STACK_PROGRAM]).unwrap(), &settings), []);
     }
 
     #[test]

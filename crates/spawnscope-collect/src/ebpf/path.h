@@ -56,7 +56,7 @@ static __always_inline void walk_up(void)
 }
 
 /* Whether a process is in another mount namespace than the collector. */
-static __always_inline bool sees_other_files(struct task_struct *p)
+static __always_inline bool is_in_other_mount_namespace(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
 }

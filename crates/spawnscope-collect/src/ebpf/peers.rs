@@ -17,7 +17,7 @@ use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, TaskId};
 /// How long an answer is valid. Later, another program may listen at the same port.
 const VALIDITY: Duration = Duration::from_secs(10);
 /// Maximum number of endpoints whose answers are stored.
-const MAX_KNOWN: usize = 4096;
+const MAX_STORED: usize = 4096;
 /// How long to wait for the last answers at the end of a recording.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -36,13 +36,16 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Decodes a record. Returns `None` if it is of another kind.
-    pub(super) fn of(record: &[u8]) -> Option<Peer> {
+    pub(super) fn decode(record: &[u8]) -> Option<Peer> {
         let (header, _) = WireHeader::read_from_prefix(record).ok()?;
         if header.kind != KIND_PEER_NAMED {
             return None;
         }
         let (wire, _) = WirePeerNamed::read_from_prefix(record).ok()?;
-        let (peer, own) = (ip(wire.family, wire.address), ip(wire.family, wire.own_address));
+        let (peer, own) = (
+            parse_ip(wire.family, wire.address),
+            parse_ip(wire.family, wire.own_address),
+        );
         let address = SocketAddr::new(peer, u16::from_be_bytes(wire.port));
         let protocol = match i32::from(wire.protocol) {
             libc::IPPROTO_TCP => Some(Protocol::Tcp),
@@ -66,7 +69,7 @@ impl Peer {
     }
 
     /// Returns the event that gives the socket its name. It precedes the slice with the wait.
-    pub(super) fn named(&self) -> Event {
+    pub(super) fn named_event(&self) -> Event {
         self.event(EventKind::FileNamed {
             device: self.device,
             inode: self.inode,
@@ -74,7 +77,7 @@ impl Peer {
         })
     }
 
-    fn found(&self, listener: &Listener) -> Event {
+    fn found_event(&self, listener: &Listener) -> Event {
         self.event(EventKind::PeerFound {
             device: self.device,
             inode: self.inode,
@@ -93,7 +96,7 @@ impl Peer {
     }
 }
 
-fn ip(family: u16, bytes: [u8; 16]) -> IpAddr {
+fn parse_ip(family: u16, bytes: [u8; 16]) -> IpAddr {
     let [a, b, c, d, ..] = bytes;
     if i32::from(family) == libc::AF_INET {
         Ipv4Addr::new(a, b, c, d).into()
@@ -113,9 +116,9 @@ enum Answer {
 pub(super) struct Peers {
     questions: Option<Sender<Endpoint>>,
     answers: Receiver<(Endpoint, Option<Listener>)>,
-    known: HashMap<Endpoint, Answer>,
+    stored: HashMap<Endpoint, Answer>,
     /// Number of questions without an answer.
-    open: usize,
+    open_questions: usize,
 }
 
 impl Peers {
@@ -132,38 +135,38 @@ impl Peers {
         Ok(Peers {
             questions: Some(questions),
             answers,
-            known: HashMap::new(),
-            open: 0,
+            stored: HashMap::new(),
+            open_questions: 0,
         })
     }
 
     /// Asks which process listens at a peer's address, or adds the event if the answer is known.
     pub(super) fn ask(&mut self, peer: Peer, events: &mut Vec<Event>) {
         let Some(endpoint) = peer.local else { return };
-        match self.known.get_mut(&endpoint) {
+        match self.stored.get_mut(&endpoint) {
             Some(Answer::Pending(waiting)) => return waiting.push(peer),
             Some(Answer::Known(listener, at)) if at.elapsed() < VALIDITY => {
-                return events.extend(listener.as_ref().map(|listener| peer.found(listener)));
+                return events.extend(listener.as_ref().map(|listener| peer.found_event(listener)));
             }
             _ => {}
         }
-        if self.known.len() >= MAX_KNOWN {
-            self.known.retain(|_, answer| matches!(answer, Answer::Pending(_)));
+        if self.stored.len() >= MAX_STORED {
+            self.stored.retain(|_, answer| matches!(answer, Answer::Pending(_)));
         }
         let is_asked = self
             .questions
             .as_ref()
             .is_some_and(|questions| questions.send(endpoint).is_ok());
         if is_asked {
-            self.open += 1;
-            self.known.insert(endpoint, Answer::Pending(vec![peer]));
+            self.open_questions += 1;
+            self.stored.insert(endpoint, Answer::Pending(vec![peer]));
         }
     }
 
     /// Adds the events of the answers that have arrived.
     pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
         while let Ok(answer) = self.answers.try_recv() {
-            self.take(answer, events);
+            self.handle_answer(answer, events);
         }
     }
 
@@ -171,20 +174,20 @@ impl Peers {
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
         self.questions = None;
         let end = Instant::now() + END_TIMEOUT;
-        while self.open > 0 {
+        while self.open_questions > 0 {
             match self.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(answer) => self.take(answer, events),
+                Ok(answer) => self.handle_answer(answer, events),
                 Err(_) => return,
             }
         }
     }
 
-    fn take(&mut self, (endpoint, listener): (Endpoint, Option<Listener>), events: &mut Vec<Event>) {
-        self.open = self.open.saturating_sub(1);
-        if let (Some(Answer::Pending(waiting)), Some(listener)) = (self.known.get(&endpoint), &listener) {
-            events.extend(waiting.iter().map(|peer| peer.found(listener)));
+    fn handle_answer(&mut self, (endpoint, listener): (Endpoint, Option<Listener>), events: &mut Vec<Event>) {
+        self.open_questions = self.open_questions.saturating_sub(1);
+        if let (Some(Answer::Pending(waiting)), Some(listener)) = (self.stored.get(&endpoint), &listener) {
+            events.extend(waiting.iter().map(|peer| peer.found_event(listener)));
         }
-        self.known.insert(endpoint, Answer::Known(listener, Instant::now()));
+        self.stored.insert(endpoint, Answer::Known(listener, Instant::now()));
     }
 }
 

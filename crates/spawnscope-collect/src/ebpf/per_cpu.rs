@@ -11,10 +11,10 @@ use super::load::may_use;
 use crate::wire::WirePerCpuOffsets;
 use spawnscope_data::event::Missing;
 
-const SECTION: &str = ".data..percpu";
+const PER_CPU_SECTION: &str = ".data..percpu";
 const RUN_QUEUE: &str = "runqueues";
-const COUNT: &str = "__preempt_count";
-const CURRENT: &str = "current_task";
+const PREEMPT_COUNT: &str = "__preempt_count";
+const CURRENT_TASK: &str = "current_task";
 /// The structure that contains both variables from Linux 6.2 to 6.14.
 const BOTH: &str = "pcpu_hot";
 
@@ -33,8 +33,8 @@ impl PerCpuOffsets {
             return PerCpuOffsets::default();
         };
         let found = find_in_types(&types);
-        let has_symbol = found.iter().any(|(name, _)| *name == COUNT || *name == BOTH);
-        let offsets = distances(&found).or_else(|| {
+        let has_symbol = found.iter().any(|(name, _)| *name == PREEMPT_COUNT || *name == BOTH);
+        let offsets = offsets_from_run_queue(&found).or_else(|| {
             let symbols = File::open("/proc/kallsyms").ok()?;
             find_in_symbols(BufReader::with_capacity(1 << 16, symbols))
         });
@@ -57,7 +57,7 @@ impl PerCpuOffsets {
 }
 
 /// Returns the offsets of the variables from the run queue. `found` contains their names, with addresses or with offsets in a section.
-fn distances(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
+fn offsets_from_run_queue(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
     let address = |name| {
         found
             .iter()
@@ -65,8 +65,8 @@ fn distances(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
             .map(|(_, address)| *address)
     };
     let run_queue = address(RUN_QUEUE)?;
-    let [count, current, both] =
-        [COUNT, CURRENT, BOTH].map(|name| Some(address(name)? - run_queue).filter(|distance| *distance != 0));
+    let [count, current, both] = [PREEMPT_COUNT, CURRENT_TASK, BOTH]
+        .map(|name| Some(address(name)? - run_queue).filter(|distance| *distance != 0));
     Some(WirePerCpuOffsets {
         preempt_count: both.or(count)?,
         current_task: both.or(current)?,
@@ -85,19 +85,21 @@ fn threads_have_run_queue(types: &Btf<'_>) -> bool {
     })
 }
 
-fn wanted_name(name: &str) -> Option<&'static str> {
-    [RUN_QUEUE, COUNT, CURRENT, BOTH].into_iter().find(|each| *each == name)
+fn known_name(name: &str) -> Option<&'static str> {
+    [RUN_QUEUE, PREEMPT_COUNT, CURRENT_TASK, BOTH]
+        .into_iter()
+        .find(|each| *each == name)
 }
 
 fn find_in_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
-    let is_section = |section: &DataSec<'_>| section.name().is_some_and(|name| name == SECTION);
+    let is_section = |section: &DataSec<'_>| section.name().is_some_and(|name| name == PER_CPU_SECTION);
     let Some(section) = types.type_by_kind::<DataSec<'_>>().find(is_section) else {
         return Vec::new();
     };
     let wanted = |index: usize| {
         let entry = section.get(index)?;
         let variable: Var<'_> = types.type_by_id(entry.ty)?;
-        Some((wanted_name(variable.name()?.to_str()?)?, i64::from(entry.offset)))
+        Some((known_name(variable.name()?.to_str()?)?, i64::from(entry.offset)))
     };
     (0..section.len()).filter_map(wanted).collect()
 }
@@ -109,11 +111,11 @@ fn find_in_symbols(symbols: impl BufRead) -> Option<WirePerCpuOffsets> {
         let line = line.ok()?;
         let mut words = line.split_ascii_whitespace();
         let (address, name) = (words.next()?, words.nth(1)?);
-        let Some(name) = wanted_name(name) else { continue };
+        let Some(name) = known_name(name) else { continue };
         let address = u64::from_str_radix(address, 16).ok()?;
         found.push((name, address.cast_signed()));
         // The variables are listed close together, and before the code.
-        if let Some(offsets) = distances(&found) {
+        if let Some(offsets) = offsets_from_run_queue(&found) {
             return Some(offsets);
         }
     }
@@ -158,6 +160,9 @@ mod tests {
             "0000000000000000 A __preempt_count\n0000000000000000 A current_task\n0000000000000000 A runqueues\n";
         assert_eq!(find_in_symbols(hidden.as_bytes()), None);
         assert_eq!(find_in_symbols("000000000001fb40 A __preempt_count\n".as_bytes()), None);
-        assert_eq!(distances(&[("runqueues", 64), ("__preempt_count", 8)]), None);
+        assert_eq!(
+            offsets_from_run_queue(&[("runqueues", 64), ("__preempt_count", 8)]),
+            None
+        );
     }
 }

@@ -14,8 +14,7 @@ struct {
 /* Bits of PyASCIIObject.state. The two lowest bits are for interning, the next three are the character width. */
 #define TEXT_COMPACT 0x20
 #define TEXT_ASCII 0x40
-/* enum _frameowner. With an owner from OWNED_BY_INTERPRETER on, the entry is not a frame of the program, but marks where C code
- * entered the interpreter. */
+/* enum _frameowner. With these two owners, the entry is not a frame of the program: it marks where C code entered the interpreter. */
 #define OWNED_BY_INTERPRETER 3
 #define OWNED_BY_C_STACK 4
 /* Lengths, character width and type address have the same offsets in all versions with a global interpreter lock. */
@@ -31,7 +30,9 @@ struct python_scratch {
 	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
 	/* Parts of the process's memory, with room for the last field that can begin in them. */
 	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
+	/* The thread state that was found, the thread id that is searched for, the next thread state or frame, and PyCode_Type's address. */
 	__u64 thread, tid, next, code_type;
+	/* The index of the layout, the bytes and frames in `data`, and the character width of the last string. */
 	__u32 layout, used, frames, width;
 };
 struct {

@@ -6,19 +6,19 @@ use libbpf_rs::PrintLevel;
 
 use crate::Refusal;
 
-/// Number of lines of the verifier's log that are kept.
+/// Number of lines of the verifier's log that are stored.
 const LOG_LINES: usize = 25;
 
 /// Libbpf's messages during the last attempt. libbpf names the refused program only in these messages.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
-/// Makes libbpf pass its messages to this file.
+/// Makes libbpf pass its messages to this module.
 pub(super) fn listen() {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
+    libbpf_rs::set_print(Some((PrintLevel::Warn, store_message)));
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that libbpf-rs requires")]
-fn keep_message(_: PrintLevel, message: String) {
+fn store_message(_: PrintLevel, message: String) {
     if let Ok(mut messages) = MESSAGES.lock() {
         messages.push_str(&message);
     }
@@ -34,7 +34,7 @@ pub(super) fn take_messages() -> String {
 
 impl Refusal {
     /// Returns the refusal that these messages describe, if any.
-    pub(super) fn in_messages(messages: &str, error: &libbpf_rs::Error) -> Option<Refusal> {
+    pub(super) fn from_messages(messages: &str, error: &libbpf_rs::Error) -> Option<Refusal> {
         Some(Refusal {
             program: refused_program(messages)?,
             reason: verifier_reason(messages).unwrap_or_else(|| error.to_string()),
@@ -45,7 +45,7 @@ impl Refusal {
     }
 
     /// Returns a refusal that a test requests.
-    pub(super) fn pretended(program: &str) -> Refusal {
+    pub(super) fn simulated(program: &str) -> Refusal {
         Refusal {
             program: program.to_owned(),
             reason: "a test refuses it".to_owned(),
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_refusal_has_the_reason_and_the_end_of_the_log() {
         let error = libbpf_rs::Error::from_raw_os_error(libc::EACCES);
-        let refusal = Refusal::in_messages(LOG, &error).unwrap();
+        let refusal = Refusal::from_messages(LOG, &error).unwrap();
         assert_eq!(refusal.program, "on_fork");
         assert_eq!(refusal.reason, "R1 pointer |= pointer prohibited");
         assert_eq!(refusal.log.len(), 3);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn without_a_log_the_kernels_error_is_the_reason() {
         let error = libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
-        let refusal = Refusal::in_messages("libbpf: prog 'on_waking': failed to load: -2\n", &error).unwrap();
+        let refusal = Refusal::from_messages("libbpf: prog 'on_waking': failed to load: -2\n", &error).unwrap();
         assert!(refusal.reason.contains("No such file"), "{}", refusal.reason);
         assert_eq!(refusal.log, Vec::<String>::new());
     }

@@ -17,12 +17,12 @@ use crate::stacks::Unwinder;
 use crate::wire::WireNewExecutable;
 use spawnscope_data::event::Event;
 
-/// Records per batch. Reading a batch takes about 20 ms.
-const BATCH: usize = 16_384;
+/// Maximum number of records per batch. Reading a batch takes about 20 ms.
+const BATCH_RECORDS: usize = 16_384;
 
 /// What the callbacks of the ring buffers have read.
 #[derive(Default)]
-pub(super) struct Drained {
+pub(super) struct DrainedRecords {
     pub events: Vec<Event>,
     /// Executables that have not been examined yet.
     pub executables: Vec<WireNewExecutable>,
@@ -30,8 +30,8 @@ pub(super) struct Drained {
     pub peers: Vec<Peer>,
     chains: Chains,
     /// The recorder's own launches, whose records are dropped.
-    own: OwnLaunches,
-    /// Number of records that could not be decoded. That any exist is a bug, which is reported as lost events.
+    own_launches: OwnLaunches,
+    /// Number of records that could not be decoded. They are due to a bug, and are reported as lost events.
     pub malformed: u64,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Rings {
     rings: Vec<RingBuffer<'static>>,
     /// A descriptor that is readable if one of the ring buffers is.
     readiness: OwnedFd,
-    drained: Rc<RefCell<Drained>>,
+    drained: Rc<RefCell<DrainedRecords>>,
 }
 
 impl Rings {
@@ -55,7 +55,7 @@ impl Rings {
             rings.push(ring(object, "stacks", read_stacks(&drained, unwinder))?);
         }
         Ok(Rings {
-            readiness: joined(&rings).map_err(|error| failed("wait for a ring buffer", &error.into()))?,
+            readiness: create_epoll(&rings).map_err(|error| failed("wait for a ring buffer", &error.into()))?,
             rings,
             drained,
         })
@@ -67,7 +67,7 @@ impl Rings {
     }
 
     /// Returns the records that have been read and not yet taken.
-    pub fn drained(&self) -> RefMut<'_, Drained> {
+    pub fn drained(&self) -> RefMut<'_, DrainedRecords> {
         self.drained.borrow_mut()
     }
 
@@ -75,32 +75,32 @@ impl Rings {
     ///
     /// # Errors
     /// If a ring buffer cannot be read.
-    pub fn consume_some(&self) -> Result<bool, CollectError> {
+    pub fn consume_batch(&self) -> Result<bool, CollectError> {
         let mut is_empty = true;
         for ring in &self.rings {
-            let read = ring.consume_raw_n(BATCH);
+            let read = ring.consume_raw_n(BATCH_RECORDS);
             let read = usize::try_from(read).map_err(|_| {
                 let error = std::io::Error::from_raw_os_error(-read);
                 failed("read the ring buffer", &error.into())
             })?;
-            is_empty &= read < BATCH;
+            is_empty &= read < BATCH_RECORDS;
         }
         Ok(is_empty)
     }
 }
 
-fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use<> {
+fn read_events(drained: &Rc<RefCell<DrainedRecords>>) -> impl FnMut(&[u8]) -> i32 + use<> {
     let page_bytes = rustix::param::page_size() as u64;
     let drained = Rc::clone(drained);
     move |record| {
         let drained = &mut *drained.borrow_mut();
-        if drained.own.contain(record) {
+        if drained.own_launches.include(record) {
             return 0;
         }
         if let Some(executable) = decode::new_executable(record) {
             drained.executables.push(executable);
-        } else if let Some(peer) = Peer::of(record) {
-            drained.events.push(peer.named());
+        } else if let Some(peer) = Peer::decode(record) {
+            drained.events.push(peer.named_event());
             drained.peers.push(peer);
         } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
             drained.malformed += 1;
@@ -109,14 +109,17 @@ fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use
     }
 }
 
-fn read_stacks(drained: &Rc<RefCell<Drained>>, unwinder: &Rc<RefCell<Unwinder>>) -> impl FnMut(&[u8]) -> i32 + use<> {
+fn read_stacks(
+    drained: &Rc<RefCell<DrainedRecords>>,
+    unwinder: &Rc<RefCell<Unwinder>>,
+) -> impl FnMut(&[u8]) -> i32 + use<> {
     let (drained, unwinder) = (Rc::clone(drained), Rc::clone(unwinder));
     move |record| {
-        if drained.borrow_mut().own.contain(record) {
+        if drained.borrow_mut().own_launches.include(record) {
             return 0;
         }
         match stacks::decode(record) {
-            Some(input) => unwinder.borrow_mut().take(input),
+            Some(input) => unwinder.borrow_mut().send(input),
             None => drained.borrow_mut().malformed += 1,
         }
         0
@@ -136,7 +139,7 @@ fn ring(
 }
 
 /// Creates a descriptor that is readable if one of the ring buffers is.
-fn joined(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
+fn create_epoll(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for ring in rings {
         // SAFETY: the descriptor belongs to the ring buffer, which lives as long as the reference to it.

@@ -82,7 +82,7 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	stack->pid = visible_tid(TASK_READ(p, group_leader));
 	if (has_user_part && TASK_READ(p, mm) &&
 	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) &&
-	    ARE_USERS(&stack->registers))
+	    ARE_OF_USER_CODE(&stack->registers))
 		bytes = add_user_part(task, scratch, &is_urgent);
 	else
 		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));
@@ -112,7 +112,7 @@ int on_sample(void *ctx)
 
 /* Makes the recorder read the mappings of the running thread's process while the thread waits, because the process may end right after
  * the wait. Not static, for the reason given at `step_up`. */
-__noinline int ask_for_image(void)
+__noinline int request_image(void)
 {
 	struct task_struct *p = current_task();
 	struct WireTask *task = find_followed(p);
@@ -222,7 +222,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE)) {
 		begin_wait(ctx, leaving, scratch);
 		if (!can_walk_mappings())
-			ask_for_image();
+			request_image();
 	}
 	if (coming && coming->flags & TASK_WAITS)
 		end_wait(coming, coming->off);
@@ -240,9 +240,9 @@ __noinline int emit_wanted_image(void)
 		return 0;
 	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
 	image.image = task->wanted_image;
-	image.is_whole = emit_mappings(p, task, image.image);
+	image.is_complete = emit_mappings(p, task, image.image);
 	task->wanted_image = 0;
-	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
+	__u64 flag = is_in_other_mount_namespace(p) ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
 		count_lost(KIND_IMAGE);
 	return 0;

@@ -107,7 +107,7 @@ static __always_inline void learn_offset(struct task_struct *p, struct WireTask 
 /* If the switch to the running thread was not observed, recovers its time from the scheduler. */
 static __noinline void recover_arrival(struct task_struct *p, struct WireTask *task)
 {
-	if (!task->off || arrival_seen(task) || !shared.arrival_offset ||
+	if (!task->off || arrival_was_observed(task) || !shared.arrival_offset ||
 	    !bpf_core_field_exists(p->sched_info.last_arrival))
 		return;
 	__u64 arrival = TASK_READ(p, sched_info.last_arrival) + shared.arrival_offset;
@@ -117,12 +117,12 @@ static __noinline void recover_arrival(struct task_struct *p, struct WireTask *t
 /* Call when the thread leaves the CPU. Determines when it got the CPU, or counts a lost slice if that is unknown. */
 static __always_inline void settle_arrival(struct task_struct *p, struct WireTask *task)
 {
-	if (arrival_seen(task)) {
+	if (arrival_was_observed(task)) {
 		learn_offset(p, task);
 		return;
 	}
 	recover_arrival(p, task);
-	if (!task->off || arrival_seen(task))
+	if (!task->off || arrival_was_observed(task))
 		return;
 	count_lost(KIND_SLICE);
 	task->on = 0;
@@ -144,7 +144,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	task->left = leave_reason(preempted, state);
 	task->object_kind = OBJECT_UNKNOWN;
 	if (collects_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
-		note_object(ctx, p, task);
+		set_object(ctx, p, task);
 	/* A waker on another CPU may have been recorded just before this switch. A record older than 10 us belongs to an earlier wait. */
 	if (task->waker.woken + 10000 < now)
 		task->waker.woken = 0;
@@ -197,7 +197,7 @@ int BPF_PROG(on_switch_before_5_18_without_objects, bool preempted, struct task_
 	return handle_switch(ctx, preempted, prev, next, state_of(prev), false);
 }
 
-static __always_inline void note_waker(struct WireTask *task, enum context context)
+static __always_inline void set_waker(struct WireTask *task, enum context context)
 {
 	struct task_struct *current = current_task();
 	/* The idle thread itself wakes no thread; an interrupt does. */
@@ -231,7 +231,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct WireTask *task = find_followed(p);
 	if (task)
-		note_waker(task, context_by_symbol());
+		set_waker(task, context_by_symbol());
 	return 0;
 }
 
@@ -241,6 +241,6 @@ int BPF_PROG(on_waking_anywhere, struct task_struct *p)
 {
 	struct WireTask *task = find_followed(p);
 	if (task)
-		note_waker(task, context_by_offsets());
+		set_waker(task, context_by_offsets());
 	return 0;
 }

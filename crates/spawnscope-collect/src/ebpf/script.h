@@ -11,14 +11,14 @@ struct script {
 	/* An address in the process minus the same address in the ELF file. */
 	__u64 bias;
 	/* 1: the line at which the process was created cannot be determined. */
-	__u32 doubt;
+	__u32 line_is_uncertain;
 	union {
 		struct bash_state {
 			struct WireBash layout;
 			/* The next element of BASH_SOURCE, FUNCNAME and BASH_LINENO. */
-			__u64 elements[3];
+			__u64 next_elements[3];
 			/* The last element of BASH_LINENO. */
-			__u64 last;
+			__u64 last_line;
 			__u32 count;
 			__u32 running_trap;
 			/* The next element of the unwind-protect list. */
@@ -27,13 +27,13 @@ struct script {
 			__u32 frame, replaced_lines;
 			/* The values that the latest elements saved: the line, and whether bash is interactive (1: saved). */
 			__u32 saved_line, interactive_is_saved;
-			/* If a text without a file has begun (`in_text`): its first line, and whether it is that of a trap or $( ). */
+			/* If a text without a file has begun (`in_text`): the line where it began, and whether it is the text of a trap or of $( ). */
 			__u32 text_line, text_is_not_eval;
 			bool in_text;
 		} bash;
 		struct dash_state {
 			struct WireDash layout;
-			/* The addresses of busybox's blocks: that of the shell's variables, and that of the parameters; 0: none. */
+			/* The addresses of the blocks in which busybox keeps the shell's variables and its parameters; 0: none. */
 			__u64 block, parameters_block;
 			__u32 line, function_line;
 			/* The input being read (DASH_READS_*). */
@@ -51,7 +51,7 @@ struct script {
 			__u64 interpreter;
 			/* The statement of the next frame. */
 			__u64 statement;
-			/* The stack of contexts, its contexts, and the index of the next one. */
+			/* The current context stack, its contexts, and the index of the next context. */
 			__u64 stack, contexts;
 			__s32 index;
 		} perl;

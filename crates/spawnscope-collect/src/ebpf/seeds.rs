@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::{failed, last, map, parts, set};
+use super::{failed, last, map, parts, set_variable};
 use crate::wire::{KIND_LAUNCH, LEFT_INTERRUPTIBLE, TASK_IGNORED, WireHeader, WireLaunch, WireSeed, WireTask};
 use crate::{CollectError, Follow, ROOT};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Pid, TaskId};
@@ -18,21 +18,21 @@ use spawnscope_system::procfs::{self, Status};
 
 /// The launch and thread id of the recorder itself, which no other process has.
 const RECORDER: u64 = 0;
-/// The variable that the program reads that puts threads into a hash.
-const VARIABLE: &str = ".data.seed";
+/// The variable with the input and the result of the program that puts threads into a hash.
+const SEED_VARIABLE: &str = ".data.seed";
 
 /// Starts to follow what `follow` selects, and the processes in `with`, whose launch ids come after the command's. Returns an event for each
 /// process that already exists.
 pub(super) fn start_following(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec<Event>, CollectError> {
     if follows_recorder_by_default(follow) {
-        insert(object, own_pid(), TASK_IGNORED, RECORDER)?;
+        insert_thread(object, own_pid(), TASK_IGNORED, RECORDER)?;
     }
     let mut existing = Vec::new();
     match follow {
-        Follow::Command(pid) | Follow::System(Some(pid)) => insert(object, pid, 0, ROOT.0)?,
+        Follow::Command(pid) | Follow::System(Some(pid)) => insert_thread(object, pid, 0, ROOT.0)?,
         Follow::System(None) => {}
         Follow::Process(pid) => {
-            insert(object, pid, 0, ROOT.0)?;
+            insert_thread(object, pid, 0, ROOT.0)?;
             existing.push(adopted(pid, ROOT));
         }
     }
@@ -73,10 +73,10 @@ fn daemon_task(pid: Pid, launch: LaunchId) -> WireTask {
 
 /// Runs `act` while the recorder's main thread is followed like a thread of the command.
 pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
-    insert(object, own_pid(), 0, RECORDER)?;
+    insert_thread(object, own_pid(), 0, RECORDER)?;
     act();
     if follows_recorder_by_default(follow) {
-        return insert(object, own_pid(), TASK_IGNORED, RECORDER);
+        return insert_thread(object, own_pid(), TASK_IGNORED, RECORDER);
     }
     let tasks = map(object, "tasks")?;
     if is_hash(&tasks) {
@@ -94,7 +94,7 @@ pub(super) struct OwnLaunches(HashSet<u64>);
 
 impl OwnLaunches {
     /// Whether a record is about the recorder or one of its launches. The record of a launch precedes all other records about it.
-    pub(super) fn contain(&mut self, record: &[u8]) -> bool {
+    pub(super) fn include(&mut self, record: &[u8]) -> bool {
         let Ok((header, _)) = WireHeader::read_from_prefix(record) else {
             return false;
         };
@@ -129,13 +129,13 @@ fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> R
     let mut seed = WireSeed::new_zeroed();
     (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));
     seed.task = task.unwrap_or_else(WireTask::new_zeroed);
-    set(object, VARIABLE, seed.as_bytes())?;
+    set_variable(object, SEED_VARIABLE, seed.as_bytes())?;
     let mut programs = object.progs_mut();
     let seeder = programs.find(|program| program.name() == parts::SEEDER);
     let seeder = seeder.ok_or_else(|| unable("the BPF object has no program for it".to_owned()))?;
     let link = seeder.attach().map_err(|error| unable(error.to_string()))?;
     last::report_threads(&link).map_err(|error| unable(error.to_string()))?;
-    let value = map(object, VARIABLE)?
+    let value = map(object, SEED_VARIABLE)?
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| unable(error.to_string()))?;
     let answer = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
@@ -152,7 +152,7 @@ fn new_task(id: u64, flags: u32) -> WireTask {
     task
 }
 
-fn insert(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
+fn insert_thread(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
     insert_task(object, pid, new_task(id, flags))
 }
 

@@ -10,14 +10,14 @@ use libbpf_rs::Object;
 const ENDINGS: [&str; 2] = ["_spare", "_check"];
 
 /// Returns the name of the program whose spare or check this program is; `None` if it is neither.
-pub(super) fn spared(program: &str) -> Option<&str> {
+pub(super) fn main_program(program: &str) -> Option<&str> {
     ENDINGS.iter().find_map(|ending| program.strip_suffix(ending))
 }
 
 /// Returns the number of skipped calls of programs without a spare. For a program with a spare, its check counts the events that both
 /// missed. The kernel can skip the check, too: on an emulated, overloaded machine, each of the three programs is skipped about once in a
 /// thousand events. If all three are skipped at the same event, that event is not counted.
-pub(super) fn events(object: &Object) -> u64 {
+pub(super) fn skipped_calls(object: &Object) -> u64 {
     let programs = object.progs();
     let calls = programs.filter_map(|program| {
         let name = program.name().to_str()?.to_owned();
@@ -27,10 +27,10 @@ pub(super) fn events(object: &Object) -> u64 {
 }
 
 fn without_spare(skipped: &[(String, u64)]) -> u64 {
-    let has_spare = |name: &str| skipped.iter().any(|(other, _)| spared(other) == Some(name));
+    let has_spare = |name: &str| skipped.iter().any(|(other, _)| main_program(other) == Some(name));
     let alone = skipped
         .iter()
-        .filter(|(name, _)| spared(name).is_none() && !has_spare(name));
+        .filter(|(name, _)| main_program(name).is_none() && !has_spare(name));
     alone.map(|(_, calls)| calls).sum()
 }
 

@@ -30,7 +30,7 @@ extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *i
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
 /* Call when the process maps code or makes memory executable: the mappings reported before are then out of date. */
-static __always_inline void note_code_change(struct task_struct *p)
+static __always_inline void count_code_change(struct task_struct *p)
 {
 	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
 	if (leader)
@@ -167,7 +167,7 @@ static __always_inline bool emit_image(struct task_struct *p, struct WireTask *c
 	if (is_image_reported(p, creator))
 		return false;
 	if (can_walk_mappings() && emit_mappings(p, creator, next_id()))
-		return sees_other_files(p);
+		return is_in_other_mount_namespace(p);
 	/* Use a new number: some mappings may have been emitted under the one above. */
 	number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 	return true;
@@ -212,7 +212,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 		return;
 	struct WireStack *stack = &scratch->stack;
 	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) ||
-	    !ARE_USERS(&stack->registers))
+	    !ARE_OF_USER_CODE(&stack->registers))
 		return;
 	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
 	stack->image = creator->reported_image;

@@ -15,21 +15,21 @@ pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
     match WireHeader::read_from_prefix(bytes).ok()?.0.kind {
         KIND_MAPPING => {
             let (mapping, rest) = WireMapping::read_from_prefix(bytes).ok()?;
-            mapped(&mapping, rest)
+            decode_mapping(&mapping, rest)
         }
         KIND_STACK => {
             let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
-            Some(StackInput::Stack(Box::new(copied(&stack, rest)?)))
+            Some(StackInput::Stack(Box::new(decode_stack(&stack, rest)?)))
         }
         KIND_IMAGE => {
             let (wire, _) = WireImage::read_from_prefix(bytes).ok()?;
             let image = ImageId(wire.image);
             Some(match wire.pid {
-                0 => StackInput::Image {
+                0 => StackInput::ImageEnd {
                     image,
-                    is_whole: wire.is_whole != 0,
+                    is_complete: wire.is_complete != 0,
                 },
-                process => StackInput::Unread {
+                process => StackInput::UnreadImage {
                     image,
                     pid: pid(process),
                     start_stack: wire.start_stack,
@@ -39,15 +39,15 @@ pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
         KIND_SAMPLE => {
             let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;
             Some(StackInput::Stack(Box::new(CopiedStack {
-                sample: Some(sampled(&sample)?),
-                ..copied(&sample.stack, rest)?
+                sample: Some(decode_sample(&sample)?),
+                ..decode_stack(&sample.stack, rest)?
             })))
         }
         _ => None,
     }
 }
 
-fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<StackInput> {
+fn decode_mapping(mapping: &WireMapping, rest: &[u8]) -> Option<StackInput> {
     let components = rest.get(..mapping.path_bytes as usize)?;
     let file = (mapping.inode != 0).then(|| MappedFile {
         id: FileId {
@@ -69,7 +69,7 @@ fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<StackInput> {
     })
 }
 
-fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
+fn decode_stack(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
     Some(CopiedStack {
         at: Nanos(stack.header.at),
         launch: LaunchId(stack.header.launch),
@@ -83,13 +83,13 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
     })
 }
 
-fn sampled(sample: &WireSample) -> Option<Sample> {
+fn decode_sample(sample: &WireSample) -> Option<Sample> {
     let frames = sample.kernel_bytes as usize / size_of::<u64>();
     Some(Sample {
         span: Nanos(sample.span),
         is_waiting: sample.is_waiting != 0,
         kernel: sample.kernel.get(..frames)?.to_vec(),
-        is_kernel_cut: frames == KERNEL_FRAMES,
+        is_kernel_truncated: frames == KERNEL_FRAMES,
         has_user_part: sample.stack.registers.are_known(),
     })
 }
@@ -126,15 +126,15 @@ mod tests {
         let sample = stack.sample.unwrap();
         assert_eq!((sample.span, sample.is_waiting), (Nanos(70), true));
         assert_eq!(sample.kernel, [0x10, 0x20]);
-        assert!(sample.has_user_part && !sample.is_kernel_cut);
+        assert!(sample.has_user_part && !sample.is_kernel_truncated);
     }
 
     #[test]
-    fn a_full_kernel_part_is_marked_as_cut_and_a_larger_one_is_malformed() {
+    fn a_full_kernel_part_is_marked_as_truncated_and_a_larger_one_is_malformed() {
         let mut sample = wait();
         sample.kernel_bytes = (KERNEL_FRAMES * 8) as u32;
         let full = decoded(&sample, b"user").and_then(|stack| stack.sample).unwrap();
-        assert!(full.is_kernel_cut);
+        assert!(full.is_kernel_truncated);
         sample.kernel_bytes += 8;
         assert!(decoded(&sample, b"user").is_none());
         assert!(decoded(&wait(), b"us").is_none(), "shorter than its length field");

@@ -47,13 +47,13 @@ struct scratch {
 		__u32 used, complete;
 	} walk;
 	/* The files that a call such as poll watches (`watched.h`). */
-	struct watched {
+	struct watched_files {
 		/* The file being examined, the first file, and the last internet and unix socket. */
-		struct file *file, *first, *internet, *local;
+		struct file *file, *first_file, *internet_socket, *unix_socket;
 		/* The descriptors of select that have not been examined yet. */
 		__u64 set;
 		/* Number of internet sockets and of unix sockets; whether there are files that were not examined. */
-		__u32 internets, locals, more;
+		__u32 internet_sockets, unix_sockets, has_unexamined;
 		/* The nodes of an epoll's tree: their number, and the index of the next node to examine. */
 		__u32 used, next;
 		struct rb_node *nodes[MAX_WATCHED + 1];
@@ -174,7 +174,7 @@ static __always_inline struct WireTask *find_followed(struct task_struct *p)
 }
 
 /* Whether the thread was observed to get the CPU that it is on. */
-static __always_inline bool arrival_seen(struct WireTask *task)
+static __always_inline bool arrival_was_observed(struct WireTask *task)
 {
 	return task->on > task->off;
 }
@@ -182,5 +182,5 @@ static __always_inline bool arrival_seen(struct WireTask *task)
 /* Returns the CPU time of a running thread so far. */
 static __always_inline __u64 cpu_time(struct WireTask *task, __u64 now)
 {
-	return arrival_seen(task) && now > task->on ? task->cpu + (now - task->on) : task->cpu;
+	return arrival_was_observed(task) && now > task->on ? task->cpu + (now - task->on) : task->cpu;
 }

@@ -51,7 +51,7 @@ static __always_inline void end_surrounding_calls(struct WireTask *task)
 static __always_inline void enter_surrounding_call(struct WireTask *task, long number)
 {
 	__u64 now = bpf_ktime_get_ns();
-	if (now - task->surrounding_last > SURROUNDING_GAP_NS) {
+	if (now - task->surrounding_end > SURROUNDING_GAP_NS) {
 		task->surrounding_since = 0;
 		task->flags &= ~TASK_TIDYING;
 	}
@@ -67,23 +67,23 @@ static __always_inline void enter_surrounding_call(struct WireTask *task, long n
 
 static __always_inline void leave_surrounding_call(struct WireTask *task, long number)
 {
-	__u64 before = task->surrounding_last;
-	task->surrounding_last = bpf_ktime_get_ns();
+	__u64 before = task->surrounding_end;
+	task->surrounding_end = bpf_ktime_get_ns();
 	/* The rest of a child's output can be read without waiting. A longer read waits for something else, such as the user's next
 	 * command. */
-	if (number == NR_read && task->surrounding_last - before > MAX_LEFTOVER_READ_NS)
+	if (number == NR_read && task->surrounding_end - before > MAX_LEFTOVER_READ_NS)
 		end_surrounding_calls(task);
 	if (task->flags & TASK_TIDYING)
-		task->tidied = task->surrounding_last;
+		task->tidied = task->surrounding_end;
 	if (is_closing_call(number) && task->flags & TASK_IN_SETUP)
-		continue_closing(task, task->surrounding_last);
+		continue_closing(task, task->surrounding_end);
 }
 
 /* Call when a wait has returned a child. Surrounding calls before that wait do not belong to the child. */
 static __always_inline void begin_tidying(struct WireTask *task)
 {
 	task->flags |= TASK_TIDYING;
-	task->tidied = task->surrounding_last;
+	task->tidied = task->surrounding_end;
 	task->surrounding_since = 0;
-	task->faults_then = TASK_READ(current_task(), min_flt) + 1;
+	task->last_faults_plus_one = TASK_READ(current_task(), min_flt) + 1;
 }

@@ -12,8 +12,8 @@ static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int in
 	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, index) : argument(regs, index);
 }
 
-/* Call at the entry of a call that creates a process or thread. A child whose stack is the caller's own has CLONE_ON_OWN_STACK: on
- * architectures without a vfork call, glibc's vfork passes the current stack pointer to clone. */
+/* Call at the entry of a call that creates a process or thread. Sets CLONE_ON_OWN_STACK if the child gets no other stack, or the
+ * caller's: on architectures without a vfork call, glibc's vfork passes the current stack pointer to clone. */
 static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
 {
 	task->entered = bpf_ktime_get_ns();
@@ -99,14 +99,14 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	else if (!is_creating_call(number))
 		end_surrounding_calls(task);
 	if (collects_lines && task->flags & TASK_CALL_PENDING)
-		note_dash_call_after_fork(task, regs, number);
+		emit_dash_call_after_setup(task, regs, number);
 	switch (number) {
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
 		if ((settings.stacks || settings.sample_period) && argument(regs, 2) & PROT_EXEC)
-			note_code_change(current_task());
+			count_code_change(current_task());
 		break;
 	case NR_fcntl:
-		note_dash_file_move(task, regs);
+		count_dash_file_move(task, regs);
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = argument(regs, 1);
@@ -126,7 +126,7 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	if (task->load_state != LOAD_IDLE)
 		enter_loader_call(task, regs, number);
 	else if (task->entry_stack)
-		note_work(task, regs, number);
+		check_for_work(task, regs, number);
 }
 
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)

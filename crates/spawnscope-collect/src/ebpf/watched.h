@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Chooses one of the files that poll, select or epoll_wait watches: the only socket among them. If a thread watches several sockets,
- * none is chosen. The functions that examine one file are not static, for the reason given at `step_up`. */
+ * Chooses one of the files that poll, select or epoll_wait watches: the only socket, or the only internet socket beside unix sockets.
+ * If there are several candidates, no socket is chosen. The functions that examine one file are not static, for the reason given at
+ * `step_up`. */
 #pragma once
 
 /* Whether a call waits for one of several files. */
@@ -13,15 +14,15 @@ static __always_inline bool is_watching_call(int number)
 	return false;
 }
 
-static __always_inline struct watched *watched_of_this_cpu(void)
+static __always_inline struct watched_files *watched_of_this_cpu(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	return scratch ? &scratch->watched : NULL;
 }
 
-static __always_inline void begin_watched(struct watched *watched)
+static __always_inline void begin_watched(struct watched_files *watched)
 {
-	__builtin_memset(watched, 0, __builtin_offsetof(struct watched, nodes));
+	__builtin_memset(watched, 0, __builtin_offsetof(struct watched_files, nodes));
 }
 
 /* "[eventpo" of [eventpoll], as a number. */
@@ -34,26 +35,26 @@ static __always_inline bool may_be_epoll(struct file *file, __u32 type)
 	return (!type || type == S_IFREG) && anonymous_name(file) == EPOLL_NAME;
 }
 
-/* Counts `watched->file`. `watched->more` is set if there are files that cannot be counted. */
+/* Counts `watched->file`. Sets `watched->has_unexamined` if the file watches files that cannot be counted. */
 __noinline int examine_file(void)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	struct file *file = watched ? watched->file : NULL;
 	if (!file)
 		return 0;
-	if (!watched->first)
-		watched->first = file;
+	if (!watched->first_file)
+		watched->first_file = file;
 	__u32 type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	if (type != S_IFSOCK) {
-		watched->more |= may_be_epoll(file, type);
+		watched->has_unexamined |= may_be_epoll(file, type);
 		return 0;
 	}
 	if (kind_of_socket(file) == OBJECT_UNIX_SOCKET) {
-		watched->local = file;
-		watched->locals++;
+		watched->unix_socket = file;
+		watched->unix_sockets++;
 	} else {
-		watched->internet = file;
-		watched->internets++;
+		watched->internet_socket = file;
+		watched->internet_sockets++;
 	}
 	return 0;
 }
@@ -61,7 +62,7 @@ __noinline int examine_file(void)
 /* Counts the file of a descriptor of the current thread. */
 __noinline int examine_descriptor(__u64 fd)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	if (!watched)
 		return 0;
 	watched->file = file_of(current_task(), fd);
@@ -71,28 +72,28 @@ __noinline int examine_descriptor(__u64 fd)
 /* Counts the descriptor in a `struct pollfd`. */
 __noinline int examine_pollfd(__u64 address)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	struct pollfd polled = {};
 	if (bpf_probe_read_user(&polled, sizeof(polled), (void *)address) && watched)
-		watched->more = 1;
+		watched->has_unexamined = 1;
 	else if (polled.fd >= 0)
 		examine_descriptor(polled.fd);
 	return 0;
 }
 
-static __always_inline void examine_polled(struct watched *watched, struct WireTask *task)
+static __always_inline void examine_polled(struct watched_files *watched, struct WireTask *task)
 {
 	__u64 count = task->second_argument;
 	for (__u64 i = 0; i < MAX_WATCHED && i < count; i++)
 		examine_pollfd(task->argument + i * sizeof(struct pollfd));
-	watched->more |= count > MAX_WATCHED;
+	watched->has_unexamined |= count > MAX_WATCHED;
 }
 
 /* Counts the lowest descriptor of `watched->set` and removes it from the set; returns 0 if the set is empty. It finds the lowest bit
  * without a loop, because the verifier would check each iteration. */
 __noinline int examine_lowest(void)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	if (!watched || !watched->set)
 		return 0;
 	__u64 lowest = watched->set & -watched->set;
@@ -104,28 +105,28 @@ __noinline int examine_lowest(void)
 }
 
 /* Counts the descriptors that select watches for reading or writing, among the first 64. */
-static __always_inline void examine_selected(struct watched *watched, struct WireTask *task)
+static __always_inline void examine_selected(struct watched_files *watched, struct WireTask *task)
 {
 	__u64 count = task->argument, writable = 0;
 	if (task->second_argument)
-		watched->more |= !!bpf_probe_read_user(&watched->set, sizeof(watched->set), (void *)task->second_argument);
+		watched->has_unexamined |= !!bpf_probe_read_user(&watched->set, sizeof(watched->set), (void *)task->second_argument);
 	if (task->third_argument)
-		watched->more |= !!bpf_probe_read_user(&writable, sizeof(writable), (void *)task->third_argument);
+		watched->has_unexamined |= !!bpf_probe_read_user(&writable, sizeof(writable), (void *)task->third_argument);
 	watched->set |= writable;
 	if (count < 64)
 		watched->set &= (1ULL << (count & 63)) - 1;
 	for (int i = 0; i < MAX_WATCHED; i++)
 		if (!examine_lowest())
 			break;
-	watched->more |= count > 64 || watched->set;
+	watched->has_unexamined |= count > 64 || watched->set;
 }
 
-static __always_inline void add_node(struct watched *watched, struct rb_node *node)
+static __always_inline void add_node(struct watched_files *watched, struct rb_node *node)
 {
 	__u32 used = watched->used;
 	if (!node)
 		return;
-	watched->more |= used >= MAX_WATCHED;
+	watched->has_unexamined |= used >= MAX_WATCHED;
 	watched->nodes[at_most(used, MAX_WATCHED)] = node;
 	watched->used = used + 1;
 }
@@ -133,7 +134,7 @@ static __always_inline void add_node(struct watched *watched, struct rb_node *no
 /* Counts the file of the next node of an epoll's tree, and adds the node's children; returns 0 if there is no further node. */
 __noinline int examine_node(void)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	__u32 next = watched ? watched->next : 0;
 	if (!watched || next >= watched->used)
 		return 0;
@@ -147,7 +148,7 @@ __noinline int examine_node(void)
 	return 1;
 }
 
-static __always_inline void examine_epoll(struct watched *watched, struct file *file)
+static __always_inline void examine_epoll(struct watched_files *watched, struct file *file)
 {
 	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
 	struct epitem *item = NULL;
@@ -162,14 +163,14 @@ static __always_inline void examine_epoll(struct watched *watched, struct file *
 /* Returns the only socket, or the only internet socket. In the latter case, sets a flag if there are also unix sockets, which only
  * threads can make ready: an event loop may watch an internet socket, and a pair of unix sockets through which its own threads wake
  * it. */
-static __always_inline struct file *only_socket(struct watched *watched, __u32 *flags)
+static __always_inline struct file *only_socket(struct watched_files *watched, __u32 *flags)
 {
-	if (watched->more || watched->internets > 1 || (!watched->internets && watched->locals != 1))
+	if (watched->has_unexamined || watched->internet_sockets > 1 || (!watched->internet_sockets && watched->unix_sockets != 1))
 		return NULL;
-	if (!watched->internets)
-		return watched->local;
-	*flags = watched->locals ? OBJECT_UNLESS_THREAD : 0;
-	return watched->internet;
+	if (!watched->internet_sockets)
+		return watched->unix_socket;
+	*flags = watched->unix_sockets ? OBJECT_UNLESS_THREAD : 0;
+	return watched->internet_socket;
 }
 
 static __always_inline bool is_epoll_call(int number)
@@ -177,11 +178,11 @@ static __always_inline bool is_epoll_call(int number)
 	return number == NR_epoll_wait || number == NR_epoll_pwait || number == NR_epoll_pwait2;
 }
 
-/* Returns the file that the current call waits for, if the call watches several files. If none of them is a socket, returns the epoll
- * instance or the first file on behalf of all. */
+/* Returns the file that stands for all files which the current call watches: the socket that `only_socket` chooses, or else the epoll
+ * instance, or else the first file, if none of the files is a socket. */
 static __noinline struct file *watched_file(struct task_struct *p, struct WireTask *task, __u32 *flags)
 {
-	struct watched *watched = watched_of_this_cpu();
+	struct watched_files *watched = watched_of_this_cpu();
 	struct file *epoll = NULL, *only;
 	if (!watched)
 		return NULL;
@@ -197,5 +198,5 @@ static __noinline struct file *watched_file(struct task_struct *p, struct WireTa
 	only = only_socket(watched, flags);
 	if (only || epoll)
 		return only ? only : epoll;
-	return watched->internets || watched->locals ? NULL : watched->first;
+	return watched->internet_sockets || watched->unix_sockets ? NULL : watched->first_file;
 }

@@ -4,9 +4,9 @@
  * later is start-up, too. */
 #pragma once
 
-/* WORK_ARGUMENTS: how many arguments are compared. WORK_LOOKS: after this many system calls that name files, the search ends. Python
+/* WORK_ARGUMENTS: how many arguments are compared. MAX_WORK_CALLS: after this many system calls that name files, the search ends. Python
  * makes five such calls for each module that it imports, and some programs import hundreds. */
-enum { WORK_ARGUMENTS = 8, WORK_LOOKS = 4096 };
+enum { WORK_ARGUMENTS = 8, MAX_WORK_CALLS = 4096 };
 
 /* Maximum length of a path that is examined, in bytes; a power of two. */
 enum { MODULE_PATH = 128 };
@@ -69,7 +69,7 @@ static __always_inline bool is_system_file(const char *user_path)
 
 /* Call when a program that seemed to have begun its work names a file. If it opens a library (a plugin or an imported module), it is
  * still starting up, at least until that call. Its work then begins when it next names an argument. */
-static __always_inline void note_later_work(struct WireTask *task, const char *path, long number)
+static __always_inline void check_for_later_work(struct WireTask *task, const char *path, long number)
 {
 	bool opens_library = (number == NR_open || number == NR_openat) && is_system_file(path);
 	if (!opens_library && !task->work_loading)
@@ -84,11 +84,11 @@ static __always_inline void note_later_work(struct WireTask *task, const char *p
 }
 
 /* Call when a system call is entered after loading. Stores the CPU time if the program begins its work. */
-static __noinline void note_work(struct WireTask *task, struct pt_regs *regs, long number)
+static __noinline void check_for_work(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	const char *path = named_file(regs, number);
 	if (path && task->work_cpu) {
-		note_later_work(task, path, number);
+		check_for_later_work(task, path, number);
 	} else {
 		bool begins = number == NR_read && task->argument == 0 && !task->work_cpu;
 		if (!begins && !path)
@@ -96,6 +96,6 @@ static __noinline void note_work(struct WireTask *task, struct pt_regs *regs, lo
 		if (begins || matches_an_argument(task->entry_stack, path))
 			task->work_cpu = cpu_time(task, bpf_ktime_get_ns());
 	}
-	if (++task->work_looks >= WORK_LOOKS)
+	if (++task->work_calls >= MAX_WORK_CALLS)
 		task->entry_stack = 0;
 }

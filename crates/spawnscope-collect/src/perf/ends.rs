@@ -3,13 +3,13 @@
 use spawnscope_data::event::{EventKind, Exited, LaunchId, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::clock;
 
-use super::followed::{CommandEnd, Followed};
+use super::followed::{CommandEnd, FollowedProcesses};
 use super::image::Image;
 use crate::ROOT;
 
-impl Followed {
+impl FollowedProcesses {
     /// Stores how the command ended.
-    pub(super) fn command_ended(&mut self, end: CommandEnd) {
+    pub(super) fn set_command_end(&mut self, end: CommandEnd) {
         self.command_end = Some(end);
         self.report_end_of_command();
     }
@@ -33,7 +33,7 @@ impl Followed {
     }
 
     /// Reports the ends of processes that the kernel does not report on.
-    pub(super) fn report_unfollowed(&mut self) {
+    pub(super) fn report_ended_unfollowed(&mut self) {
         for (launch, at) in self.unfollowed.ended() {
             self.report_end_of_unfollowed(launch, at);
         }
@@ -52,7 +52,7 @@ impl Followed {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
-        if process.image.as_ref().is_some_and(Image::is_untouched) {
+        if process.image.as_ref().is_some_and(Image::has_no_mappings) {
             return self.unfollow(at, pid);
         }
         let Some(mut thread) = self.threads.remove(&tid) else {

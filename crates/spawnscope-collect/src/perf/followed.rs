@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use spawnscope_data::event::{Event, EventKind, Exited, LaunchId, Launched, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::{Record, RecordKind};
 
+use super::cpu_time::CpuTime;
 use super::image::Image;
-use super::on_cpu::OnCpu;
 use super::program_details::ProgramDetails;
 use crate::ROOT;
-use crate::untraced::Untraced;
+use crate::untraced::UntracedProcesses;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
     pub(super) process: Pid,
     pub(super) launch: LaunchId,
     pub(super) task: TaskId,
-    pub(super) cpu: OnCpu,
+    pub(super) cpu: CpuTime,
 }
 
 /// A process with at least one thread that has not ended.
@@ -50,11 +50,11 @@ pub(super) struct Counts {
 
 /// All followed processes, and the events that have not been taken yet.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedProcesses {
     pub(super) threads: HashMap<Pid, Thread>,
     pub(super) processes: HashMap<Pid, Process>,
     /// Running processes that the kernel no longer reports on.
-    pub(super) unfollowed: Untraced,
+    pub(super) unfollowed: UntracedProcesses,
     pub(super) counts: Counts,
     pub(super) events: Vec<Event>,
     pub(super) notices: Vec<String>,
@@ -64,12 +64,12 @@ pub(super) struct Followed {
     next_id: u64,
 }
 
-impl Followed {
-    pub(super) fn new(command: Pid) -> Followed {
-        let mut followed = Followed {
+impl FollowedProcesses {
+    pub(super) fn new(command: Pid) -> FollowedProcesses {
+        let mut followed = FollowedProcesses {
             threads: HashMap::new(),
             processes: HashMap::new(),
-            unfollowed: Untraced::default(),
+            unfollowed: UntracedProcesses::default(),
             counts: Counts::default(),
             events: Vec::new(),
             notices: Vec::new(),
@@ -77,7 +77,7 @@ impl Followed {
             command_end: None,
             next_id: ROOT.0 + 1,
         };
-        followed.add_process(command, ROOT, OnCpu::unseen());
+        followed.add_process(command, ROOT, CpuTime::unseen());
         followed
     }
 
@@ -98,7 +98,7 @@ impl Followed {
             RecordKind::GotCpu => self.handle_switch_in(at, tid),
             RecordKind::LeftCpu { is_preempted } => {
                 if let Some(thread) = self.threads.get_mut(&tid) {
-                    thread.cpu.left(at, is_preempted);
+                    thread.cpu.left_cpu(at, is_preempted);
                 }
             }
             RecordKind::Exited => self.handle_exit(at, pid, tid),
@@ -115,7 +115,7 @@ impl Followed {
         self.next_id - 1
     }
 
-    fn add_process(&mut self, pid: Pid, launch: LaunchId, cpu: OnCpu) {
+    fn add_process(&mut self, pid: Pid, launch: LaunchId, cpu: CpuTime) {
         let process = Process {
             launch,
             threads: 0,
@@ -126,7 +126,7 @@ impl Followed {
         self.add_thread(pid, pid, launch, TaskId(launch.0), cpu);
     }
 
-    fn add_thread(&mut self, tid: Pid, process: Pid, launch: LaunchId, task: TaskId, cpu: OnCpu) {
+    fn add_thread(&mut self, tid: Pid, process: Pid, launch: LaunchId, task: TaskId, cpu: CpuTime) {
         let thread = Thread {
             process,
             launch,
@@ -148,10 +148,10 @@ impl Followed {
     fn adopt(&mut self, pid: Pid, tid: Pid) {
         if !self.processes.contains_key(&pid) {
             let launch = LaunchId(self.new_id());
-            self.add_process(pid, launch, OnCpu::lost());
+            self.add_process(pid, launch, CpuTime::lost());
             if tid != pid {
                 let task = TaskId(self.new_id());
-                self.add_thread(tid, pid, launch, task, OnCpu::lost());
+                self.add_thread(tid, pid, launch, task, CpuTime::lost());
             }
         }
     }
@@ -163,14 +163,14 @@ impl Followed {
         let (parent, parent_task) = (process.launch, thread.task);
         let id = self.new_id();
         if child == creator.0 {
-            self.add_thread(tid, child, parent, TaskId(id), OnCpu::created(at));
+            self.add_thread(tid, child, parent, TaskId(id), CpuTime::created(at));
             let started = EventKind::ThreadStarted {
                 tid,
                 creator: parent_task,
             };
             return self.report(at, parent, TaskId(id), started);
         }
-        self.add_process(child, LaunchId(id), OnCpu::created(at));
+        self.add_process(child, LaunchId(id), CpuTime::created(at));
         let launched = Launched {
             parent,
             parent_task,
@@ -192,7 +192,7 @@ impl Followed {
             return;
         };
         let is_first = thread.cpu.is_new();
-        let slice = thread.cpu.got(at);
+        let slice = thread.cpu.got_cpu(at);
         let (launch, task, pid) = (thread.launch, thread.task, thread.process);
         if is_first
             && tid == pid

@@ -9,17 +9,17 @@ use super::program_details::ProgramDetails;
 use crate::scripts;
 
 /// The kernel truncates names in comm to this length, in bytes.
-const MAX_NAME: usize = 15;
+const MAX_NAME_BYTES: usize = 15;
 
 /// A program that is being set up.
 #[derive(Debug)]
 pub(super) struct Image {
-    /// Base name of the file passed to `execve`, truncated to `MAX_NAME` bytes.
+    /// Base name of the file passed to `execve`, truncated to `MAX_NAME_BYTES`.
     name: Vec<u8>,
     /// What was read about the program, in /proc or in a copy of the stack.
     pub(super) details: Option<ProgramDetails>,
-    program: Option<Mapped>,
-    loader: Option<Mapped>,
+    program: Option<MappedFile>,
+    loader: Option<MappedFile>,
     /// When the exec was about to return, and the CPU time at that moment.
     pub(super) returned: Option<(Nanos, Option<Nanos>)>,
     /// Whether the exec was reported.
@@ -27,7 +27,7 @@ pub(super) struct Image {
 }
 
 #[derive(Debug)]
-struct Mapped {
+struct MappedFile {
     file: File,
     path: Vec<u8>,
 }
@@ -57,13 +57,13 @@ impl Image {
     }
 
     /// Whether nothing has been mapped since the exec.
-    pub(super) fn is_untouched(&self) -> bool {
+    pub(super) fn has_no_mappings(&self) -> bool {
         self.program.is_none()
     }
 
     /// Handles a mapping of a file, or a change of its protection.
-    pub(super) fn mapped(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
-        let mapped = || Mapped {
+    pub(super) fn handle_mapping(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
+        let new = || MappedFile {
             file,
             path: name.to_vec(),
         };
@@ -81,8 +81,8 @@ impl Image {
             };
         }
         match &self.program {
-            None => self.program = Some(mapped()),
-            Some(program) if program.file != file && self.loader.is_none() => self.loader = Some(mapped()),
+            None => self.program = Some(new()),
+            Some(program) if program.file != file && self.loader.is_none() => self.loader = Some(new()),
             Some(_) => {}
         }
         Step::Nothing
@@ -103,7 +103,7 @@ impl Image {
         let mapped = || {
             let path = &self.program.as_ref()?.path;
             let base = base_name(path);
-            let is_same = base == self.name || (self.name.len() == MAX_NAME && base.starts_with(&self.name));
+            let is_same = base == self.name || (self.name.len() == MAX_NAME_BYTES && base.starts_with(&self.name));
             is_same.then(|| path.clone())
         };
         passed.or_else(mapped).unwrap_or_else(|| self.name.clone())
@@ -140,7 +140,7 @@ mod tests {
     fn exec(name: &str, mappings: &[(u64, &str)]) -> Image {
         let mut image = Image::new(name.as_bytes().to_vec(), None);
         for (inode, path) in mappings {
-            assert_eq!(image.mapped(file(*inode), READ, path.as_bytes()), Step::Nothing);
+            assert_eq!(image.handle_mapping(file(*inode), READ, path.as_bytes()), Step::Nothing);
         }
         image
     }
@@ -150,21 +150,27 @@ mod tests {
         let program = (1, "/usr/bin/true");
         for (loader, last) in [("/lib64/ld-linux-x86-64.so.2", 2), ("/lib/ld-musl-x86_64.so.1", 1)] {
             let mut image = exec("true", &[program, program, (2, loader), (2, loader)]);
-            assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: true });
+            assert_eq!(
+                image.handle_mapping(file(0), READ, VDSO),
+                Step::Returns { has_loader: true }
+            );
             image.returned = Some((Nanos(1), None));
-            assert_eq!(image.mapped(file(3), READ, b"/lib/libc.so.6"), Step::Nothing);
-            assert_eq!(image.mapped(file(last), WRITE, b""), Step::Nothing);
-            assert_eq!(image.mapped(file(3 - last), READ, b""), Step::Nothing);
-            assert_eq!(image.mapped(file(last), READ, b""), Step::Loaded, "{loader}");
+            assert_eq!(image.handle_mapping(file(3), READ, b"/lib/libc.so.6"), Step::Nothing);
+            assert_eq!(image.handle_mapping(file(last), WRITE, b""), Step::Nothing);
+            assert_eq!(image.handle_mapping(file(3 - last), READ, b""), Step::Nothing);
+            assert_eq!(image.handle_mapping(file(last), READ, b""), Step::Loaded, "{loader}");
         }
     }
 
     #[test]
     fn a_program_without_loader_has_loaded_when_its_exec_returns() {
         let mut image = exec("tiny", &[(1, "/x/tiny")]);
-        assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: false });
+        assert_eq!(
+            image.handle_mapping(file(0), READ, VDSO),
+            Step::Returns { has_loader: false }
+        );
         image.returned = Some((Nanos(1), None));
-        assert_eq!(image.mapped(file(1), READ, b"/x/tiny"), Step::Nothing);
+        assert_eq!(image.handle_mapping(file(1), READ, b"/x/tiny"), Step::Nothing);
     }
 
     #[test]

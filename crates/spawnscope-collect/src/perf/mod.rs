@@ -2,10 +2,10 @@
 //! everything that it launches to ring buffers (`spawnscope_system::perf_events`). A thread of the recorder reads the records (`reader`) and
 //! turns them into events (`followed`). docs/design/collector-perf.md says what perf events can show and why.
 
+mod cpu_time;
 mod ends;
 mod followed;
 mod image;
-mod on_cpu;
 mod pace;
 mod program_details;
 mod programs;

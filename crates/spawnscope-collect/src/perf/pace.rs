@@ -12,7 +12,7 @@ pub(super) const MIN_INTERVAL: Duration = Duration::from_micros(200);
 const RATE_INTERVAL: Duration = Duration::from_millis(100);
 /// The reader sleeps if there were at least this many execs in that time. At 500 execs a second, the wake-ups of a reader that does not sleep
 /// take about 5 % of the command's time.
-const MAX_EXECS: u32 = 50;
+const MIN_EXECS_TO_SLEEP: u32 = 50;
 
 /// Minimum time between two rounds while there are many execs.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
@@ -47,8 +47,8 @@ impl Pace {
     }
 
     /// Adjusts the pace after a round. `execs`: number of execs in the round. `filled`: how full the fullest ring buffer was (0 to 1). Returns
-    /// whether the reader begins or stops to sleep.
-    pub(super) fn note_round(&mut self, now: Instant, execs: u32, filled: f64) -> bool {
+    /// whether the reader starts or stops sleeping.
+    pub(super) fn adjust(&mut self, now: Instant, execs: u32, filled: f64) -> bool {
         self.execs += execs;
         self.sleep = self.sleep.map(|sleep| match filled {
             0.25.. => (sleep / 2).max(MIN_SLEEP),
@@ -60,7 +60,13 @@ impl Pace {
         }
         let was_asleep = self.sleep.is_some();
         // Half as many execs suffice to go on sleeping, so that the pace does not change all the time.
-        let are_many = self.can_sleep && self.execs >= if was_asleep { MAX_EXECS / 2 } else { MAX_EXECS };
+        let are_many = self.can_sleep
+            && self.execs
+                >= if was_asleep {
+                    MIN_EXECS_TO_SLEEP / 2
+                } else {
+                    MIN_EXECS_TO_SLEEP
+                };
         (self.since, self.execs) = (now, 0);
         self.sleep = are_many.then(|| self.sleep.unwrap_or(MIN_SLEEP * 4));
         self.sleep.is_some() != was_asleep
@@ -76,25 +82,22 @@ mod tests {
         let mut pace = Pace::new(true);
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        assert!(!pace.note_round(at(10), 200, 0.1), "the rate is not known yet");
-        assert!(pace.note_round(at(150), 0, 0.1));
+        assert!(!pace.adjust(at(10), 200, 0.1), "the rate is not known yet");
+        assert!(pace.adjust(at(150), 0, 0.1));
         assert_eq!(pace.sleep(), Some(MIN_SLEEP * 4));
-        assert!(!pace.note_round(at(300), MAX_EXECS / 2, 0.1), "half as many");
-        assert!(pace.note_round(at(450), MAX_EXECS / 2 - 1, 0.1));
+        assert!(!pace.adjust(at(300), MIN_EXECS_TO_SLEEP / 2, 0.1), "half as many");
+        assert!(pace.adjust(at(450), MIN_EXECS_TO_SLEEP / 2 - 1, 0.1));
         assert_eq!(pace.sleep(), None);
-        assert!(
-            !Pace::new(false).note_round(at(150), 1000, 0.1),
-            "stacks are not copied"
-        );
+        assert!(!Pace::new(false).adjust(at(150), 1000, 0.1), "stacks are not copied");
     }
 
     #[test]
     fn the_sleep_is_longer_the_emptier_the_ring_buffers_are() {
         let mut pace = Pace::new(true);
         let start = Instant::now();
-        pace.note_round(start + RATE_INTERVAL, MAX_EXECS, 0.0);
+        pace.adjust(start + RATE_INTERVAL, MIN_EXECS_TO_SLEEP, 0.0);
         let mut slept = |filled| {
-            pace.note_round(start + RATE_INTERVAL, 0, filled);
+            pace.adjust(start + RATE_INTERVAL, 0, filled);
             pace.sleep().expect("it sleeps")
         };
         let growing = [0.0; 5].map(&mut slept);

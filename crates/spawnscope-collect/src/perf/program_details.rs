@@ -8,7 +8,7 @@ use spawnscope_data::event::{Nanos, Pid, variables};
 use spawnscope_system::perf_events::Stack;
 use spawnscope_system::{clock, procfs};
 
-use crate::initial_stack::{self, Layout, MAX_ARGUMENTS, until_nul};
+use crate::initial_stack::{self, Layout, MAX_ARGUMENT_BYTES, until_nul};
 use crate::scripts;
 
 /// The details of a program.
@@ -16,17 +16,17 @@ use crate::scripts;
 pub(super) struct ProgramDetails {
     /// When reading was finished. The details belong to an exec if the process had neither ended nor executed another program before this.
     pub(super) read_at: Nanos,
-    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS`.
+    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENT_BYTES` in total.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments.
     pub(super) argv_bytes: u64,
-    /// The path passed to `execve`; `None` if this process may not read the memory of the other.
+    /// The path passed to `execve`; `None` if this process may not read the memory of that process.
     pub(super) path: Option<Vec<u8>>,
     /// The interpreter of a `#!` script.
     pub(super) interpreter: Option<Vec<u8>>,
     /// The working directory.
     pub(super) cwd: Option<Vec<u8>>,
-    /// The variables of the environment that may be recorded; empty if they were not read in a copy of the stack.
+    /// The variables of the environment that may be recorded; empty if the details do not come from a copy of the stack.
     pub(super) variables: Vec<u8>,
     /// Whether the details come from a copy of the stack. If so, it is unknown whether the executed file is a script.
     pub(super) is_copied: bool,
@@ -34,13 +34,13 @@ pub(super) struct ProgramDetails {
 
 impl ProgramDetails {
     /// Reads details in /proc. Returns `None` if the process has ended, or its exec has not set up the arguments yet.
-    pub(super) fn of(process: Pid) -> Option<ProgramDetails> {
+    pub(super) fn read(process: Pid) -> Option<ProgramDetails> {
         let mut argv = fs::read(format!("/proc/{}/cmdline", process.0)).ok()?;
         if argv.is_empty() {
             return None;
         }
         let argv_bytes = argv.len() as u64;
-        argv.truncate(MAX_ARGUMENTS);
+        argv.truncate(MAX_ARGUMENT_BYTES);
         let path = procfs::program(process).filter(|path| !path.is_empty());
         let interpreter = path
             .as_ref()
@@ -58,7 +58,7 @@ impl ProgramDetails {
     }
 
     /// Reads details in a copied stack. Returns `None` if the copy does not contain the arguments and the path.
-    pub(super) fn copied(stack: &Stack<'_>) -> Option<ProgramDetails> {
+    pub(super) fn from_stack(stack: &Stack<'_>) -> Option<ProgramDetails> {
         let start = initial_stack::find(stack.content)?;
         let layout = Layout::parse(stack.content.get(start..)?)?;
         let from = |address: u64| {
@@ -71,7 +71,7 @@ impl ProgramDetails {
             strings(from(first)?, usize::try_from(layout.arguments).ok()?)
         })?;
         let argv_bytes = argv.len() as u64;
-        argv.truncate(MAX_ARGUMENTS);
+        argv.truncate(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.and_then(|first| {
             let bytes = usize::try_from(path_at.checked_sub(first)?).ok()?;
             from(first)?.get(..bytes)
@@ -129,7 +129,7 @@ mod tests {
 
     fn details(content: &[u8], pointer: u64) -> Option<ProgramDetails> {
         let (at, pid) = (Nanos(5), Pid(1));
-        ProgramDetails::copied(&Stack {
+        ProgramDetails::from_stack(&Stack {
             at,
             pid,
             pointer,

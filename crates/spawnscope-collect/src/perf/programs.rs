@@ -3,11 +3,11 @@
 use spawnscope_data::event::{EventKind, Executed, Loaded, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::File;
 
-use super::followed::{Followed, Thread};
+use super::cpu_time::CpuTime;
+use super::followed::{FollowedProcesses, Thread};
 use super::image::{Image, Step};
-use super::on_cpu::OnCpu;
 
-impl Followed {
+impl FollowedProcesses {
     /// Handles the exec of a process. If the process had several threads, only the thread that called exec remains, as its first thread.
     pub(super) fn handle_exec(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
         self.report_image(at, pid, Loader::Unknown);
@@ -34,7 +34,7 @@ impl Followed {
             process: pid,
             launch,
             task: TaskId(launch.0),
-            cpu: others.first().map_or_else(OnCpu::lost, |(_, other)| other.cpu),
+            cpu: others.first().map_or_else(CpuTime::lost, |(_, other)| other.cpu),
         });
     }
 
@@ -49,7 +49,7 @@ impl Followed {
             return;
         };
         let cpu = self.threads.get(&tid).and_then(|thread| thread.cpu.used_until(at));
-        match image.mapped(file, protection, name) {
+        match image.handle_mapping(file, protection, name) {
             Step::Nothing => {}
             Step::Returns { has_loader } => {
                 image.returned = Some((at, cpu));

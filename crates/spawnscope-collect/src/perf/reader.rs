@@ -16,19 +16,19 @@ use spawnscope_system::clock;
 use spawnscope_system::perf_events::{Record, RecordKind, Ring, Rings, parse, parse_stacks};
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
-use super::followed::{CommandEnd, Followed};
+use super::followed::{CommandEnd, FollowedProcesses};
 use super::pace::{MIN_INTERVAL, Pace};
 use super::program_details::ProgramDetails;
 use super::{Shared, lock};
 
 /// Maximum time between two rounds.
-const INTERVAL: Duration = Duration::from_millis(40);
+const MAX_INTERVAL: Duration = Duration::from_millis(40);
 /// Maximum time between two rounds if there are records that wait for the second.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A record that waits for its round.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRecord {
     record: Record,
     details: Option<ProgramDetails>,
     /// Whether a copied stack was read for this record.
@@ -40,13 +40,13 @@ struct Waiting {
 pub(super) struct Reader {
     rings: Rings,
     command: Pid,
-    /// A pidfd of the command, until its end was observed.
+    /// A pidfd of the command, until the end of the command was observed.
     running: Option<OwnedFd>,
     shared: Arc<Shared>,
-    followed: Followed,
+    followed: FollowedProcesses,
     /// When the command's end was observed, until all earlier records have become events.
     settling: Option<Nanos>,
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingRecord>,
     /// All records up to this time have been read.
     read_until: Nanos,
     malformed: u64,
@@ -62,9 +62,9 @@ impl Reader {
             command,
             running: Some(running),
             shared,
-            followed: Followed::new(command),
+            followed: FollowedProcesses::new(command),
             settling: None,
-            waiting: Vec::new(),
+            pending: Vec::new(),
             read_until: Nanos(0),
             malformed: 0,
             bytes: Vec::new(),
@@ -77,20 +77,20 @@ impl Reader {
     /// Reads until the collector is detached.
     pub(super) fn run(mut self) {
         while !self.shared.should_detach.load(Ordering::Acquire) {
-            let is_urgent = self.settling.is_some() || !self.waiting.is_empty();
+            let is_urgent = self.settling.is_some() || !self.pending.is_empty();
             match self.pace.sleep().filter(|_| self.settling.is_none()) {
                 Some(sleep) => self.wait(sleep, false),
-                None => self.wait(if is_urgent { SHORT_INTERVAL } else { INTERVAL }, true),
+                None => self.wait(if is_urgent { SHORT_INTERVAL } else { MAX_INTERVAL }, true),
             }
-            self.note_end_of_command();
-            self.round();
+            self.check_for_end_of_command();
+            self.run_round();
             self.wait(MIN_INTERVAL, false);
         }
         let end = clock::now();
         self.rings.stacks.iter().for_each(Ring::stop);
         self.rings.records.iter().for_each(Ring::stop);
-        self.note_end_of_command();
-        self.round();
+        self.check_for_end_of_command();
+        self.run_round();
         self.apply_until(Nanos(u64::MAX));
         self.followed.finish(end);
         self.send();
@@ -110,32 +110,32 @@ impl Reader {
         wait_until(&mut watched, Instant::now() + limit);
     }
 
-    fn note_end_of_command(&mut self) {
+    fn check_for_end_of_command(&mut self) {
         let has_ended = |running: &mut OwnedFd| is_readable_within(running.as_fd(), Duration::ZERO);
         if self.running.take_if(has_ended).is_some() {
             let at = clock::now();
             self.settling = Some(at);
-            self.followed.command_ended(CommandEnd {
+            self.followed.set_command_end(CommandEnd {
                 at,
                 status: status_of_ended(self.command),
             });
         }
     }
 
-    fn round(&mut self) {
-        let unseen = self.waiting.iter_mut().filter(|waiting| waiting.details.is_none());
-        unseen.for_each(Waiting::read_process);
-        self.read();
+    fn run_round(&mut self) {
+        let without_details = self.pending.iter_mut().filter(|waiting| waiting.details.is_none());
+        without_details.for_each(PendingRecord::read_process);
+        self.read_rings();
         let until = std::mem::replace(&mut self.read_until, clock::now());
         self.apply_until(until);
-        self.followed.report_unfollowed();
+        self.followed.report_ended_unfollowed();
         self.send();
         if self.settling.take_if(|end| *end <= until).is_some() {
             self.shared.has_settled.store(true, Ordering::Release);
         }
     }
 
-    fn read(&mut self) {
+    fn read_rings(&mut self) {
         // Read the copies before the records, so that the exec that precedes each copy is among the records.
         self.copies.clear();
         for ring in &mut self.rings.stacks {
@@ -144,9 +144,9 @@ impl Reader {
         let (mut execs, mut filled) = (0, 0.0);
         for ring in &mut self.rings.records {
             filled = ring.take(&mut self.bytes).max(filled);
-            let waiting = &mut self.waiting;
+            let waiting = &mut self.pending;
             self.malformed += parse(&self.bytes, &mut |record| {
-                let mut one = Waiting {
+                let mut one = PendingRecord {
                     record,
                     details: None,
                     has_copy: false,
@@ -157,10 +157,10 @@ impl Reader {
             });
             self.bytes.clear();
         }
-        self.waiting.sort_by_key(|waiting| waiting.record.at);
-        forget_later_programs(&mut self.waiting);
-        read_copies(&mut self.waiting, &self.copies);
-        if self.pace.note_round(Instant::now(), execs, filled) {
+        self.pending.sort_by_key(|waiting| waiting.record.at);
+        forget_later_programs(&mut self.pending);
+        read_copies(&mut self.pending, &self.copies);
+        if self.pace.adjust(Instant::now(), execs, filled) {
             let is_needed = self.pace.sleep().is_some();
             let switch = if is_needed { Ring::start } else { Ring::stop };
             self.rings.stacks.iter().for_each(switch);
@@ -168,8 +168,8 @@ impl Reader {
     }
 
     fn apply_until(&mut self, until: Nanos) {
-        let count = self.waiting.partition_point(|waiting| waiting.record.at <= until);
-        for Waiting { record, details, .. } in self.waiting.drain(..count) {
+        let count = self.pending.partition_point(|waiting| waiting.record.at <= until);
+        for PendingRecord { record, details, .. } in self.pending.drain(..count) {
             self.followed.apply(record, details);
         }
     }
@@ -203,7 +203,7 @@ impl Reader {
     }
 }
 
-impl Waiting {
+impl PendingRecord {
     fn is_exec(&self) -> bool {
         matches!(self.record.kind, RecordKind::Executed { .. })
     }
@@ -211,13 +211,13 @@ impl Waiting {
     /// Reads from /proc what the process runs, if the record reports an exec.
     fn read_process(&mut self) {
         if self.is_exec() {
-            self.details = ProgramDetails::of(self.record.pid);
+            self.details = ProgramDetails::read(self.record.pid);
         }
     }
 }
 
 /// Reads the arguments of programs in copied stacks. The first copy after an exec belongs to the executed program.
-fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
+fn read_copies(waiting: &mut [PendingRecord], stacks: &[u8]) {
     let mut execs: HashMap<Pid, Vec<usize>> = HashMap::new();
     for (index, waiting) in waiting.iter().enumerate() {
         if waiting.is_exec() {
@@ -229,7 +229,7 @@ fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
         let later = execs.partition_point(|exec| waiting[*exec].record.at <= stack.at);
         let last = later.checked_sub(1).and_then(|last| waiting.get_mut(execs[last]));
         if let Some(exec) = last.filter(|exec| !exec.has_copy)
-            && let Some(copied) = ProgramDetails::copied(&stack)
+            && let Some(copied) = ProgramDetails::from_stack(&stack)
         {
             exec.has_copy = true;
             match &mut exec.details {
@@ -244,9 +244,9 @@ fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
 }
 
 /// Removes details that were read after the process had executed another program, because they belong to that program.
-fn forget_later_programs(waiting: &mut [Waiting]) {
+fn forget_later_programs(waiting: &mut [PendingRecord]) {
     let mut next: HashMap<Pid, Nanos> = HashMap::new();
-    for Waiting { record, details, .. } in waiting.iter_mut().rev() {
+    for PendingRecord { record, details, .. } in waiting.iter_mut().rev() {
         if let RecordKind::Executed { .. } = record.kind {
             let later = next.insert(record.pid, record.at);
             if later.is_some_and(|later| details.as_ref().is_some_and(|details| later <= details.read_at)) {
@@ -260,7 +260,7 @@ fn forget_later_programs(waiting: &mut [Waiting]) {
 mod tests {
     use super::*;
 
-    fn waiting(pid: i32, at: u64, by: Option<u64>) -> Waiting {
+    fn waiting(pid: i32, at: u64, by: Option<u64>) -> PendingRecord {
         let details = by.map(|by| ProgramDetails {
             read_at: Nanos(by),
             argv: Vec::new(),
@@ -273,7 +273,7 @@ mod tests {
         });
         let kind = RecordKind::Executed { name: Vec::new() };
         let (pid, at) = (Pid(pid), Nanos(at));
-        Waiting {
+        PendingRecord {
             record: Record {
                 at,
                 pid,

@@ -3,18 +3,18 @@
 use spawnscope_data::event::{Event, EventKind, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::{File, Record, RecordKind, VDSO};
 
-use super::followed::{CommandEnd, Followed};
+use super::followed::{CommandEnd, FollowedProcesses};
 use crate::ROOT;
 
 const COMMAND: i32 = 10;
 /// A pid above the kernel's maximum, so that no process of this machine is watched.
 const CHILD: i32 = 1 << 23;
 
-struct Recording(Followed);
+struct Recording(FollowedProcesses);
 
 impl Recording {
     fn new() -> Recording {
-        Recording(Followed::new(Pid(COMMAND)))
+        Recording(FollowedProcesses::new(Pid(COMMAND)))
     }
 
     fn add(&mut self, at: u64, pid: i32, tid: i32, kind: RecordKind) -> &mut Recording {
@@ -42,7 +42,7 @@ impl Recording {
         self.add(at, pid, pid, mapped)
     }
 
-    fn of(&self, launch: u64) -> impl Iterator<Item = &Event> {
+    fn events_of(&self, launch: u64) -> impl Iterator<Item = &Event> {
         self.0.events.iter().filter(move |event| event.launch.0 == launch)
     }
 }
@@ -58,7 +58,7 @@ fn the_phases_and_the_program_of_a_launch_are_reported() {
     recording
         .maps(180, CHILD, 2, b"/lib/ld.so")
         .add(200, CHILD, CHILD, RecordKind::Exited);
-    let kinds: Vec<&EventKind> = recording.of(2).map(|event| &event.kind).collect();
+    let kinds: Vec<&EventKind> = recording.events_of(2).map(|event| &event.kind).collect();
     let [
         EventKind::Launched(launched),
         EventKind::Slice(_),
@@ -105,7 +105,7 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
         .add(120, 20, 20, RecordKind::Exited)
         .add(121, 20, 21, RecordKind::Exited);
     let ends = |recording: &Recording| {
-        let exits = recording.of(2).filter_map(|event| match &event.kind {
+        let exits = recording.events_of(2).filter_map(|event| match &event.kind {
             EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
             _ => None,
         });
@@ -118,7 +118,7 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
         .executes(130, 20)
         .maps(131, 20, 1, b"/bin/true");
     let gone = recording
-        .of(2)
+        .events_of(2)
         .any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
     assert!(gone);
     recording.add(140, 20, 20, RecordKind::Exited);
@@ -132,7 +132,7 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
         status: Some(7 << 8),
     };
     let status = |recording: &Recording| {
-        recording.of(ROOT.0).find_map(|event| match &event.kind {
+        recording.events_of(ROOT.0).find_map(|event| match &event.kind {
             EventKind::Exited(exited) => Some((event.at, exited.wait_status)),
             _ => None,
         })
@@ -140,12 +140,12 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
     for is_first in [true, false] {
         let mut recording = Recording::new();
         if is_first {
-            recording.0.command_ended(end);
+            recording.0.set_command_end(end);
         }
         recording.add(400, COMMAND, COMMAND, RecordKind::Exited);
         if !is_first {
             assert_eq!(status(&recording), None);
-            recording.0.command_ended(end);
+            recording.0.set_command_end(end);
         }
         assert_eq!(status(&recording), Some((Nanos(400), Some(7 << 8))));
     }
@@ -163,7 +163,7 @@ fn a_process_that_exits_after_its_exec_without_a_mapping_runs_a_program_with_pri
         "{:?}",
         recording.0.notices
     );
-    let kinds: Vec<&EventKind> = recording.of(2).map(|event| &event.kind).collect();
+    let kinds: Vec<&EventKind> = recording.events_of(2).map(|event| &event.kind).collect();
     assert!(matches!(
         kinds[..],
         [
@@ -184,21 +184,21 @@ fn after_lost_records_processes_are_orphans_and_nothing_is_invented() {
         .add(110, 30, 31, RecordKind::Exited)
         .add(112, 30, 30, RecordKind::Exited);
     assert_eq!(recording.0.counts.lost, 5);
-    let exits = recording.of(2).filter_map(|event| match &event.kind {
+    let exits = recording.events_of(2).filter_map(|event| match &event.kind {
         EventKind::Exited(exited) => Some((exited.last_thread, exited.cpu)),
         _ => None,
     });
     assert_eq!(exits.collect::<Vec<_>>(), [(false, None), (true, None)]);
     assert!(
         !recording
-            .of(2)
+            .events_of(2)
             .any(|event| matches!(event.kind, EventKind::Launched(_)))
     );
     recording
         .forks(120, COMMAND, (40, 40))
         .add(130, 40, 40, RecordKind::GotCpu);
     recording.0.finish(Nanos(200));
-    let last = recording.of(4).last().expect("the running process");
+    let last = recording.events_of(4).last().expect("the running process");
     assert!(
         matches!(&last.kind, EventKind::LastSeen(slice) if slice.on == Some(Nanos(130)) && slice.off == Nanos(200))
     );

@@ -12,7 +12,7 @@ use super::processes::{ExecCall, Thread};
 use super::programs;
 use super::tracing::Tracing;
 
-/// Maximum length of a path that the kernel accepts, including its NUL.
+/// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
 
 impl Tracing {
@@ -31,7 +31,7 @@ impl Tracing {
         }
         let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
         process.is_in_call = matches!(stop, CallStop::Enters(number, _) if !is_exec(number));
-        if let Some(chain) = process.enters(stop) {
+        if let Some(chain) = process.call_site_at(stop) {
             let called = EventKind::Called(Arc::new(chain));
             self.report(clock::now(), thread.launch, thread.task, called);
         }

@@ -1,4 +1,4 @@
-//! New processes and threads. The creator's event and the first stop of the new process or thread arrive in any order.
+//! New processes and threads. The creator's event and the first stop of the new process or thread arrive in either order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::clone_call::CloneCall;
 
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_PARENT: u64 = 0x8000;
-/// Offsets of the flags and the stack in `struct clone_args`.
+/// Offsets in `struct clone_args`, in bytes.
 const CLONE3_FLAGS: usize = 0;
 const CLONE3_STACK: usize = 40;
 
@@ -59,7 +59,7 @@ impl Tracing {
         }
     }
 
-    /// Returns the script line that requested the launch, if it is already known. Makes the creator's program that of the new process.
+    /// Returns the script line that requested the launch, if it is already known. Copies the creator's program to the new process.
     fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: &mut Process) -> Option<Chain> {
         let parent = self.processes.process(parent)?;
         let creator = Creator {
@@ -146,7 +146,7 @@ impl Tracing {
         let stops_soon = process.setup.is_some();
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
         process.first_stop = counts_waits
-            .then(|| FirstStop::of(pid, creator_stopped, stops_soon))
+            .then(|| FirstStop::read(pid, creator_stopped, stops_soon))
             .flatten();
         process.first_run = (!counts_waits).then(clock::now);
         if let Some((at, _)) = &mut process.created
@@ -178,7 +178,7 @@ impl Tracing {
     /// Starts threads whose creation is never reported, because their creator was killed.
     pub(super) fn adopt_early(&mut self) {
         for (tid, at) in std::mem::take(&mut self.early) {
-            let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
+            let is_process = is_thread_of(tid, tid) && process_id(tid).is_none_or(|pid| pid == tid);
             if is_process {
                 // Its creator is unknown, so the recording shows the process as an orphan.
                 self.add_launch(at, None, Process::new(tid), None, None);
@@ -212,8 +212,8 @@ fn is_thread_of(creator: Pid, tid: Pid) -> bool {
     Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
 }
 
-/// Returns the process of a thread.
-fn group(tid: Pid) -> Option<Pid> {
+/// Returns the id of a thread's process.
+fn process_id(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     group.trim().parse().ok().map(Pid)

@@ -4,32 +4,32 @@
 use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
 
-use crate::initial_stack::{Layout, MAX_ARGUMENTS, WORD, until_nul};
+use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, until_nul};
 use crate::scripts;
 
-/// Maximum length of a path that the kernel accepts, including its NUL.
+/// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
-/// First size of the buffer in bytes: enough, for almost every process, for all that the kernel puts on the stack, including strings.
-const USUAL_STACK: usize = 16384;
-/// Largest size of the buffer in bytes: enough for about 100,000 arguments and variables.
-const LARGE_STACK: usize = 1 << 20;
+/// Number of bytes of the stack that are read first. For almost every process, they contain all that the kernel puts there, strings included.
+const USUAL_STACK_BYTES: usize = 16384;
+/// Number of bytes that are read if the first ones are not enough. These bytes hold about 100,000 arguments and variables.
+const LARGE_STACK_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that was read already.
-const MAX_ENVIRONMENT: usize = 65536;
+const MAX_ENVIRONMENT_BYTES: usize = 65536;
 
-/// The image as described on the stack.
+/// What the stack of a new program says about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image {
     /// The file name passed to `execve`.
     pub(super) path: Vec<u8>,
-    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS`.
+    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENT_BYTES` in total.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
-    /// The variables of its environment that may be recorded.
+    /// The environment variables that may be recorded.
     pub(super) variables: Vec<u8>,
     /// The entry point of the program.
     pub(super) entry: u64,
-    /// The address of the entry point's value in the auxiliary vector.
+    /// Where the auxiliary vector stores the entry point.
     pub(super) entry_slot: u64,
     /// The address of the vDSO.
     pub(super) vdso: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) struct Image {
 impl Image {
     /// Reads the image of a process of this architecture, whose stack pointer is `stack`. Returns `None` if it cannot be read.
     pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
-        let sizes = [USUAL_STACK, LARGE_STACK].into_iter();
+        let sizes = [USUAL_STACK_BYTES, LARGE_STACK_BYTES].into_iter();
         let (content, layout) = sizes
             .filter_map(|size| {
                 let content = memory::read(process, stack, size);
@@ -57,12 +57,14 @@ impl Image {
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
-        let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENTS).min(MAX_ARGUMENTS);
+        let kept = usize::try_from(argv_bytes)
+            .unwrap_or(MAX_ARGUMENT_BYTES)
+            .min(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.map(|first| {
             let bytes = usize::try_from(path_at.saturating_sub(first)).unwrap_or(usize::MAX);
             let read = from(first).and_then(|rest| rest.get(..bytes));
             read.map_or_else(
-                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT)),
+                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)),
                 <[u8]>::to_vec,
             )
         });
@@ -92,17 +94,17 @@ impl Image {
     }
 }
 
-/// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENTS` bytes, and the
+/// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENT_BYTES`, and the
 /// number of bytes of all of them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
-    let pointers = memory::read(process, list, LARGE_STACK.min(512 * WORD));
+    let pointers = memory::read(process, list, LARGE_STACK_BYTES.min(512 * WORD));
     let (pointers, _) = pointers.as_chunks::<WORD>();
     let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
     let (mut argv, mut bytes) = (Vec::new(), 0);
     for pointer in pointers.take_while(|pointer| *pointer != 0) {
         let argument = memory::read_string(process, pointer, MAX_PATH).unwrap_or_default();
         bytes += argument.len() as u64 + 1;
-        if argv.len() + argument.len() < MAX_ARGUMENTS {
+        if argv.len() + argument.len() < MAX_ARGUMENT_BYTES {
             argv.extend(argument);
             argv.push(0);
         }

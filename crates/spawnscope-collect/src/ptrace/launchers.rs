@@ -12,10 +12,10 @@ use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
 /// Number of stops since a thread's last launch after which it is no longer stopped.
-const STOPS: u32 = 400;
+const STOPS_AFTER_LAUNCH: u32 = 400;
 /// Number of stops after which a thread that has launched nothing yet is no longer stopped. bash makes some 60 calls before it launches;
 /// most programs never launch.
-const FIRST_STOPS: u32 = 160;
+const STOPS_BEFORE_FIRST_LAUNCH: u32 = 160;
 
 /// A call that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Launchers {
 
     /// Begins to trace the calls of a thread, from its next stop on.
     pub(super) fn watch(&mut self, thread: Pid) {
-        self.watch_for(thread, FIRST_STOPS);
+        self.watch_for(thread, STOPS_BEFORE_FIRST_LAUNCH);
     }
 
     fn watch_for(&mut self, thread: Pid, stops_left: u32) {
@@ -74,7 +74,7 @@ impl Launchers {
     /// Call when a thread has created a process. Returns when the thread entered the call, if its calls were traced at that time.
     pub(super) fn on_launch(&mut self, thread: Pid) -> Option<Nanos> {
         let entered = self.threads.get(&thread).and_then(|calls| calls.current);
-        self.watch_for(thread, STOPS);
+        self.watch_for(thread, STOPS_AFTER_LAUNCH);
         entered.map(|call| call.entered)
     }
 
@@ -83,7 +83,7 @@ impl Launchers {
         let calls = self.threads.get_mut(&thread)?;
         calls.stops_left = calls.stops_left.saturating_sub(1);
         let has_stops_left = calls.stops_left > 0;
-        let before = calls.current.take();
+        let call = calls.current.take();
         calls.current = match stop {
             CallStop::Enters(number, arguments) => libc::c_long::try_from(number).ok().map(|number| Call {
                 number,
@@ -93,7 +93,7 @@ impl Launchers {
             CallStop::Leaves(_) | CallStop::Neither => None,
         };
         let left = match stop {
-            CallStop::Leaves(result) => before.map(|call| (call, result)),
+            CallStop::Leaves(result) => call.map(|call| (call, result)),
             CallStop::Enters(..) | CallStop::Neither => None,
         };
         if !has_stops_left && calls.current.is_none() {
@@ -177,7 +177,7 @@ mod tests {
     fn a_thread_that_launches_nothing_is_no_longer_traced_after_it_leaves_a_call() {
         let mut launchers = Launchers::new(true);
         launchers.watch(THREAD);
-        for _ in 0..FIRST_STOPS / 2 {
+        for _ in 0..STOPS_BEFORE_FIRST_LAUNCH / 2 {
             assert!(launchers.is_watched(THREAD));
             launchers.on_stop(THREAD, enters(libc::SYS_getpid), Nanos(1));
             launchers.on_stop(THREAD, CallStop::Leaves(1), Nanos(2));

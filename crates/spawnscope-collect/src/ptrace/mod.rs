@@ -32,11 +32,11 @@ use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent that is blocked in vfork
 /// cannot be released.
-const MAX_DETACHING: Duration = Duration::from_millis(500);
+const DETACH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time after which the tracing thread is woken again, because it may have been between two system calls the first time.
-const REPEATED_WAKING: Duration = Duration::from_millis(2);
+const REWAKE_INTERVAL: Duration = Duration::from_millis(2);
 /// How long to wait for the tracing thread to report the status of a command that has ended.
-const MAX_REAPING: Duration = Duration::from_secs(5);
+const REAP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
 
@@ -109,13 +109,13 @@ impl PtraceCollector {
         let failed = |error: io::Error| failed("start to trace", &error);
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let children = ChildChanges::catch().map_err(failed)?;
-        let interpreters = Interpreters::usual(settings);
+        let interpreters = Interpreters::new(settings);
         let (seized_sender, seized) = sync_channel(1);
-        let (is_tracing, detached) = sync_channel(0);
-        let (thread_shared, calls) = (Arc::clone(&shared), TracedCalls::of(settings));
+        let (detached_sender, detached) = sync_channel(0);
+        let (thread_shared, calls) = (Arc::clone(&shared), TracedCalls::new(settings));
         // Only the thread that seizes a process can trace it.
         let run = move || {
-            let _until_the_end = is_tracing;
+            let _dropped_at_the_end = detached_sender;
             let waker = ThreadWaker::of_this_thread();
             let tracing = Tracing::seize(command, thread_shared, children, calls, interpreters);
             match (tracing, waker) {
@@ -165,7 +165,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         effect: effect.to_owned(),
     };
     let unknown = if settings.launcher_calls {
-        "what ends waits, create and reap of rare launches"
+        "what ends waits, create and reap if a thread rarely launches"
     } else {
         "create, most reaps, what ends waits"
     };
@@ -226,11 +226,11 @@ impl Collector for PtraceCollector {
     fn detach(&mut self) {
         self.shared.should_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
-        let until = Instant::now() + MAX_DETACHING;
+        let until = Instant::now() + DETACH_TIMEOUT;
         while Instant::now() < until {
             self.waker.wake();
             // The thread sends nothing, but the channel is disconnected when the thread ends.
-            if self.detached.recv_timeout(REPEATED_WAKING) != Err(RecvTimeoutError::Timeout) {
+            if self.detached.recv_timeout(REWAKE_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
@@ -239,7 +239,7 @@ impl Collector for PtraceCollector {
     /// Waits until the tracing thread has reaped the command: if the parent is also the tracer, only one wait returns the status. After
     /// detaching, this thread may reap the command itself.
     fn reap(&mut self, command: Pid) -> Option<i32> {
-        let until = Instant::now() + MAX_REAPING;
+        let until = Instant::now() + REAP_TIMEOUT;
         while Instant::now() < until {
             if let Some(status) = *lock(&self.shared.command_status) {
                 return Some(status);

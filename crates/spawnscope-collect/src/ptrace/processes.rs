@@ -43,8 +43,8 @@ pub(super) struct Process {
     pub(super) is_executor: bool,
     /// The state of loading, while the dynamic loader runs.
     pub(super) loading: Option<Loading>,
-    /// The process's program and, if this is a shell, the state of the shell.
     pub(super) program: Program,
+    /// The state of the shell, if the program is one.
     pub(super) shell: Shell,
 }
 
@@ -103,13 +103,15 @@ impl Process {
         }
     }
 
-    /// Handles a stop of the process's first thread. Returns the call site of the process's launch, if it becomes known at this stop.
-    pub(super) fn enters(&mut self, stop: CallStop) -> Option<Chain> {
+    /// Handles a stop of the process's first thread at a system call. Returns the call site of the process's launch, if it becomes known at
+    /// this stop.
+    pub(super) fn call_site_at(&mut self, stop: CallStop) -> Option<Chain> {
         let CallStop::Enters(number, arguments) = stop else {
             return None;
         };
         let number = libc::c_long::try_from(number).ok()?;
-        self.shell.enters(self.pid, &self.program, number, arguments[0])
+        self.shell
+            .call_site_at_entry(self.pid, &self.program, number, arguments[0])
     }
 
     /// Call when the process's program begins.
@@ -120,7 +122,7 @@ impl Process {
     }
 
     /// Whether the process's system calls are traced.
-    pub(super) fn makes_visible_calls(&self) -> bool {
+    pub(super) fn has_traced_calls(&self) -> bool {
         self.setup.is_some() || self.shell.is_pending()
     }
 }
@@ -199,7 +201,7 @@ impl Processes {
     }
 
     /// Removes all threads of a process except the first, as an exec does. Returns the removed threads.
-    pub(super) fn keep_first_thread(&mut self, launch: LaunchId) -> Vec<Thread> {
+    pub(super) fn remove_other_threads(&mut self, launch: LaunchId) -> Vec<Thread> {
         let Some(process) = self.processes.get_mut(&launch) else {
             return Vec::new();
         };

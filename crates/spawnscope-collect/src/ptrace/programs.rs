@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use spawnscope_data::event::Pid;
 
-use crate::scripts::seen_by;
+use crate::scripts::path_as_seen_by;
 
 /// Programs that execute another one, and do little before that exec.
 const EXECUTORS: [&[u8]; 12] = [
@@ -23,7 +23,7 @@ pub(super) fn is_executor(path: &[u8]) -> bool {
 
 /// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.
 pub(super) fn gives_privilege(process: Pid, path: &[u8]) -> bool {
-    let path = seen_by(process, path);
+    let path = path_as_seen_by(process, path);
     let Ok(file) = std::fs::metadata(&path) else {
         return false;
     };
@@ -43,8 +43,8 @@ fn has_capabilities(path: &std::path::Path) -> bool {
     size > 0
 }
 
-/// Whether the kernel gives such programs their privilege even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
-pub(super) fn keep_privilege() -> bool {
+/// Whether the kernel gives programs the privilege of their file even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
+pub(super) fn traced_programs_keep_privilege() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

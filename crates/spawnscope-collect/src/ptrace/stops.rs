@@ -48,10 +48,10 @@ impl Tracing {
             return self.resume(pid, Stop::Interrupted);
         };
         let launch = thread.launch;
-        self.waits.releases_parent(pid, at);
+        self.waits.on_parent_released(pid, at);
         self.waits.forget(pid);
         self.launchers.forget(pid);
-        for other in self.processes.keep_first_thread(launch) {
+        for other in self.processes.remove_other_threads(launch) {
             let gone = EventKind::Gone {
                 zombie: None,
                 auto_reaped: false,
@@ -84,7 +84,7 @@ impl Tracing {
         }
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         self.begin_load(pid, thread, image.as_ref());
-        if self.tracers.include(pid, &path) {
+        if self.tracers.is_tracer(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
                 "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what it launches is not recorded (eBPF records it: run \
@@ -139,8 +139,7 @@ impl Tracing {
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Handles the signal of the detour, which means that the program begins. Returns whether the signal is that of the detour; if so, it must
-    /// not be delivered.
+    /// Returns whether the signal comes from the detour. If so, the program begins, and the signal must not be delivered.
     fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
@@ -195,10 +194,10 @@ impl Tracing {
         if let Some(loading) = loading {
             self.report_load_end_unknown(at, thread.launch, thread.task, &loading);
         }
-        let ends_all = had_threads && is_in_exit_group(tid);
+        let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {
             first_run,
-            exit_group_entered: ends_all.then_some(at),
+            exit_group_entered: ends_process.then_some(at),
             last_thread,
             wait_status: Some(status),
             cpu,
@@ -220,7 +219,7 @@ impl Tracing {
             self.report_launched(thread.launch);
         }
         self.launchers.forget(tid);
-        self.waits.releases_parent(tid, at);
+        self.waits.on_parent_released(tid, at);
         self.waits.forget(tid);
         let Some((thread, process)) = self.processes.remove(tid) else {
             return;
@@ -249,7 +248,7 @@ impl Tracing {
         };
         self.report(at, thread.launch, thread.task, gone);
         if process.is_some() && thread.launch == crate::ROOT {
-            self.note_command_status(status);
+            self.set_command_status(status);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Recognizes programs that trace processes. A process can have only one tracer, so these programs do not work while they and what they
-//! launch are traced. They are recognized by their name, or by what they import: ptrace, or a sanitizer whose leak check traces its own
+//! Recognizes programs that trace processes. A process can have only one tracer, so these programs do not work while spawnscope traces
+//! them or what they launch. They are recognized by their name, or by what they import: ptrace, or a sanitizer whose leak check traces its own
 //! process.
 
 use std::collections::HashMap;
@@ -38,12 +38,12 @@ pub(super) struct Tracers(HashMap<(u64, u64, i64), bool>);
 
 impl Tracers {
     /// Whether the file that a process has just executed is a tracer.
-    pub(super) fn include(&mut self, process: Pid, path: &[u8]) -> bool {
+    pub(super) fn is_tracer(&mut self, process: Pid, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        NAMES.contains(&name) || !EXCEPTIONS.contains(&name) && self.imports(process).unwrap_or(false)
+        NAMES.contains(&name) || !EXCEPTIONS.contains(&name) && self.has_tracer_symbols(process).unwrap_or(false)
     }
 
-    fn imports(&mut self, process: Pid) -> Option<bool> {
+    fn has_tracer_symbols(&mut self, process: Pid) -> Option<bool> {
         let path = format!("/proc/{}/exe", process.0);
         let found = fs::metadata(&path).ok()?;
         let known = self.0.entry((found.dev(), found.ino(), found.ctime()));
@@ -61,15 +61,15 @@ mod tests {
     fn tracers_are_recognized_by_name_or_import() {
         let own = Pid(std::process::id().cast_signed());
         let mut tracers = Tracers::default();
-        assert!(tracers.include(own, b"/usr/bin/strace"));
+        assert!(tracers.is_tracer(own, b"/usr/bin/strace"));
         // Make this test's own executable import ptrace.
         std::hint::black_box(libc::ptrace as *const ());
-        assert!(tracers.include(own, b"/opt/anything"));
-        assert!(!tracers.include(own, b"/usr/bin/perf"));
+        assert!(tracers.is_tracer(own, b"/opt/anything"));
+        assert!(!tracers.is_tracer(own, b"/usr/bin/perf"));
         let mut other = std::process::Command::new("sleep").arg("10").spawn().unwrap();
         let sleep = Pid(other.id().cast_signed());
         // When `spawn` returns, the child has executed its program.
-        assert!(!tracers.include(sleep, b"/opt/strace/sleep"));
+        assert!(!tracers.is_tracer(sleep, b"/opt/strace/sleep"));
         other.kill().unwrap();
         other.wait().unwrap();
     }

@@ -19,26 +19,26 @@ use super::processes::{Process, Processes, Setup};
 use super::tracers::Tracers;
 use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
-use crate::untraced::Untraced;
+use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
 /// Time without an event after which early threads are adopted, since no event will report their creation.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How long the thread handles pending events once it should detach. New events must not prevent it from detaching.
+/// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
 const LAST_EVENTS: Duration = Duration::from_millis(50);
 
-/// Which system calls stop their thread.
+/// Which system calls are traced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedCalls {
-    /// Whether the calls of a new process before its exec do.
+    /// Whether those of a new process before its exec are traced.
     pub(super) setup: bool,
-    /// Whether the calls of threads that may launch do.
+    /// Whether those of threads that may launch are traced.
     pub(super) launchers: bool,
 }
 
 impl TracedCalls {
-    pub(super) fn of(settings: &Settings) -> TracedCalls {
+    pub(super) fn new(settings: &Settings) -> TracedCalls {
         TracedCalls {
             setup: settings.failed_execs,
             launchers: settings.launcher_calls,
@@ -61,7 +61,7 @@ pub(super) struct Tracing {
     /// The threads that may launch, whose system calls are traced if the settings request it.
     pub(super) launchers: Launchers,
     /// Processes that were released and are still running.
-    pub(super) untraced: Untraced,
+    pub(super) untraced: UntracedProcesses,
     /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
     /// Whether the kernel counts how long threads wait for a CPU.
@@ -110,10 +110,10 @@ impl Tracing {
             tracers: Tracers::default(),
             waits: Waits::default(),
             launchers: Launchers::new(calls.launchers),
-            untraced: Untraced::default(),
+            untraced: UntracedProcesses::default(),
             traces_setup: calls.setup,
             counts_waits: waits::are_counted(),
-            keeps_privilege: programs::keep_privilege(),
+            keeps_privilege: programs::traced_programs_keep_privilege(),
             shared,
             children,
             events: Vec::new(),
@@ -124,7 +124,7 @@ impl Tracing {
 
     /// Traces until nothing is left to trace.
     pub(super) fn run(mut self) {
-        let mut last = None;
+        let mut deadline = None;
         while !self.is_over() {
             // Read this before the events, because what happened before the request belongs to the recording.
             let should_detach = self.shared.should_detach.load(Ordering::Acquire);
@@ -144,7 +144,7 @@ impl Tracing {
             }
             if should_detach
                 && !self.is_detaching
-                && (event.is_none() || Instant::now() >= *last.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
+                && (event.is_none() || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
             {
                 self.report_all_launched();
                 self.is_detaching = true;
@@ -201,7 +201,7 @@ impl Tracing {
         }
     }
 
-    pub(super) fn note_command_status(&mut self, status: i32) {
+    pub(super) fn set_command_status(&mut self, status: i32) {
         *lock(&self.shared.command_status) = Some(status);
     }
 
@@ -214,7 +214,7 @@ impl Tracing {
         let traces_calls = self
             .processes
             .process_of(thread)
-            .is_some_and(|process| process.makes_visible_calls());
+            .is_some_and(|process| process.has_traced_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparent_resume() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),

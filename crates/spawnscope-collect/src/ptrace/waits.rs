@@ -18,13 +18,13 @@ use super::tracing::Tracing;
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each through a file that stays open.
-const MAX_WATCHED: usize = 64;
-/// Offset of the pid in a siginfo about a child.
+const MAX_THREADS: usize = 64;
+/// Offset in bytes of the pid in a siginfo about a child.
 const SIGINFO_PID: u64 = 16;
 /// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
 /// ERESTART_RESTARTBLOCK, after which the kernel may restart the call.
 const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
-/// A wait is taken to end at the stop if the thread was runnable since its last stop for at most this long, or for
+/// A wait is assumed to end at the stop if, since its last stop, the thread was running or runnable for at most this long, or for at most
 /// 1/`RUNNABLE_DIVISOR` of the time since the wait began.
 const MAX_RUNNABLE_NS: u64 = 500_000;
 /// See `MAX_RUNNABLE_NS`.
@@ -45,13 +45,13 @@ struct Counters {
 
 /// A thread that launches.
 #[derive(Debug)]
-struct Watched {
+struct LaunchingThread {
     schedstat: File,
     /// The counters at the thread's last stop.
-    last: Counters,
-    /// The vfork children created since then that have not yet executed a program, with the times of their creation.
+    at_last_stop: Counters,
+    /// The vfork children created since the last stop that have not yet executed a program, with the times of their creation.
     vfork_children: HashMap<Pid, Nanos>,
-    /// Total length of the thread's waits for such children since then.
+    /// Total length of the thread's waits for such children since the last stop.
     vfork_wait_ns: u64,
     /// Number of these waits.
     vfork_waits: u64,
@@ -60,7 +60,7 @@ struct Watched {
 /// The running threads that launch.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    threads: HashMap<Pid, Watched>,
+    threads: HashMap<Pid, LaunchingThread>,
     /// The creator of each vfork child that has not yet executed a program.
     creators: HashMap<Pid, Pid>,
 }
@@ -72,13 +72,13 @@ impl Waits {
             return;
         };
         if is_spawn {
-            watched.vfork_children.insert(child, watched.last.at);
+            watched.vfork_children.insert(child, watched.at_last_stop.at);
             self.creators.insert(child, thread);
         }
     }
 
     /// Call when a process has executed a program or ended, so that the parent that is blocked in vfork continues.
-    pub(super) fn releases_parent(&mut self, child: Pid, at: Nanos) {
+    pub(super) fn on_parent_released(&mut self, child: Pid, at: Nanos) {
         let Some(creator) = self.creators.remove(&child) else {
             return;
         };
@@ -95,32 +95,32 @@ impl Waits {
         self.threads.remove(&thread);
     }
 
-    /// Reads the counters of a stopped thread. The length of its next wait is measured from these.
-    fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut Watched> {
-        let is_full = self.threads.len() >= MAX_WATCHED;
+    /// Reads the counters of a stopped thread. The length of its next wait is measured from then on.
+    fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut LaunchingThread> {
+        let is_full = self.threads.len() >= MAX_THREADS;
         match self.threads.entry(thread) {
             Entry::Occupied(entry) => {
                 let watched = entry.into_mut();
-                watched.restart(read(&watched.schedstat)?);
+                watched.restart(read_counters(&watched.schedstat)?);
                 Some(watched)
             }
             Entry::Vacant(_) if is_full => None,
             Entry::Vacant(entry) => {
                 let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
                 let schedstat = File::open(path).ok()?;
-                let last = read(&schedstat)?;
-                Some(entry.insert(Watched::new(schedstat, last)))
+                let last = read_counters(&schedstat)?;
+                Some(entry.insert(LaunchingThread::new(schedstat, last)))
             }
         }
     }
 
-    /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether it certainly ended just before this
-    /// stop, and the time of this stop.
-    fn wait_of(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
+    /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether the wait certainly ended just before
+    /// this stop, and the time of this stop.
+    fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
-        let now = read(&watched.schedstat)?;
+        let now = read_counters(&watched.schedstat)?;
         let slice = watched.single_wait(&now);
-        let runnable = (now.ran + now.delayed).saturating_sub(watched.last.ran + watched.last.delayed);
+        let runnable = (now.ran + now.delayed).saturating_sub(watched.at_last_stop.ran + watched.at_last_stop.delayed);
         watched.restart(now);
         let slice = slice?;
         let has_just_ended = runnable <= MAX_RUNNABLE_NS.max(now.at.since(slice.off).0 / RUNNABLE_DIVISOR);
@@ -128,11 +128,11 @@ impl Waits {
     }
 }
 
-impl Watched {
-    fn new(schedstat: File, last: Counters) -> Watched {
-        Watched {
+impl LaunchingThread {
+    fn new(schedstat: File, at_last_stop: Counters) -> LaunchingThread {
+        LaunchingThread {
             schedstat,
-            last,
+            at_last_stop,
             vfork_children: HashMap::new(),
             vfork_wait_ns: 0,
             vfork_waits: 0,
@@ -140,18 +140,20 @@ impl Watched {
     }
 
     fn restart(&mut self, now: Counters) {
-        (self.last, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
+        (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
     }
 
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // The thread gets a CPU once when the tracer resumes it, and once after each wait.
-        let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.vfork_waits)?;
-        let ran = now.ran.checked_sub(self.last.ran)?;
-        let delayed = now.delayed.checked_sub(self.last.delayed)?;
+        let arrivals = now
+            .arrivals
+            .checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
+        let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
+        let delayed = now.delayed.checked_sub(self.at_last_stop.delayed)?;
         let off = now
             .at
-            .since(self.last.at)
+            .since(self.at_last_stop.at)
             .0
             .checked_sub(ran + delayed + self.vfork_wait_ns)?;
         if arrivals != 2 || off < MIN_OFF_NS {
@@ -159,7 +161,7 @@ impl Watched {
         }
         let left = Nanos(now.at.0 - off - delayed);
         Some(Slice {
-            on: Some(Nanos(left.0.saturating_sub(ran)).max(self.last.at)),
+            on: Some(Nanos(left.0.saturating_sub(ran)).max(self.at_last_stop.at)),
             off: left,
             left: LeftCpu::Interruptible,
             syscall: None,
@@ -171,7 +173,7 @@ impl Watched {
 }
 
 /// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
-fn read(schedstat: &File) -> Option<Counters> {
+fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
@@ -188,7 +190,7 @@ fn read(schedstat: &File) -> Option<Counters> {
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
 pub(super) fn are_counted() -> bool {
     let own = File::open("/proc/thread-self/schedstat").ok();
-    own.and_then(|own| read(&own))
+    own.and_then(|own| read_counters(&own))
         .is_some_and(|counters| counters.arrivals > 0)
 }
 
@@ -205,13 +207,13 @@ pub(super) struct FirstStop {
 }
 
 impl FirstStop {
-    /// Describes the first stop of a process that will now be resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its next stop
+    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its next stop
     /// will be its first system call.
-    pub(super) fn of(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
-        let schedstat = counters_of(process)?;
-        let counters = read(&schedstat)?;
+    pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
+        let schedstat = open_schedstat(process)?;
+        let counters = read_counters(&schedstat)?;
         Some(FirstStop {
-            created: created_by(&counters, creator_stopped),
+            created: creation_time(&counters, creator_stopped),
             waited: Nanos(counters.delayed),
             schedstat: stops_soon.then_some(schedstat),
         })
@@ -227,30 +229,30 @@ impl FirstStop {
     /// Otherwise returns `None` if it was in the run queue more than once.
     pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
         let now = match &self.schedstat {
-            Some(schedstat) => read(schedstat),
-            None => read(&counters_of(process)?),
+            Some(schedstat) => read_counters(schedstat),
+            None => read_counters(&open_schedstat(process)?),
         };
-        self.first_run_by(&now?, at_first_call)
+        self.first_run_from(&now?, at_first_call)
     }
 
-    fn first_run_by(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {
+    fn first_run_from(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {
         let waited = now.delayed.checked_sub(self.waited.0)?;
         (at_first_call || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
     }
 }
 
-fn created_by(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Nanos {
+fn creation_time(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Nanos {
     let waiting_since = Nanos(at_first_stop.at.0.saturating_sub(at_first_stop.delayed));
     creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
 }
 
-fn counters_of(process: Pid) -> Option<File> {
+fn open_schedstat(process: Pid) -> Option<File> {
     File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
 
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+enum Activity {
     /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
     Waiting(Syscall, Option<Pid>),
     /// It was waiting for something else, and the signal has interrupted the wait.
@@ -270,48 +272,54 @@ impl Tracing {
             .processes
             .process(thread.launch)
             .is_some_and(|process| process.is_native);
-        let doing = if is_native { doing(tid) } else { Doing::Interrupted };
-        let wait = self.waits.wait_of(tid);
+        let activity = if is_native {
+            activity(tid)
+        } else {
+            Activity::Interrupted
+        };
+        let wait = self.waits.wait_since_last_stop(tid);
         let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
-        let slice = wait.and_then(|(slice, has_just_ended, _)| match doing {
-            Doing::Waiting(call, _) => Some(Slice {
+        let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
+            Activity::Waiting(call, _) => Some(Slice {
                 syscall: Some(call),
                 ..slice
             }),
-            Doing::Working => Some(slice).filter(|_| has_just_ended),
-            Doing::Interrupted => None,
+            Activity::Working => Some(slice).filter(|_| has_just_ended),
+            Activity::Interrupted => None,
         });
         if let Some(slice) = slice {
             self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
         }
-        if let Doing::Waiting(_, Some(pid)) = doing {
+        if let Activity::Waiting(_, Some(pid)) = activity {
             self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
         }
     }
 }
 
-fn doing(tid: Pid) -> Doing {
+fn activity(tid: Pid) -> Activity {
     let Ok(registers) = Registers::read(tid) else {
-        return Doing::Interrupted;
+        return Activity::Interrupted;
     };
     let Some((number, argument, result)) = registers.ended_call(tid) else {
-        return Doing::Working;
+        return Activity::Working;
     };
     let Ok(call) = u32::try_from(number) else {
-        return Doing::Interrupted;
+        return Activity::Interrupted;
     };
     let syscall = Syscall { number: call, argument };
     match number {
-        libc::SYS_wait4 if result > 0 => Doing::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
-        libc::SYS_waitid if result == 0 => Doing::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        libc::SYS_wait4 if result > 0 => Activity::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
+        libc::SYS_waitid if result == 0 => {
+            Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument()))
+        }
         // Programs use these calls to wait for signals.
         libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
             if INTERRUPTED.contains(&result) =>
         {
-            Doing::Waiting(syscall, None)
+            Activity::Waiting(syscall, None)
         }
-        _ if INTERRUPTED.contains(&result) => Doing::Interrupted,
-        _ => Doing::Working,
+        _ if INTERRUPTED.contains(&result) => Activity::Interrupted,
+        _ => Activity::Working,
     }
 }
 
@@ -335,9 +343,9 @@ mod tests {
         }
     }
 
-    fn watched() -> Watched {
+    fn watched() -> LaunchingThread {
         let own = File::open("/proc/thread-self/schedstat").unwrap();
-        Watched::new(own, counters(1_000_000, 500_000, 0, 7))
+        LaunchingThread::new(own, counters(1_000_000, 500_000, 0, 7))
     }
 
     #[test]
@@ -371,7 +379,7 @@ mod tests {
         waits.creators.insert(Pid(2), Pid(1));
         let parent = waits.threads.get_mut(&Pid(1)).unwrap();
         parent.vfork_children.insert(Pid(2), Nanos(1_000_000));
-        waits.releases_parent(Pid(2), Nanos(3_000_000));
+        waits.on_parent_released(Pid(2), Nanos(3_000_000));
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
         assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
@@ -386,7 +394,10 @@ mod tests {
             (Some(4_300_000), 4_300_000),
             (Some(4_900_000), 4_800_000),
         ] {
-            assert_eq!(created_by(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
+            assert_eq!(
+                creation_time(&at_first_stop, creator_stopped.map(Nanos)),
+                Nanos(created)
+            );
         }
         let first = FirstStop {
             created: Nanos(4_800_000),
@@ -394,16 +405,16 @@ mod tests {
             schedstat: None,
         };
         let second = counters(9_000_000, 30_000, 1_200_000, 2);
-        assert_eq!(first.first_run_by(&second, false), Some(Nanos(6_000_000)));
+        assert_eq!(first.first_run_from(&second, false), Some(Nanos(6_000_000)));
         let preempted = counters(9_000_000, 30_000, 1_200_000, 3);
-        assert_eq!(first.first_run_by(&preempted, false), None);
-        assert_eq!(first.first_run_by(&preempted, true), Some(Nanos(6_000_000)));
+        assert_eq!(first.first_run_from(&preempted, false), None);
+        assert_eq!(first.first_run_from(&preempted, true), Some(Nanos(6_000_000)));
     }
 
     #[test]
     fn the_counters_of_a_thread_can_be_read() {
         let own = File::open("/proc/thread-self/schedstat").unwrap();
-        let counters = read(&own).unwrap();
+        let counters = read_counters(&own).unwrap();
         assert!(counters.arrivals > 0 && counters.at > Nanos(0), "{counters:?}");
     }
 }

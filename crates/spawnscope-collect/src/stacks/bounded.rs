@@ -11,20 +11,20 @@ pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// A file from which only a limited number of bytes can be read.
 #[derive(Clone, Copy)]
-pub(super) struct Bounded<'c> {
+pub(super) struct BoundedFile<'c> {
     cache: &'c ReadCache<File>,
     /// Number of bytes that may still be read.
     left: &'c Cell<u64>,
 }
 
-impl<'c> Bounded<'c> {
+impl<'c> BoundedFile<'c> {
     /// Wraps a file. At most `left` bytes can be read; each read subtracts its size from `left`.
-    pub(super) fn new(cache: &'c ReadCache<File>, left: &'c Cell<u64>) -> Bounded<'c> {
-        Bounded { cache, left }
+    pub(super) fn new(cache: &'c ReadCache<File>, left: &'c Cell<u64>) -> BoundedFile<'c> {
+        BoundedFile { cache, left }
     }
 }
 
-impl<'c> ReadRef<'c> for Bounded<'c> {
+impl<'c> ReadRef<'c> for BoundedFile<'c> {
     fn len(self) -> Result<u64, ()> {
         self.cache.len()
     }

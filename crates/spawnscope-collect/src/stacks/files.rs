@@ -14,21 +14,21 @@ use spawnscope_data::event::Pid;
 
 /// Opens the file of a mapping for reading. While the process is alive, opens the file as the process sees it.
 pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
-    let handle = find(pid, mapping)?;
+    let handle = find_handle(pid, mapping)?;
     File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
 /// Adds the modification time to the identity of a mapping's file, to distinguish it from other files with the same inode number.
 /// /proc/PID/maps does not report this time.
-pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
-    let modified = find(pid, mapping).and_then(|handle| modified(&handle));
+pub(super) fn add_modification_time(pid: Pid, mapping: &mut Mapping) {
+    let modified = find_handle(pid, mapping).and_then(|handle| modification_time(&handle));
     if let Some(file) = &mut mapping.file {
         file.id.modified = modified;
     }
 }
 
 /// Finds the file of a mapping without opening it for reading: opening a device or a pipe may have side effects.
-fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
+fn find_handle(pid: Pid, mapping: &Mapping) -> Option<File> {
     let mapped = mapping.file.as_ref()?;
     let path = Path::new(OsStr::from_bytes(&mapped.path));
     let within = path.strip_prefix("/").unwrap_or(path);
@@ -40,7 +40,7 @@ fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     paths.iter().find_map(|path| find_at(path, &mapped.id))
 }
 
-/// Opens the file at `path`, if it is the expected one.
+/// Opens the file at `path`, if it is the one with this identity.
 fn find_at(path: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new()
         .read(true)
@@ -52,11 +52,11 @@ fn find_at(path: &Path, id: &FileId) -> Option<File> {
 }
 
 fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
-    let found = modified(handle)?;
+    let found = modification_time(handle)?;
     Some(id.modified.is_none_or(|recorded| recorded == found))
 }
 
-fn modified(handle: &File) -> Option<u64> {
+fn modification_time(handle: &File) -> Option<u64> {
     let found = handle.metadata().ok()?;
     Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::files;
 use spawnscope_data::event::Pid;
 
-/// The number of one version of a process's mappings; each change makes a new one.
+/// The number of one version of a process's mappings. After each change, they have a new number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(pub(crate) u64);
 
@@ -53,7 +53,7 @@ pub(super) struct Image {
 
 impl Image {
     /// Returns an image with one mapping.
-    pub(super) fn of(first: Mapping) -> Image {
+    pub(super) fn with_mapping(first: Mapping) -> Image {
         Image {
             mappings: vec![Rc::new(first)],
         }
@@ -72,7 +72,7 @@ impl Image {
     }
 
     /// Returns an image of mappings in ascending order, as `read` returns them.
-    pub(super) fn of_all(mappings: Vec<Mapping>) -> Image {
+    pub(super) fn with_mappings(mappings: Vec<Mapping>) -> Image {
         Image {
             mappings: mappings.into_iter().map(Rc::new).collect(),
         }
@@ -82,8 +82,10 @@ impl Image {
 /// Reads the executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. The result is never empty.
 pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
-    let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
-    mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
+    let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(parse_mapping).collect();
+    mappings
+        .iter_mut()
+        .for_each(|mapping| files::add_modification_time(pid, mapping));
     // Check this last, so that an exec in the meantime is noticed.
     let is_same_program = stack_of_program(pid)? == start_stack;
     (is_same_program && !mappings.is_empty()).then_some(mappings)
@@ -99,7 +101,7 @@ pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
 
 /// Parses a line such as `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`. Returns `None` if the mapping is not
 /// executable.
-fn mapping(line: &[u8]) -> Option<Mapping> {
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
     let (start, end) = field()?.split_once('-')?;
@@ -136,15 +138,18 @@ mod tests {
     #[test]
     fn only_executable_mappings_are_read_from_maps() {
         let line = b"7f00a000-7f00c000 r-xp 00001000 fe:01 1234                       /opt/a b (deleted)";
-        let read = mapping(line).unwrap();
+        let read = parse_mapping(line).unwrap();
         assert_eq!((read.start, read.end, read.offset), (0x7f00_a000, 0x7f00_c000, 0x1000));
         let file = read.file.unwrap();
         assert_eq!(&*file.path, b"/opt/a b");
         assert_eq!((file.id.device, file.id.inode), (0xfe << 20 | 1, 1234));
-        assert_eq!(mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"), None);
-        let made = mapping(b"7f00a000-7f00c000 rwxp 00000000 00:00 0 ").unwrap();
+        assert_eq!(
+            parse_mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"),
+            None
+        );
+        let made = parse_mapping(b"7f00a000-7f00c000 rwxp 00000000 00:00 0 ").unwrap();
         assert_eq!(made.file, None);
-        assert_eq!(mapping(b""), None);
+        assert_eq!(parse_mapping(b""), None);
     }
 
     #[test]
@@ -155,7 +160,7 @@ mod tests {
             offset: 0,
             file: None,
         };
-        let mut image = Image::of(at(0x1000));
+        let mut image = Image::with_mapping(at(0x1000));
         image.add(at(0x4000));
         let start = |address| image.find(address).map(|mapping| mapping.start);
         assert_eq!(
@@ -168,7 +173,7 @@ mod tests {
     fn mappings_are_not_read_once_another_program_runs_in_the_process() {
         let own = Pid(std::process::id().cast_signed());
         let start = stack_of_program(own).unwrap();
-        let image = Image::of_all(read(own, start).unwrap());
+        let image = Image::with_mappings(read(own, start).unwrap());
         let here = stack_of_program as *const () as u64;
         let file = image.find(here).unwrap().file.as_ref().unwrap();
         let found = fs::metadata("/proc/self/exe").unwrap();

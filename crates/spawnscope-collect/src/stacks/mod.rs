@@ -39,14 +39,14 @@ use spawnscope_data::event::{Event, LaunchId, Nanos, Pid, TaskId};
 /// The input of the threads that open files and unwind stacks.
 #[derive(Debug)]
 pub(super) enum StackInput {
-    /// One executable mapping of an image. All mappings of an image precede the launch stacks that need them, or precede `Image`.
+    /// One executable mapping of an image. All mappings of an image precede the launch stacks that need them, or precede `ImageEnd`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
     /// A stack. The stack of a sample may precede its image.
     Stack(Box<CopiedStack>),
-    /// The end of the mappings of an image that earlier samples refer to. `is_whole`: all mappings could be reported.
-    Image { image: ImageId, is_whole: bool },
+    /// The end of the mappings of an image that earlier samples refer to. `is_complete`: all mappings could be reported.
+    ImageEnd { image: ImageId, is_complete: bool },
     /// The mappings of an image must be read now, because the process is about to wait, and may end after the wait.
-    Unread { image: ImageId, pid: Pid, start_stack: u64 },
+    UnreadImage { image: ImageId, pid: Pid, start_stack: u64 },
     /// The file of a mapping that follows. It is added by `opener`.
     File { id: FileId, file: File },
     /// The file with the names of the code that a process generated. It is added by `opener`.
@@ -86,7 +86,7 @@ pub(super) struct Sample {
     /// The kernel part of the stack: addresses, innermost first.
     pub(super) kernel: Vec<u64>,
     /// Whether the kernel part is truncated.
-    pub(super) is_kernel_cut: bool,
+    pub(super) is_kernel_truncated: bool,
     /// Whether the registers are known.
     pub(super) has_user_part: bool,
 }
@@ -107,12 +107,12 @@ pub(super) enum MappingSource {
     Recorder,
 }
 
-/// Work that has not been done yet.
+/// What the threads count together.
 #[derive(Default)]
-struct Waiting {
-    /// Copied bytes of stacks.
+struct SharedCounts {
+    /// Number of copied bytes of stacks that wait to be unwound.
     bytes: AtomicUsize,
-    /// Open files.
+    /// Number of open files that the worker has not taken yet.
     files: AtomicUsize,
     /// Number of stacks of launches that were dropped because the process had ended before its mappings were read.
     unreadable: AtomicU64,
@@ -124,7 +124,7 @@ pub(super) struct Unwinder {
     sender: Option<Sender<StackInput>>,
     events: Receiver<Event>,
     threads: Vec<JoinHandle<()>>,
-    waiting: Arc<Waiting>,
+    counts: Arc<SharedCounts>,
     /// Number of stacks that were passed to the threads or lost.
     stacks: u64,
     /// Number of chains that the threads have returned.
@@ -140,30 +140,30 @@ impl Unwinder {
         let (sender, input) = mpsc::channel();
         let (opened_sender, opened) = mpsc::channel();
         let (events_sender, events) = mpsc::channel();
-        let waiting = Arc::new(Waiting::default());
+        let counts = Arc::new(SharedCounts::default());
         let named = |name: &str| thread::Builder::new().name(name.into());
-        let (opener_waiting, worker_waiting) = (Arc::clone(&waiting), Arc::clone(&waiting));
+        let (opener_counts, worker_counts) = (Arc::clone(&counts), Arc::clone(&counts));
         let opener =
-            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_waiting))?;
-        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &worker_waiting))?;
+            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_counts))?;
+        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &worker_counts))?;
         Ok(Unwinder {
             sender: Some(sender),
             events,
             threads: vec![opener, worker],
-            waiting,
+            counts,
             stacks: 0,
             chains: 0,
         })
     }
 
     /// Passes input to the threads, without blocking. A stack is lost if too many bytes are waiting already.
-    pub(super) fn take(&mut self, input: StackInput) {
+    pub(super) fn send(&mut self, input: StackInput) {
         let bytes = input.bytes();
         self.stacks += u64::from(matches!(input, StackInput::Stack(_)));
-        if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES {
+        if bytes > 0 && self.counts.bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES {
             return;
         }
-        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
             // If the thread has ended, there will be no chain, so the stack counts as lost.
             let _ = sender.send(input);
@@ -188,30 +188,30 @@ impl Unwinder {
 
     /// Returns the number of stacks that have no chain, not even a truncated one, although their mappings were known. The number is correct
     /// only after `finish` and `drain`.
-    pub(super) fn lost(&self) -> u64 {
-        self.stacks - self.chains - self.waiting.unreadable.load(Ordering::Relaxed)
+    pub(super) fn lost_stacks(&self) -> u64 {
+        self.stacks - self.chains - self.counts.unreadable.load(Ordering::Relaxed)
     }
 }
 
-fn open(input: Receiver<StackInput>, opened: &Sender<StackInput>, mut opener: Opener, waiting: &Waiting) {
+fn open(input: Receiver<StackInput>, opened: &Sender<StackInput>, mut opener: Opener, counts: &SharedCounts) {
     // Sending fails only if the recording was abandoned and the receiver dropped.
     let pass_on = |input| drop(opened.send(input));
     for input in input {
-        opener.take(input, waiting, &pass_on);
+        opener.forward(input, counts, &pass_on);
     }
 }
 
-fn unwind(input: Receiver<StackInput>, events: &Sender<Event>, waiting: &Waiting) {
+fn unwind(input: Receiver<StackInput>, events: &Sender<Event>, counts: &SharedCounts) {
     let mut worker = Worker::default();
     for input in input {
         let (bytes, files) = (input.bytes(), input.files());
         // Sending may fail, as above.
         worker
-            .take(input)
+            .process(input)
             .into_iter()
             .for_each(|event| drop(events.send(event)));
-        waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        waiting.files.fetch_sub(files, Ordering::Relaxed);
+        counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        counts.files.fetch_sub(files, Ordering::Relaxed);
     }
     worker.finish().into_iter().for_each(|event| drop(events.send(event)));
 }

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ReadCache, elf};
 
-use super::bounded::{Bounded, MAX_BYTES};
+use super::bounded::{BoundedFile, MAX_BYTES};
 use super::files;
 use super::mappings::{FileId, Mapping};
 use super::processor::{CALL_BYTES, ends_with_call};
-use super::recent::Recent;
+use super::recent::RecentMap;
 use super::symbols::Names;
 use super::tables::Tables;
 use spawnscope_data::event::Pid;
 
 /// Maximum number of files that are kept open: well below the usual limit of 1024 descriptors.
-const MAX_OPEN: usize = 200;
+const MAX_OPEN_FILES: usize = 200;
 
 /// Identifies an open ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ struct Segment {
 
 impl Module {
     /// Returns the virtual address of a file offset.
-    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+    pub(super) fn virtual_address(&self, offset: u64) -> Option<u64> {
         let within = |segment: &Segment| {
             offset
                 .checked_sub(segment.offset)
@@ -73,7 +73,7 @@ impl Module {
     fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
         let cache = ReadCache::new(file.try_clone().ok()?);
         let left = Cell::new(MAX_BYTES);
-        let elf = ElfFile64::<Endianness, _>::parse(Bounded::new(&cache, &left)).ok()?;
+        let elf = ElfFile64::<Endianness, _>::parse(BoundedFile::new(&cache, &left)).ok()?;
         let endian = elf.endian();
         let loaded = elf
             .elf_program_headers()
@@ -91,7 +91,7 @@ impl Module {
             path,
             segments: segments.collect(),
             tables: Tables::read(&elf),
-            names: Names::of(
+            names: Names::new(
                 format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
                 elf.build_id().ok().flatten(),
             ),
@@ -100,8 +100,8 @@ impl Module {
     }
 }
 
-/// What is known about a file.
-enum Known {
+/// The state of a file in the cache.
+enum FileState {
     /// The file is open, but has not been examined.
     Opened(File),
     Used(Rc<Module>),
@@ -111,17 +111,17 @@ enum Known {
 
 /// The files in use.
 pub(super) struct Modules {
-    known: Recent<FileId, Known>,
-    numbered: HashMap<ModuleId, Weak<Module>>,
-    next: u32,
+    files: RecentMap<FileId, FileState>,
+    modules: HashMap<ModuleId, Weak<Module>>,
+    last_id: u32,
 }
 
 impl Default for Modules {
     fn default() -> Modules {
         Modules {
-            known: Recent::new(MAX_OPEN / 2),
-            numbered: HashMap::new(),
-            next: 0,
+            files: RecentMap::new(MAX_OPEN_FILES / 2),
+            modules: HashMap::new(),
+            last_id: 0,
         }
     }
 }
@@ -129,8 +129,8 @@ impl Default for Modules {
 impl Modules {
     /// Stores a file that was opened for a mapping.
     pub(super) fn add(&mut self, id: FileId, file: File) {
-        if !matches!(self.known.get(&id), Some(Known::Used(_))) {
-            self.known.insert(id, Known::Opened(file));
+        if !matches!(self.files.get(&id), Some(FileState::Used(_))) {
+            self.files.insert(id, FileState::Opened(file));
         }
     }
 
@@ -138,28 +138,28 @@ impl Modules {
     pub(super) fn get_or_open(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
         // Without the modification time, the known file may be an earlier one with the same inode number.
         let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
-        let file = match self.known.get(&mapped.id) {
-            Some(Known::Used(module)) => return Some(Rc::clone(module)),
-            Some(Known::Unusable) => return None,
-            Some(Known::Opened(file)) => file.try_clone().ok(),
+        let file = match self.files.get(&mapped.id) {
+            Some(FileState::Used(module)) => return Some(Rc::clone(module)),
+            Some(FileState::Unusable) => return None,
+            Some(FileState::Opened(file)) => file.try_clone().ok(),
             None => files::open(pid, mapping),
         };
-        self.next = self.next.saturating_add(1);
-        let id = ModuleId(self.next);
+        self.last_id = self.last_id.saturating_add(1);
+        let id = ModuleId(self.last_id);
         let module = file.and_then(|file| Module::new(id, Arc::clone(&mapped.path), file));
         let Some(module) = module.map(Rc::new) else {
-            self.known.insert(mapped.id, Known::Unusable);
+            self.files.insert(mapped.id, FileState::Unusable);
             return None;
         };
-        self.known.insert(mapped.id, Known::Used(Rc::clone(&module)));
-        self.numbered.retain(|_, module| module.strong_count() > 0);
-        self.numbered.insert(id, Rc::downgrade(&module));
+        self.files.insert(mapped.id, FileState::Used(Rc::clone(&module)));
+        self.modules.retain(|_, module| module.strong_count() > 0);
+        self.modules.insert(id, Rc::downgrade(&module));
         Some(module)
     }
 
     /// Returns a module that `get_or_open` returned recently.
-    pub(super) fn numbered(&self, id: ModuleId) -> Option<Rc<Module>> {
-        self.numbered.get(&id)?.upgrade()
+    pub(super) fn get(&self, id: ModuleId) -> Option<Rc<Module>> {
+        self.modules.get(&id)?.upgrade()
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_file_without_a_modification_time_is_not_used() {
         let own = Pid(std::process::id().cast_signed());
-        let image = Image::of_all(mappings::read(own, stack_of_program(own).unwrap()).unwrap());
+        let image = Image::with_mappings(mappings::read(own, stack_of_program(own).unwrap()).unwrap());
         let mut mapping = Mapping::clone(image.find(stack_of_program as *const () as u64).unwrap());
         let mut modules = Modules::default();
         assert!(modules.get_or_open(own, &mapping).is_some());

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use super::mappings::{self, FileId, ImageId};
-use super::recent::Recent;
-use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, StackInput, Waiting, files, perf_map};
+use super::recent::RecentMap;
+use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, SharedCounts, StackInput, files, perf_map};
 use spawnscope_data::event::Pid;
 
 /// Number of images that are remembered. A process has a new image each time it maps code.
@@ -14,37 +14,37 @@ const IMAGES: usize = 4096;
 /// Remembers what was opened and read recently.
 pub(super) struct Opener {
     mapping_source: MappingSource,
-    files: Recent<FileId, ()>,
-    perf_maps: Recent<ImageId, ()>,
-    images: Recent<ImageId, ()>,
+    files: RecentMap<FileId, ()>,
+    perf_maps: RecentMap<ImageId, ()>,
+    images: RecentMap<ImageId, ()>,
 }
 
 impl Opener {
     pub(super) fn new(mapping_source: MappingSource) -> Opener {
         Opener {
             mapping_source,
-            files: Recent::new(MAX_WAITING_FILES),
-            perf_maps: Recent::new(MAX_WAITING_FILES),
-            images: Recent::new(IMAGES),
+            files: RecentMap::new(MAX_WAITING_FILES),
+            perf_maps: RecentMap::new(MAX_WAITING_FILES),
+            images: RecentMap::new(IMAGES),
         }
     }
 
     /// Passes the input on, preceded by the mappings and files that it needs.
-    pub(super) fn take(&mut self, input: StackInput, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
+    pub(super) fn forward(&mut self, input: StackInput, counts: &SharedCounts, pass_on: &impl Fn(StackInput)) {
         match input {
-            StackInput::Unread {
+            StackInput::UnreadImage {
                 image,
                 pid,
                 start_stack,
             } => {
-                self.ensure_image(image, pid, start_stack, waiting, pass_on);
+                self.ensure_image(image, pid, start_stack, counts, pass_on);
             }
-            StackInput::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, pass_on),
+            StackInput::Stack(stack) if self.needs_image_now(&stack) => self.forward_stack(stack, counts, pass_on),
             input => {
                 if let StackInput::Mapping { image, .. } = &input {
                     self.images.insert(*image, ());
                 }
-                self.open(&input, waiting, pass_on);
+                self.open(&input, counts, pass_on);
                 pass_on(input);
             }
         }
@@ -58,15 +58,15 @@ impl Opener {
 
     /// Passes a stack on after its mappings. Drops the stack of a launch if its mappings cannot be read. A sample is passed on, because it
     /// still has its kernel part.
-    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
+    fn forward_stack(&mut self, mut stack: Box<CopiedStack>, counts: &SharedCounts, pass_on: &impl Fn(StackInput)) {
         if let Some(image) = stack.image
-            && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, pass_on)
+            && !self.ensure_image(image, stack.pid, stack.start_stack, counts, pass_on)
         {
             if stack.sample.is_none() {
                 // If the kernel can report mappings and did not do so, the stack counts as lost.
                 let is_expected = self.mapping_source == MappingSource::Recorder;
-                waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
-                waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
+                counts.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
+                counts.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
                 return;
             }
             stack.image = None;
@@ -80,7 +80,7 @@ impl Opener {
         image: ImageId,
         pid: Pid,
         start_stack: u64,
-        waiting: &Waiting,
+        counts: &SharedCounts,
         pass_on: &impl Fn(StackInput),
     ) -> bool {
         if self.images.get(&image).is_some() {
@@ -91,24 +91,24 @@ impl Opener {
         };
         for mapping in mappings {
             let input = StackInput::Mapping { image, pid, mapping };
-            self.open(&input, waiting, pass_on);
+            self.open(&input, counts, pass_on);
             pass_on(input);
         }
         self.images.insert(image, ());
         true
     }
 
-    fn open(&mut self, input: &StackInput, waiting: &Waiting, pass_on: &impl Fn(StackInput)) {
-        if waiting.files.load(Ordering::Relaxed) < MAX_WAITING_FILES
-            && let Some(file) = self.file_of(input)
+    fn open(&mut self, input: &StackInput, counts: &SharedCounts, pass_on: &impl Fn(StackInput)) {
+        if counts.files.load(Ordering::Relaxed) < MAX_WAITING_FILES
+            && let Some(file) = self.open_file(input)
         {
-            waiting.files.fetch_add(1, Ordering::Relaxed);
+            counts.files.fetch_add(1, Ordering::Relaxed);
             pass_on(file);
         }
     }
 
     /// Opens the file of a mapping or, for generated code, the file with the names of such code. Returns `None` if it was opened before.
-    fn file_of(&mut self, input: &StackInput) -> Option<StackInput> {
+    fn open_file(&mut self, input: &StackInput) -> Option<StackInput> {
         let StackInput::Mapping { image, pid, mapping } = input else {
             return None;
         };

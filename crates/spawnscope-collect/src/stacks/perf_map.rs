@@ -9,7 +9,7 @@ use super::CopiedStack;
 use super::bounded::MAX_BYTES;
 use super::files::pid_in_its_namespace;
 use super::mappings::ImageId;
-use super::recent::Recent;
+use super::recent::RecentMap;
 use spawnscope_data::event::Pid;
 use spawnscope_system::files::{Links, open_regular};
 
@@ -32,30 +32,30 @@ struct PerfMap {
     file: File,
     /// The file's size when it was last read. A file larger than `MAX_BYTES` is not read.
     bytes: u64,
-    /// The offset of the end of the lines that have been read.
-    known: u64,
+    /// The file offset up to which lines have been read.
+    read_up_to: u64,
     symbols: Symbols,
 }
 
-/// What is known about a process's file.
-enum Known {
+/// The result of looking up a process's file.
+enum Lookup {
     Found(PerfMap),
-    /// The file could not be opened. The number is that of the lookups so far.
+    /// The file could not be opened so far, in this number of lookups.
     Missing(u64),
 }
 
-/// Whose file it is: that of a reported image, or otherwise that of a process (its pid and `start_stack`).
+/// The owner of a file: a reported image or, if the image was not reported, a process (its pid and `start_stack`).
 type Owner = Result<ImageId, (Pid, u64)>;
 
 /// The files of the processes that were looked up recently.
 pub(super) struct PerfMaps {
-    known: Recent<Owner, Known>,
+    files: RecentMap<Owner, Lookup>,
 }
 
 impl Default for PerfMaps {
     fn default() -> PerfMaps {
         PerfMaps {
-            known: Recent::new(PROCESSES),
+            files: RecentMap::new(PROCESSES),
         }
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn open(pid: Pid) -> Option<File> {
 impl PerfMaps {
     /// Stores the file of a process whose mappings are reported as `image`.
     pub(super) fn add(&mut self, image: ImageId, file: File) {
-        self.known.insert(Ok(image), Known::Found(PerfMap::new(file)));
+        self.files.insert(Ok(image), Lookup::Found(PerfMap::new(file)));
     }
 
     /// Returns the name of the code at an address in the process of a stack.
@@ -83,9 +83,9 @@ impl PerfMaps {
     /// Returns the name of the code at an address. A missing file is looked up with decreasing frequency: a process may create it late, and
     /// most never do.
     fn name_of(&mut self, owner: Owner, address: u64, open: impl FnOnce() -> Option<File>) -> Option<Vec<u8>> {
-        let lookups = match self.known.get(&owner) {
-            Some(Known::Found(map)) => return map.name(address),
-            Some(Known::Missing(lookups)) => {
+        let lookups = match self.files.get(&owner) {
+            Some(Lookup::Found(map)) => return map.name(address),
+            Some(Lookup::Missing(lookups)) => {
                 *lookups += 1;
                 *lookups
             }
@@ -95,11 +95,11 @@ impl PerfMaps {
             return None;
         }
         let found = open().map(PerfMap::new);
-        self.known
-            .insert(owner, found.map_or(Known::Missing(lookups), Known::Found));
-        match self.known.get(&owner)? {
-            Known::Found(map) => map.name(address),
-            Known::Missing(_) => None,
+        self.files
+            .insert(owner, found.map_or(Lookup::Missing(lookups), Lookup::Found));
+        match self.files.get(&owner)? {
+            Lookup::Found(map) => map.name(address),
+            Lookup::Missing(_) => None,
         }
     }
 }
@@ -109,7 +109,7 @@ impl PerfMap {
         PerfMap {
             file,
             bytes: 0,
-            known: 0,
+            read_up_to: 0,
             symbols: Symbols::new(),
         }
     }
@@ -125,13 +125,13 @@ impl PerfMap {
         }
         if bytes < self.bytes {
             // The process has begun the file again.
-            (self.known, self.symbols) = (0, Symbols::new());
+            (self.read_up_to, self.symbols) = (0, Symbols::new());
         }
         self.bytes = bytes;
-        let mut text = vec![0; usize::try_from(bytes.checked_sub(self.known)?).ok()?];
-        self.file.read_exact_at(&mut text, self.known).ok()?;
+        let mut text = vec![0; usize::try_from(bytes.checked_sub(self.read_up_to)?).ok()?];
+        self.file.read_exact_at(&mut text, self.read_up_to).ok()?;
         let complete = complete_lines(&text);
-        self.known += complete.len() as u64;
+        self.read_up_to += complete.len() as u64;
         add(&mut self.symbols, complete);
         find(&self.symbols, address)
     }

@@ -5,16 +5,16 @@ use std::hash::Hash;
 
 /// Keeps at least the `capacity` most recently used entries, and at most twice as many.
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(super) struct RecentMap<K, V> {
     capacity: usize,
     used: HashMap<K, V>,
     /// Entries that have not been used since `used` was last emptied.
     older: HashMap<K, V>,
 }
 
-impl<K: Hash + Eq, V> Recent<K, V> {
-    pub(super) fn new(capacity: usize) -> Recent<K, V> {
-        Recent {
+impl<K: Hash + Eq, V> RecentMap<K, V> {
+    pub(super) fn new(capacity: usize) -> RecentMap<K, V> {
+        RecentMap {
             capacity,
             used: HashMap::new(),
             older: HashMap::new(),
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn recently_used_entries_are_kept_and_all_others_dropped() {
-        let mut recent = Recent::new(2);
+        let mut recent = RecentMap::new(2);
         recent.insert(0, "kept");
         for other in 1..100 {
             recent.insert(other, "other");

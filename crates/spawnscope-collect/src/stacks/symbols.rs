@@ -14,7 +14,7 @@ use spawnscope_data::event::{Frame, Language};
 
 /// Maximum distance, in bytes, from a symbol without a size. Functions in assembly language may have such symbols, but they are short. An
 /// address further away is in a function whose own symbol was stripped.
-const MAX_UNSIZED: usize = 4096;
+const MAX_UNSIZED_BYTES: usize = 4096;
 
 /// Finds the names in one file.
 pub(super) struct Names {
@@ -26,15 +26,15 @@ pub(super) struct Names {
 
 impl Names {
     /// Prepares to find names in the file at `path`, which must remain accessible there.
-    pub(super) fn of(path: PathBuf, build_id: Option<&[u8]>) -> Names {
+    pub(super) fn new(path: PathBuf, build_id: Option<&[u8]>) -> Names {
         Names {
             paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
             symbolizer: OnceCell::new(),
         }
     }
 
-    /// Returns the frames at an address, from the innermost outwards, so that inlined functions come first. `address` is one in the ELF file;
-    /// it is a return address if `is_return`. `module` is the path of the file as the process sees it.
+    /// Returns the frames at an address, from the innermost outwards, so that inlined functions come first. `address` is a virtual address
+    /// in the ELF file; it is a return address if `is_return`. `module` is the path of the file as the process sees it.
     pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
         let plain = Frame {
             module: Some(module.to_vec()),
@@ -51,7 +51,7 @@ impl Names {
             let symbol = symbolizer.symbolize_single(&source, address).ok()?.into_sym()?;
             // Debug information gives no size for a function in several parts, but it gives a line.
             let is_within = symbol.code_info.is_some() || symbol.size.is_some_and(|size| size > 0);
-            (is_within || symbol.offset < MAX_UNSIZED).then_some(symbol)
+            (is_within || symbol.offset < MAX_UNSIZED_BYTES).then_some(symbol)
         };
         // If the debug information cannot be parsed, use the file's symbol table.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);

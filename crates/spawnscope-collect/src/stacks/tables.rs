@@ -25,11 +25,11 @@ pub(super) struct Rule {
     pub(super) encoding: Encoding,
     /// Whether this is a signal frame, which the kernel has built: the caller was interrupted, and did not call.
     pub(super) is_signal: bool,
-    in_debug_frame: bool,
+    is_in_debug_frame: bool,
 }
 
-/// The content of a section and its address.
-struct Data {
+/// A section of the file.
+struct Section {
     address: u64,
     bytes: Vec<u8>,
 }
@@ -37,11 +37,12 @@ struct Data {
 /// The sections of one file.
 pub(super) struct Tables {
     bases: BaseAddresses,
-    eh_frame: Option<Data>,
-    eh_frame_header: Option<Data>,
-    debug_frame: Option<Data>,
+    eh_frame: Option<Section>,
+    eh_frame_header: Option<Section>,
+    debug_frame: Option<Section>,
     /// Start addresses and offsets of the entries, by start address. Built if there is no header, or the header has no entry.
     eh_frame_index: OnceCell<Vec<(u64, usize)>>,
+    /// Start addresses and offsets of the entries, by start address.
     debug_frame_index: OnceCell<Vec<(u64, usize)>>,
 }
 
@@ -52,7 +53,7 @@ impl Tables {
             if section.compressed_file_range().ok()?.uncompressed_size > MAX_BYTES {
                 return None;
             }
-            Some(Data {
+            Some(Section {
                 address: section.address(),
                 bytes: section.uncompressed_data().ok()?.into_owned(),
             })
@@ -85,13 +86,13 @@ impl Tables {
 
     /// Returns the rule for an address; `None` if the tables have no rule, or none that can be parsed.
     pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
-        self.rule_of_eh_frame(address, context)
-            .or_else(|| self.rule_of_debug_frame(address, context))
+        self.rule_in_eh_frame(address, context)
+            .or_else(|| self.rule_in_debug_frame(address, context))
     }
 
     /// Calls `evaluate` with the section that contains the expressions of a rule.
     pub(super) fn with_expressions_of<T>(&self, rule: &Rule, evaluate: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
-        let data = if rule.in_debug_frame {
+        let data = if rule.is_in_debug_frame {
             &self.debug_frame
         } else {
             &self.eh_frame
@@ -100,25 +101,25 @@ impl Tables {
             .map(|data| evaluate(Slice::new(&data.bytes, LittleEndian)))
     }
 
-    fn rule_of_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+    fn rule_in_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         let section = eh_frame(self.eh_frame.as_ref()?);
         let offset = self.offset_by_header(address).or_else(|| {
             let index = self.eh_frame_index.get_or_init(|| index(&section, &self.bases));
-            last_up_to(index, address)
+            last_entry_up_to(index, address)
         })?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset);
         rule_of_entry(&entry.ok()?, &section, &self.bases, address, context)
     }
 
-    fn rule_of_debug_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+    fn rule_in_debug_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         let mut section = DebugFrame::new(&self.debug_frame.as_ref()?.bytes, LittleEndian);
         section.set_vendor(VENDOR);
         let index = self.debug_frame_index.get_or_init(|| index(&section, &self.bases));
-        let offset = last_up_to(index, address)?;
+        let offset = last_entry_up_to(index, address)?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset);
         let rule = rule_of_entry(&entry.ok()?, &section, &self.bases, address, context)?;
         Some(Rule {
-            in_debug_frame: true,
+            is_in_debug_frame: true,
             ..rule
         })
     }
@@ -140,13 +141,13 @@ impl Tables {
     }
 }
 
-fn eh_frame(data: &Data) -> EhFrame<Slice<'_>> {
+fn eh_frame(data: &Section) -> EhFrame<Slice<'_>> {
     let mut section = EhFrame::new(&data.bytes, LittleEndian);
     section.set_vendor(VENDOR);
     section
 }
 
-fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
+fn last_entry_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
     let end = index.partition_point(|&(first, _)| first <= address);
     index.get(end.checked_sub(1)?).map(|&(_, offset)| offset)
 }
@@ -186,7 +187,7 @@ fn rule_of_entry<'data, S: UnwindSection<Slice<'data>>>(
             .collect(),
         encoding: entry.cie().encoding(),
         is_signal: entry.is_signal_trampoline(),
-        in_debug_frame: false,
+        is_in_debug_frame: false,
     })
 }
 
@@ -215,7 +216,7 @@ mod tests {
         tables.eh_frame_header = None;
         let again = tables.rule(address, &mut context).unwrap();
         assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
-        // Address 0 would not do: a linker leaves entries there for functions that it has discarded.
+        // Not address 0, because a linker leaves entries there for functions that it has discarded.
         assert!(tables.rule(u64::MAX / 2, &mut context).is_none());
     }
 

@@ -37,7 +37,7 @@ fn own_pid() -> Pid {
 }
 
 fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
-    match worker.take(StackInput::Stack(Box::new(stack))).pop().unwrap().kind {
+    match worker.process(StackInput::Stack(Box::new(stack))).pop().unwrap().kind {
         EventKind::Called(chain) => chain,
         other => panic!("{other:?}"),
     }
@@ -98,7 +98,7 @@ fn early_sample(stack: CopiedStack) -> StackInput {
         span: Nanos(5),
         is_waiting: false,
         kernel: vec![0x10],
-        is_kernel_cut: false,
+        is_kernel_truncated: false,
         has_user_part: true,
     };
     StackInput::Stack(Box::new(CopiedStack {
@@ -122,14 +122,17 @@ fn a_sample_waits_for_its_image() {
     let stack = stack_of_this_thread();
     let mappings = mappings::read(stack.pid, stack.start_stack).unwrap();
     let pid = stack.pid;
-    assert_eq!(worker.take(early_sample(stack)), []);
+    assert_eq!(worker.process(early_sample(stack)), []);
     for mapping in mappings {
         let image = image();
-        assert_eq!(worker.take(StackInput::Mapping { image, pid, mapping }), []);
+        assert_eq!(worker.process(StackInput::Mapping { image, pid, mapping }), []);
     }
-    let reported = |image| StackInput::Image { image, is_whole: true };
-    assert_eq!(worker.take(reported(ImageId(8))), [], "another image");
-    let events = worker.take(reported(image()));
+    let reported = |image| StackInput::ImageEnd {
+        image,
+        is_complete: true,
+    };
+    assert_eq!(worker.process(reported(ImageId(8))), [], "another image");
+    let events = worker.process(reported(image()));
     let (languages, is_truncated) = languages(&events[0]);
     assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
     assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
@@ -145,11 +148,14 @@ fn a_sample_without_its_image_is_still_emitted() {
     let mut worker = Worker::default();
     let unreported = |worker: &mut Worker| {
         let image = image();
-        worker.take(StackInput::Image { image, is_whole: false })
+        worker.process(StackInput::ImageEnd {
+            image,
+            is_complete: false,
+        })
     };
-    assert_eq!(worker.take(early_sample(gone.clone())), []);
+    assert_eq!(worker.process(early_sample(gone.clone())), []);
     let mut events = unreported(&mut worker);
-    assert_eq!(worker.take(early_sample(gone)), []);
+    assert_eq!(worker.process(early_sample(gone)), []);
     events.extend(worker.finish());
     let expected = (vec![Language::Kernel, Language::Native], true);
     assert_eq!(
@@ -162,7 +168,7 @@ fn a_sample_without_its_image_is_still_emitted() {
 fn samples_do_not_wait_forever_for_a_process_that_makes_no_system_call() {
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
-    let reported = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
+    let reported = |worker: &mut Worker| worker.process(early_sample(stack.clone()));
     let events: Vec<Event> = (0..1100).flat_map(|_| reported(&mut worker)).collect();
     assert!(!events.is_empty());
     assert!(
@@ -197,7 +203,7 @@ fn time_of_unwinding() {
     let mut worker = Worker::default();
     // Report the mappings as the BPF programs do, so that reading /proc is not measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
-        worker.take(StackInput::Mapping {
+        worker.process(StackInput::Mapping {
             image: super::ImageId(1),
             pid: stack.pid,
             mapping,
@@ -213,7 +219,7 @@ fn time_of_unwinding() {
     let start = Instant::now();
     for _ in 0..STACKS {
         worker
-            .take(StackInput::Stack(Box::new(reported.clone())))
+            .process(StackInput::Stack(Box::new(reported.clone())))
             .pop()
             .unwrap();
     }

@@ -11,10 +11,10 @@ use gimli::{
 use super::mappings::{Image, Mapping};
 use super::modules::{Module, ModuleId, Modules};
 use super::processor::{
-    FRAME_POINTER, NEXT_INSTRUCTION, REGISTERS, RETURN_ADDRESS, RETURNS_BY_REGISTER, STACK_POINTER, bare_returns,
-    code_address, interrupted,
+    FRAME_POINTER, NEXT_INSTRUCTION, REGISTERS, RETURN_ADDRESS, RETURNS_BY_REGISTER, STACK_POINTER, code_address,
+    interrupted_registers, return_candidates,
 };
-use super::recent::Recent;
+use super::recent::RecentMap;
 use super::tables::{Rule, Slice, Tables};
 use spawnscope_data::event::Pid;
 
@@ -47,7 +47,7 @@ impl Registers {
 /// An address in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeAddress {
-    pub(super) code: Code,
+    pub(super) code: CodeOrigin,
     /// Depending on `code`, an address in the ELF file, a file offset, or a memory address.
     pub(super) address: u64,
     /// Whether it is a return address. If so, the call is the preceding instruction.
@@ -56,7 +56,7 @@ pub(super) struct CodeAddress {
 
 /// The origin of code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Code {
+pub(super) enum CodeOrigin {
     /// An open file.
     Module(ModuleId),
     /// A file that could not be opened.
@@ -69,8 +69,8 @@ pub(super) enum Code {
 
 /// The result of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Walked {
-    /// From the innermost outwards.
+pub(super) struct WalkResult {
+    /// The address of each frame, from the innermost outwards.
     pub(super) addresses: Vec<CodeAddress>,
     /// Whether there are further frames outwards that were not found.
     pub(super) is_truncated: bool,
@@ -112,14 +112,14 @@ const MAX_STEPS: u32 = 1000;
 
 /// Walks stacks.
 pub(super) struct Walker {
-    rules: Recent<(ModuleId, u64), Option<Rc<Rule>>>,
+    rules: RecentMap<(ModuleId, u64), Option<Rc<Rule>>>,
     context: UnwindContext<usize>,
 }
 
 impl Default for Walker {
     fn default() -> Walker {
         Walker {
-            rules: Recent::new(RULES),
+            rules: RecentMap::new(RULES),
             context: UnwindContext::new(),
         }
     }
@@ -137,11 +137,11 @@ enum Step {
 
 impl Walker {
     /// Returns the frames of a stack, starting at its registers. `modules` contains the process's files.
-    pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> Walked {
-        let mut walked = Walked::default();
+    pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> WalkResult {
+        let mut walked = WalkResult::default();
         let mut is_return = false;
         while walked.addresses.len() < MAX_FRAMES {
-            if let Some(caller) = interrupted(&registers, memory) {
+            if let Some(caller) = interrupted_registers(&registers, memory) {
                 (registers, is_return) = (caller, false);
             }
             let Some(address) = registers.next_instruction() else {
@@ -205,11 +205,11 @@ fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: b
     // A call may be the last instruction of a mapping. Its return address is then just past the mapping.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);
-    let numbered = module.and_then(|module| Some((module.id, module.address_of(before)? + (offset - before))));
+    let numbered = module.and_then(|module| Some((module.id, module.virtual_address(before)? + (offset - before))));
     let (code, address) = match (numbered, &mapping.file) {
-        (Some((id, address)), _) => (Code::Module(id), address),
-        (None, Some(file)) => (Code::File(Arc::clone(&file.path)), offset),
-        (None, None) => (Code::Memory, address),
+        (Some((id, address)), _) => (CodeOrigin::Module(id), address),
+        (None, Some(file)) => (CodeOrigin::File(Arc::clone(&file.path)), offset),
+        (None, None) => (CodeOrigin::Memory, address),
     };
     CodeAddress {
         code,
@@ -235,7 +235,7 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
         registers,
         memory,
     };
-    let Some(frame) = evaluator.frame() else {
+    let Some(frame) = evaluator.frame_start() else {
         return Step::Unknown;
     };
     // A caller's frame is above this one, unless this is the frame of a signal handler with a separate stack. The other stack is not copied.
@@ -245,9 +245,9 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
     let mut caller = registers.clone();
     caller.set(STACK_POINTER, Some(frame));
     for (register, rule) in &rule.registers {
-        caller.set(*register, evaluator.register(*register, rule, frame));
+        caller.set(*register, evaluator.caller_register(*register, rule, frame));
     }
-    let returns_to = evaluator.register(RETURN_ADDRESS, return_rule, frame);
+    let returns_to = evaluator.caller_register(RETURN_ADDRESS, return_rule, frame);
     caller.set(NEXT_INSTRUCTION, returns_to.map(code_address));
     if returns_to.is_none() || caller == *registers {
         return Step::Unknown;
@@ -288,7 +288,7 @@ fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modu
         let module = modules.get_or_open(memory.pid, mapping)?;
         Some(module.follows_call(returns_to - mapping.start + mapping.offset))
     };
-    let mut candidates = bare_returns(registers, memory).into_iter().flatten();
+    let mut candidates = return_candidates(registers, memory).into_iter().flatten();
     let Some((returns_to, stack)) = candidates.find(|(address, _)| follows_call(*address) == Some(true)) else {
         return Step::Unknown;
     };
@@ -306,7 +306,7 @@ struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
-    fn frame(&self) -> Option<u64> {
+    fn frame_start(&self) -> Option<u64> {
         match &self.rule.frame {
             CfaRule::RegisterAndOffset { register, offset } => {
                 self.registers.get(*register)?.checked_add_signed(*offset)
@@ -315,7 +315,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn register(&self, register: Register, rule: &RegisterRule<usize>, frame: u64) -> Option<u64> {
+    fn caller_register(&self, register: Register, rule: &RegisterRule<usize>, frame: u64) -> Option<u64> {
         match rule {
             RegisterRule::SameValue => self.registers.get(register),
             RegisterRule::Offset(offset) => self.memory.read(frame.checked_add_signed(*offset)?),
@@ -328,14 +328,14 @@ impl Evaluator<'_> {
         }
     }
 
-    fn expression(&self, expression: &UnwindExpression<usize>, first: Option<u64>) -> Option<u64> {
+    fn expression(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Option<u64> {
         let evaluate = |mut section: Slice<'_>| {
             section.skip(expression.offset).ok()?;
             let code = section.split(expression.length).ok()?;
             let mut evaluation = Evaluation::new(code, self.rule.encoding);
             evaluation.set_max_iterations(MAX_STEPS);
-            if let Some(first) = first {
-                evaluation.set_initial_value(first);
+            if let Some(initial) = initial {
+                evaluation.set_initial_value(initial);
             }
             let mut result = evaluation.evaluate().ok()?;
             loop {
@@ -370,7 +370,7 @@ pub(crate) fn fuzz(file: &[u8], stack: &[u8]) {
         return;
     };
     let tables = Tables::read(&elf);
-    let image = Image::of(Mapping {
+    let image = Image::with_mapping(Mapping {
         start: 0,
         end: START,
         offset: 0,

@@ -8,8 +8,8 @@ use super::kernel::{self, KernelNames};
 use super::mappings::{self, Image, ImageId};
 use super::modules::Modules;
 use super::perf_map::PerfMaps;
-use super::recent::Recent;
-use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
+use super::recent::RecentMap;
+use super::unwind::{CodeAddress, CodeOrigin, Memory, WalkResult, Walker};
 use super::{CopiedStack, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
@@ -17,54 +17,54 @@ use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 const IMAGES: usize = 4096;
 /// Number of chains in the cache.
 const CHAINS: usize = 16_384;
-/// Number of named addresses in the cache.
+/// Number of addresses with known frames in the cache.
 const ADDRESSES: usize = 16_384;
 /// Maximum number of samples that wait for their images, with up to 16 MiB of copied stacks.
-const MAX_EARLY: usize = 1024;
+const MAX_EARLY_SAMPLES: usize = 1024;
 
 /// Turns stacks into chains.
 pub(super) struct Worker {
-    images: Recent<ImageId, Rc<Image>>,
+    images: RecentMap<ImageId, Rc<Image>>,
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
     /// Chains by the walked addresses and by whether the thread was waiting.
-    chains: Recent<(Walked, bool), Arc<Chain>>,
+    chains: RecentMap<(WalkResult, bool), Arc<Chain>>,
     kernel: KernelNames,
     /// Samples whose images have not been reported yet, oldest first.
     early: VecDeque<(ImageId, Box<CopiedStack>)>,
-    named: Recent<CodeAddress, Rc<[Frame]>>,
+    frames_by_address: RecentMap<CodeAddress, Rc<[Frame]>>,
 }
 
 impl Default for Worker {
     fn default() -> Worker {
         Worker {
-            images: Recent::new(IMAGES),
+            images: RecentMap::new(IMAGES),
             modules: Modules::default(),
             walker: Walker::default(),
             perf_maps: PerfMaps::default(),
-            chains: Recent::new(CHAINS),
+            chains: RecentMap::new(CHAINS),
             kernel: KernelNames::default(),
             early: VecDeque::new(),
-            named: Recent::new(ADDRESSES),
+            frames_by_address: RecentMap::new(ADDRESSES),
         }
     }
 }
 
 impl Worker {
     /// Processes input. Returns the events of the stacks that can now be walked, with as much of their chains as is known.
-    pub(super) fn take(&mut self, input: StackInput) -> Vec<Event> {
+    pub(super) fn process(&mut self, input: StackInput) -> Vec<Event> {
         match input {
             StackInput::File { id, file } => self.modules.add(id, file),
             StackInput::PerfMap { image, file } => self.perf_maps.add(image, file),
             StackInput::Mapping { image, mapping, .. } => match self.images.get(&image) {
                 Some(known) => Rc::make_mut(known).add(mapping),
-                None => self.images.insert(image, Rc::new(Image::of(mapping))),
+                None => self.images.insert(image, Rc::new(Image::with_mapping(mapping))),
             },
-            StackInput::Unread { .. } => {}
-            StackInput::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
-            StackInput::Image { image, is_whole } => {
-                if !is_whole {
+            StackInput::UnreadImage { .. } => {}
+            StackInput::Stack(stack) => return self.process_stack(stack).into_iter().collect(),
+            StackInput::ImageEnd { image, is_complete } => {
+                if !is_complete {
                     self.images.remove(&image);
                 }
                 let (ready, early) = self.early.drain(..).partition(|(awaited, _)| *awaited == image);
@@ -87,18 +87,18 @@ impl Worker {
 
     /// Walks a stack. A sample whose image has not been reported yet waits for the image, but not forever, because its thread may go on running
     /// without making a system call.
-    fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
+    fn process_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
         let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
         let Some(image) = stack.image.filter(is_early) else {
             return self.event(&stack);
         };
         self.early.push_back((image, stack));
-        if self.early.len() <= MAX_EARLY {
+        if self.early.len() <= MAX_EARLY_SAMPLES {
             return None;
         }
         let (image, oldest) = self.early.pop_front()?;
         if let Some(read) = mappings::read(oldest.pid, oldest.start_stack) {
-            self.images.insert(image, Rc::new(Image::of_all(read)));
+            self.images.insert(image, Rc::new(Image::with_mappings(read)));
         }
         self.event(&oldest)
     }
@@ -122,14 +122,14 @@ impl Worker {
 
     fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {
         let is_waiting = stack.sample.as_ref().is_some_and(|sample| sample.is_waiting);
-        let known = (self.walk(stack), is_waiting);
-        if known.0.addresses.is_empty() {
+        let key = (self.walk(stack), is_waiting);
+        if key.0.addresses.is_empty() {
             return None;
         }
-        if let Some(chain) = self.chains.get(&known) {
+        if let Some(chain) = self.chains.get(&key) {
             return Some(Arc::clone(chain));
         }
-        let walked = &known.0;
+        let walked = &key.0;
         let mut frames = Vec::with_capacity(walked.addresses.len());
         for address in &walked.addresses {
             self.add_frames(address, stack, &mut frames);
@@ -142,34 +142,38 @@ impl Worker {
             is_truncated: walked.is_truncated,
         });
         // Do not cache chains with generated code, because the code at an address may change.
-        if walked.addresses.iter().all(|address| address.code != Code::Memory) {
-            self.chains.insert(known, Arc::clone(&chain));
+        if walked
+            .addresses
+            .iter()
+            .all(|address| address.code != CodeOrigin::Memory)
+        {
+            self.chains.insert(key, Arc::clone(&chain));
         }
         Some(chain)
     }
 
     /// Returns the addresses of a stack, those in the kernel first.
-    fn walk(&mut self, stack: &CopiedStack) -> Walked {
+    fn walk(&mut self, stack: &CopiedStack) -> WalkResult {
         let Some(sample) = &stack.sample else {
             return self.walk_user_part(stack);
         };
-        let mut walked = Walked {
+        let mut walked = WalkResult {
             is_truncated: true,
-            ..Walked::default()
+            ..WalkResult::default()
         };
-        if sample.has_user_part && !sample.is_kernel_cut {
+        if sample.has_user_part && !sample.is_kernel_truncated {
             walked = self.walk_user_part(stack);
             // The thread may be in code without a mapping in the image, such as the vDSO.
             if let (true, Some(address)) = (walked.addresses.is_empty(), stack.registers.next_instruction()) {
                 walked.addresses.push(CodeAddress {
-                    code: Code::Memory,
+                    code: CodeOrigin::Memory,
                     address,
                     is_return: false,
                 });
             }
         }
         let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| CodeAddress {
-            code: Code::Kernel,
+            code: CodeOrigin::Kernel,
             address: *address,
             is_return: depth > 0 || sample.is_waiting,
         });
@@ -177,11 +181,11 @@ impl Worker {
         walked
     }
 
-    fn walk_user_part(&mut self, stack: &CopiedStack) -> Walked {
+    fn walk_user_part(&mut self, stack: &CopiedStack) -> WalkResult {
         let Some(image) = self.image(stack) else {
-            return Walked {
+            return WalkResult {
                 is_truncated: true,
-                ..Walked::default()
+                ..WalkResult::default()
             };
         };
         let memory = Memory {
@@ -197,12 +201,13 @@ impl Worker {
     /// Returns the mappings at the time when the stack was copied.
     fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
         let reported = stack.image.and_then(|image| self.images.get(&image).cloned());
-        reported.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
+        reported
+            .or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::with_mappings(read))))
     }
 
     fn add_frames(&mut self, at: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
-        if let Some(named) = self.named.get(at) {
-            frames.extend_from_slice(named);
+        if let Some(known) = self.frames_by_address.get(at) {
+            frames.extend_from_slice(known);
             return;
         }
         let plain = Frame {
@@ -210,25 +215,25 @@ impl Worker {
             ..Frame::unknown(Language::Native)
         };
         match &at.code {
-            Code::Module(id) => {
-                let module = self.modules.numbered(*id);
-                let named: Rc<[Frame]> = match module {
+            CodeOrigin::Module(id) => {
+                let module = self.modules.get(*id);
+                let found: Rc<[Frame]> = match module {
                     Some(module) => module.names.frames(&module.path, at.address, at.is_return).into(),
                     None => [plain].into(),
                 };
-                frames.extend_from_slice(&named);
-                self.named.insert(at.clone(), named);
+                frames.extend_from_slice(&found);
+                self.frames_by_address.insert(at.clone(), found);
             }
-            Code::File(path) => frames.push(Frame {
+            CodeOrigin::File(path) => frames.push(Frame {
                 module: Some(path.to_vec()),
                 ..plain
             }),
-            Code::Kernel => {
+            CodeOrigin::Kernel => {
                 let frame = self.kernel.frame(at.address, at.is_return);
-                self.named.insert(at.clone(), [frame.clone()].into());
+                self.frames_by_address.insert(at.clone(), [frame.clone()].into());
                 frames.push(frame);
             }
-            Code::Memory => {
+            CodeOrigin::Memory => {
                 let address = at.address - u64::from(at.is_return);
                 let function = self.perf_maps.name(stack, address);
                 frames.push(Frame { function, ..plain });

@@ -29,11 +29,11 @@ pub const MAKE_RECIPE_COUNT: u64 = 48;
 pub const MAKE_POSITION_LINE: u64 = 8;
 pub const MAKE_POSITION_INDEX: u64 = 16;
 pub const MAKE_POSITION_BYTES: u64 = 24;
-/// How many bytes before the position of a text that make reads (`struct ebuffer`) the text's open file is; NULL: no file.
-pub const MAKE_BEFORE_POSITION_FILE: u64 = 8;
-/// How many bytes before a variable's position (`struct variable`) its name is. The name's length follows the position.
-pub const MAKE_BEFORE_POSITION_NAME: u64 = 16;
-/// Line numbers and recipe indexes from this one on are taken for damaged data.
+/// Distance in bytes from the pointer to the open file (NULL: none) to the position of a text that make reads (`struct ebuffer`).
+pub const MAKE_FILE_TO_POSITION: u64 = 8;
+/// Distance in bytes from the name of a variable to its position (`struct variable`). The name's length follows the position.
+pub const MAKE_NAME_TO_POSITION: u64 = 16;
+/// A line number or recipe index at or above this is damaged data.
 pub const MAKE_LINE_LIMIT: u64 = 10_000_000;
 
 /// Activity in `flags` of a call site in a makefile: make runs a line of a recipe. The text of the line is known.

@@ -1,16 +1,16 @@
-//! The part of the wire format with the layout of Perl.
+//! The part of the wire format that describes where Perl keeps its data.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Number of pthread keys whose values are stored in the thread's own structure (glibc: PTHREAD_KEY_2NDLEVEL_SIZE).
 pub const PERL_KEYS: u32 = 32;
-/// Line numbers from this one on are Perl's number for "none", or damaged data.
+/// A line number at or above this is Perl's value for "none", or damaged data.
 pub const PERL_LINE_LIMIT: u32 = 10_000_000;
 /// Maximum number of contexts that are read: calls, and the loops and blocks around them.
 pub const PERL_MAX_CONTEXTS: u32 = 256;
 
-/// Upper bound for the size of an interpreter structure. A statement inside the structure is PL_compiling, which describes the text
-/// being compiled. While another file is being compiled, that text is not the caller's.
+/// Upper bound for the size of an interpreter structure. If the address of the current statement is within the structure, the
+/// statement is PL_compiling, which describes the text being compiled, not the caller.
 pub const PERL_BYTES: u64 = 4096;
 
 /// Offsets in a statement (`struct cop`).

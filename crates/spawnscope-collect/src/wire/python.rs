@@ -6,7 +6,7 @@ use super::WireHeader;
 
 /// Maximum number of Python frames reported per launch.
 pub const PYTHON_FRAMES: u32 = 48;
-/// Maximum number of threads among which the launching thread is searched.
+/// Maximum number of threads among which the launching thread is searched for.
 pub const PYTHON_THREADS: u32 = 256;
 /// Maximum length of a reported file name, in bytes.
 pub const PYTHON_FILE_BYTES: u32 = 2048;

@@ -70,8 +70,9 @@ pub struct WireBash {
     pub running_trap: u64,
     pub expanding_redirection: u64,
     pub dollar_variables: u64,
-    /// The command being executed, and the unwind-protect list.
+    /// The command being executed.
     pub command: u64,
+    /// The unwind-protect list.
     pub unwinds: u64,
     /// Offset of the element count in an array.
     pub count_offset: u32,
@@ -141,8 +142,8 @@ pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
 
-/// The start of each file name by which `callers/node/hook.js` reports a call site. The lookup fails at once, because /dev/null is
-/// not a directory.
+/// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate spawnscope) reports a call
+/// site. The lookup fails at once, because /dev/null is not a directory.
 pub const NODE_PREFIX: &[u8; 32] = b"/dev/null/spawnscope-node-lines/";
 /// The first eight bytes of NODE_PREFIX, as a number.
 pub const NODE_PREFIX_START: u64 = 0x6c75_6e2f_7665_642f;

@@ -52,7 +52,7 @@ pub struct WireImage {
     /// As in `WireStack`; set only with `pid`.
     pub start_stack: u64,
     /// 1: all mappings were reported; 0: some are missing.
-    pub is_whole: u32,
+    pub is_complete: u32,
     /// The process whose mappings the recorder must read; 0: they were reported.
     pub pid: u32,
 }

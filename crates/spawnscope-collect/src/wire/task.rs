@@ -34,6 +34,7 @@ pub struct WireTask {
     pub zombie_cpu: u64,
     pub interpreter_base: u64,
     pub cache_address: u64,
+    /// When the call that may have been the loader's last one returned; 0: none.
     pub load_candidate: u64,
     pub load_candidate_cpu: u64,
     /// During setup, when the latest call of close or close_range was entered or returned, provided that no other system call
@@ -44,11 +45,11 @@ pub struct WireTask {
     /// descriptors and children, are at most SURROUNDING_GAP_NS apart, and have no other call between them.
     pub surrounding_since: u64,
     /// When the last of these calls returned.
-    pub surrounding_last: u64,
+    pub surrounding_end: u64,
     /// When the surrounding calls after the thread's last reaping ended.
     pub tidied: u64,
     /// The thread's minor faults at its last launch or reaping, plus one; 0 before the first.
-    pub faults_then: u64,
+    pub last_faults_plus_one: u64,
     /// Number of the system call that the thread is in; -1 in user space.
     pub syscall: i32,
     /// LEFT_*: why the thread left its CPU.
@@ -90,7 +91,7 @@ pub struct WireTask {
     /// The largest line count of the strings that a dash subshell was evaluating when it was forked.
     pub script_string_lines: u32,
     /// The smallest line that a dash subshell can be at, until its call site is reported.
-    pub script_bound: u32,
+    pub script_min_line: u32,
     /// Number of files that the process moved to high descriptors, as dash does with files that it reads commands from; counted up
     /// to two.
     pub script_files: u32,
@@ -106,7 +107,7 @@ pub struct WireTask {
     pub wanted_image: u64,
     /// Total time of the thread's waits since the last sampled wait, in nanoseconds.
     pub waited: u64,
-    /// For a process that existed before the recording. 1: a CPU is filling in this value, or has done so.
+    /// For a process that existed before the recording. 1: a CPU is filling in this entry, or has done so.
     pub claimed: u32,
     pub deferred_calls: u32,
     /// The stack pointer when the program started, while the beginning of its work is looked for; otherwise 0.
@@ -114,7 +115,7 @@ pub struct WireTask {
     /// The thread's CPU time when its program began its work; 0: not observed.
     pub work_cpu: u64,
     /// Number of system calls that might have begun the program's work.
-    pub work_looks: u32,
+    pub work_calls: u32,
     /// 1: the last of these calls opened a library or module of the system, so the program is still being loaded.
     pub work_loading: u32,
 }
@@ -130,7 +131,7 @@ pub const TASK_IN_SETUP: u32 = 8;
 /// `flags` of a task: it is making the surrounding calls that follow a reaping.
 pub const TASK_TIDYING: u32 = 16;
 /// `flags` of a task: it is a shell, and the shell or one of its ancestors was forked at an unknown line.
-pub const TASK_LINE_DOUBT: u32 = 32;
+pub const TASK_LINE_UNCERTAIN: u32 = 32;
 /// `flags` of a task: it is a shell that another shell forked; its commands are at line `script_line` or later.
 pub const TASK_SUBSHELL: u32 = 64;
 /// `flags` of a task: its call site is reported when it begins to execute.

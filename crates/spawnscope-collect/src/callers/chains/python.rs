@@ -9,9 +9,9 @@ use spawnscope_data::event::{Chain, Frame, Language};
 /// CPython's name for module-level code.
 const NO_FUNCTION: &[u8] = b"<module>";
 
-/// Returns the chain of a record. `rest` contains the frames, which follow the record. Returns `None` if they do not have this format.
-pub(crate) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
-    let mut bytes = rest.get(..called.bytes as usize)?;
+/// Returns the chain of a record. `data` contains the frames, which follow the record. Returns `None` if they do not have this format.
+pub(crate) fn chain(called: &WirePythonCalled, data: &[u8]) -> Option<Chain> {
+    let mut bytes = data.get(..called.bytes as usize)?;
     let mut frames = Vec::new();
     while !bytes.is_empty() {
         let start = bytes;

@@ -42,9 +42,9 @@ const MAIN: &[u8] = b"main";
 fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> Chain {
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
     let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
-    let ends = called.flags & SCRIPT_OUTERMOST != 0;
-    let is_from_zero = called.flags & SCRIPT_FROM_ZERO != 0;
-    let outermost = raw.last().filter(|_| ends && !is_truncated);
+    let has_outermost = called.flags & SCRIPT_OUTERMOST != 0;
+    let counts_from_zero = called.flags & SCRIPT_FROM_ZERO != 0;
+    let outermost = raw.last().filter(|_| has_outermost && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
     let frame = |(at, raw): (usize, &RawFrame<'_>)| {
         let is_main = is_script && at + 1 == called.frames as usize;
@@ -54,16 +54,16 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
         // An interactive bash counts lines in functions differently, and most functions that startup files call were defined in a text
         // that they evaluate.
         let has_line = !is_interactive || raw.function == SOURCE;
-        let is_placeholder = is_function && (raw.file == b"environment" || (!ends && is_from_no_file));
-        let has_line = has_line && !(is_placeholder && is_from_zero);
+        let is_placeholder = is_function && (raw.file == b"environment" || (!has_outermost && is_from_no_file));
+        let has_line = has_line && !(is_placeholder && counts_from_zero);
         Frame {
             function: Some(raw.function)
                 .filter(|_| is_function)
-                .filter(known)
+                .filter(is_not_empty)
                 .map(<[u8]>::to_vec),
             file: Some(raw.file)
                 .filter(|_| !is_placeholder)
-                .filter(known)
+                .filter(is_not_empty)
                 .map(<[u8]>::to_vec),
             line: line(called, at).filter(|_| has_line),
             ..Frame::unknown(Language::Bash)
@@ -71,9 +71,9 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
     };
     let mut frames: Vec<Frame> = raw.iter().enumerate().map(frame).collect();
     // The outermost code came from `-c` or standard input.
-    if !ends && !is_truncated && !is_interactive {
+    if !has_outermost && !is_truncated && !is_interactive {
         frames.push(Frame {
-            line: line(called, raw.len()).filter(|_| !is_from_zero),
+            line: line(called, raw.len()).filter(|_| !counts_from_zero),
             ..Frame::unknown(Language::Bash)
         });
     }
@@ -83,8 +83,8 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
 /// Returns dash's chain. Dash stores only the innermost frame.
 fn dash(called: &WireScriptCalled, raw: &RawFrame<'_>) -> Chain {
     let frame = Frame {
-        function: Some(raw.function).filter(known).map(<[u8]>::to_vec),
-        file: Some(raw.file).filter(known).map(<[u8]>::to_vec),
+        function: Some(raw.function).filter(is_not_empty).map(<[u8]>::to_vec),
+        file: Some(raw.file).filter(is_not_empty).map(<[u8]>::to_vec),
         line: line(called, 0),
         ..Frame::unknown(Language::Dash)
     };
@@ -104,8 +104,8 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     let frames = raw.iter().enumerate();
     let frames = frames.filter(|(_, raw)| !raw.file.starts_with(EVALUATED));
     let frames = frames.map(|(at, raw)| Frame {
-        function: Some(raw.function).filter(known).map(<[u8]>::to_vec),
-        file: Some(raw.file).filter(known).map(<[u8]>::to_vec),
+        function: Some(raw.function).filter(is_not_empty).map(<[u8]>::to_vec),
+        file: Some(raw.file).filter(is_not_empty).map(<[u8]>::to_vec),
         line: line(called, at),
         ..Frame::unknown(Language::Perl)
     });
@@ -115,7 +115,7 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     }
 }
 
-fn known(text: &&[u8]) -> bool {
+fn is_not_empty(text: &&[u8]) -> bool {
     !text.is_empty()
 }
 
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn functions_that_do_not_come_from_a_file_have_no_file() {
         for placeholder in ["main", "environment", "bash"] {
-            let given = decoded(INTERPRETER_BASH, 0, &[2, 4], &[placeholder, "f", "bash"], 1).unwrap();
-            assert_eq!(positions(&given), [(None, Some(2), Some("f")), (None, Some(4), None)]);
+            let chain = decoded(INTERPRETER_BASH, 0, &[2, 4], &[placeholder, "f", "bash"], 1).unwrap();
+            assert_eq!(positions(&chain), [(None, Some(2), Some("f")), (None, Some(4), None)]);
         }
         let from_file = decoded(INTERPRETER_BASH, 0, &[2, 4], &["lib.sh", "f", "bash"], 1).unwrap();
         assert_eq!(positions(&from_file)[0].0, Some("lib.sh"));
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn lines_that_may_be_counted_from_zero_are_known_only_in_files() {
         let texts = ["lib.sh", "f", "main", "g", "bash"];
-        let given = decoded(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
+        let chain = decoded(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
         assert_eq!(
-            positions(&given),
+            positions(&chain),
             [
                 (Some("lib.sh"), Some(2), Some("f")),
                 (None, None, Some("g")),

@@ -1,19 +1,19 @@
 //! aarch64: one instruction loads the page address of a variable (or of a neighbouring one) into a register, others add the offset, and a
 //! load follows.
 
-/// The known values of registers.
-struct Known([Option<u64>; 32]);
+/// The values of registers, if they are known.
+struct Registers([Option<u64>; 32]);
 
 pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
-    let mut known = Known([None; 32]);
+    let mut registers = Registers([None; 32]);
     let instructions = code.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
     let at = (0..).map(|count: u64| address + 4 * count);
     at.zip(instructions)
-        .filter_map(|(at, instruction)| known.step(at, instruction))
+        .filter_map(|(at, instruction)| registers.step(at, instruction))
         .collect()
 }
 
-impl Known {
+impl Registers {
     /// Follows one instruction. If it is a load of eight bytes from a known address, returns the address. Branches are not followed, because
     /// a register is set shortly before the instructions that use it.
     fn step(&mut self, at: u64, instruction: u32) -> Option<u64> {
@@ -22,10 +22,10 @@ impl Known {
         let mut read = None;
         let value = if instruction & 0x9f00_0000 == 0x9000_0000 {
             // adrp
-            Some((at & !0xfff).wrapping_add_signed(relative(instruction) << 12))
+            Some((at & !0xfff).wrapping_add_signed(distance(instruction) << 12))
         } else if instruction & 0x9f00_0000 == 0x1000_0000 {
             // adr
-            Some(at.wrapping_add_signed(relative(instruction)))
+            Some(at.wrapping_add_signed(distance(instruction)))
         } else if instruction & 0xff80_0000 == 0x9100_0000 {
             // add with a constant, which may be shifted by 12
             let shift = 12 * (instruction >> 22 & 1);
@@ -58,7 +58,7 @@ impl Known {
 }
 
 /// Returns the signed distance in an adr or adrp instruction: 19 high bits and 2 low bits.
-fn relative(instruction: u32) -> i64 {
+fn distance(instruction: u32) -> i64 {
     let high = (instruction.cast_signed() << 8) >> 13;
     i64::from(high << 2) | i64::from(instruction >> 29 & 3)
 }

@@ -5,8 +5,8 @@ mod x86_64;
 
 use object::elf::{EM_AARCH64, EM_X86_64, Machine};
 
-/// Returns the addresses of the eight-byte values that the code at `address` loads or compares, if it refers to them relative to itself. They
-/// are in the order of the code, and may contain duplicates.
+/// Returns the addresses of the eight-byte values that the code at `address` loads or compares with PC-relative addressing. They are in the
+/// order of the code, and may contain duplicates.
 pub(super) fn variables_read(machine: Machine, code: &[u8], address: u64) -> Vec<u64> {
     match machine {
         EM_X86_64 => x86_64::variables_read(code, address),

@@ -1,5 +1,5 @@
 //! x86-64: instructions refer to variables by their distance from the next instruction. Instruction boundaries are unknown, but if bytes
-//! within an instruction look like such an instruction, they refer to an address that is not a variable.
+//! within an instruction look like such an instruction, the address that they refer to is hardly ever that of a variable.
 
 pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
     let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {

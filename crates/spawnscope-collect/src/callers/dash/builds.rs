@@ -4,7 +4,7 @@ use crate::wire::WireDash;
 
 const BUILDS: &str = include_str!("builds.txt");
 
-/// Returns the layout of a build, if it is one of these.
+/// Returns the layout of a build, if it is listed.
 pub(super) fn find(build: &[u8]) -> Option<WireDash> {
     let lines = BUILDS.lines().filter(|line| !line.starts_with('#'));
     let mut parsed = lines.filter_map(parse);

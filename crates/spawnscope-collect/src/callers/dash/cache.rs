@@ -1,5 +1,5 @@
 //! Caches the layouts of dash builds, in the user's cache directory and in this process. It is not an error if the directory cannot be read
-//! or written: it makes the next start some milliseconds slower.
+//! or written: the next start is only some milliseconds slower.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,14 +12,14 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::wire::WireDash;
 
 /// A build id and the layout found for it; `None`: the layout cannot be determined.
-type Known = (Box<[u8]>, Option<WireDash>);
+type CachedResult = (Box<[u8]>, Option<WireDash>);
 
-/// Layouts that this process itself has found.
-static OWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+/// Results that this process itself has found.
+static FOUND: Mutex<Vec<CachedResult>> = Mutex::new(Vec::new());
 
 /// Returns the cached result for a build. `Some(None)`: its layout cannot be determined.
 pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
-    let own = OWN
+    let own = FOUND
         .lock()
         .ok()?
         .iter()
@@ -38,8 +38,8 @@ fn read(build: &[u8]) -> Option<Option<WireDash>> {
 
 /// Stores the result for a build.
 pub(super) fn store(build: &[u8], found: Option<WireDash>) {
-    if let Ok(mut own) = OWN.lock() {
-        own.push((build.into(), found));
+    if let Ok(mut results) = FOUND.lock() {
+        results.push((build.into(), found));
     }
     let Some(file) = file(build) else { return };
     let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);

@@ -11,30 +11,30 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::memory::Memory;
-use super::search::{ARGUMENT, CommandSource, NAME, Search, Stop};
+use super::search::{ARGUMENT, CommandSource, FUNCTION_NAME, Search, Stop};
 use crate::callers::elf::Elf;
 use crate::wire::WireDash;
 
 /// Lines of the script. They are far from values that other variables may have by chance.
-const FUNCTION: usize = 331;
-const IN_FUNCTION: usize = 347;
-const FIRST: usize = 419;
-const SOURCED: usize = 523;
-const LAST: usize = 617;
+const FUNCTION_LINE: usize = 331;
+const IN_FUNCTION_LINE: usize = 347;
+const FIRST_LINE: usize = 419;
+const SOURCED_LINE: usize = 523;
+const LAST_LINE: usize = 617;
 
 const STOPS: [Stop; 5] = [
     Stop {
-        line: Some(FIRST as u32),
+        line: Some(FIRST_LINE as u32),
         function_line: 0,
         source: CommandSource::Script,
     },
     Stop {
-        line: Some(IN_FUNCTION as u32),
-        function_line: FUNCTION as u32,
+        line: Some(IN_FUNCTION_LINE as u32),
+        function_line: FUNCTION_LINE as u32,
         source: CommandSource::Script,
     },
     Stop {
-        line: Some(SOURCED as u32),
+        line: Some(SOURCED_LINE as u32),
         function_line: 0,
         source: CommandSource::File,
     },
@@ -44,7 +44,7 @@ const STOPS: [Stop; 5] = [
         source: CommandSource::String,
     },
     Stop {
-        line: Some(LAST as u32),
+        line: Some(LAST_LINE as u32),
         function_line: 0,
         source: CommandSource::Script,
     },
@@ -61,20 +61,20 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     if !is_trustworthy(file)? {
         return None;
     }
-    let sourced = script(&[(SOURCED, STOP)]).ok()?;
+    let sourced = script(&[(SOURCED_LINE, STOP)]).ok()?;
     let sourced_name = format!("/proc/self/fd/{}", sourced.as_raw_fd());
     let (blocked, blocker) = io::pipe().ok()?;
     let text = script(&[
         // This job occupies the first slot of the table of jobs.
         (1, &format!("read -r x <&{} &", blocked.as_raw_fd())),
-        (FUNCTION, &format!("{NAME}() {{")),
-        (IN_FUNCTION, STOP),
-        (IN_FUNCTION + 1, "}"),
-        (FIRST, STOP),
-        (FIRST + 1, &format!("{NAME} {ARGUMENT}")),
-        (FIRST + 2, &format!(". {sourced_name}")),
-        (FIRST + 3, &format!("eval '{STOP}'")),
-        (LAST, STOP),
+        (FUNCTION_LINE, &format!("{FUNCTION_NAME}() {{")),
+        (IN_FUNCTION_LINE, STOP),
+        (IN_FUNCTION_LINE + 1, "}"),
+        (FIRST_LINE, STOP),
+        (FIRST_LINE + 1, &format!("{FUNCTION_NAME} {ARGUMENT}")),
+        (FIRST_LINE + 2, &format!(". {sourced_name}")),
+        (FIRST_LINE + 3, &format!("eval '{STOP}'")),
+        (LAST_LINE, STOP),
     ]);
     let text = text.ok()?;
     let name = format!("/proc/self/fd/{}", text.as_raw_fd());
@@ -83,12 +83,12 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     let mut search = Search::new(&name, &sourced_name);
     for stop in STOPS {
         shell.reach_stop()?;
-        search.narrow(&Memory::of(&shell.child, program)?, stop);
+        search.narrow(&Memory::read(&shell.child, program)?, stop);
         shell.resume()?;
     }
     drop(blocker);
     let code_start = program.code_start()?;
-    Some(search.found(code_start))
+    Some(search.into_layout(code_start))
 }
 
 /// Whether only root or this user may change the file.
@@ -128,7 +128,7 @@ impl Shell {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let keep = move || {
+        let keep_open = move || {
             for fd in inherited {
                 // SAFETY: a plain system call on a descriptor that the parent keeps open.
                 if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
@@ -138,7 +138,7 @@ impl Shell {
             Ok(())
         };
         // SAFETY: between fork and exec, the closure only makes system calls.
-        unsafe { command.pre_exec(keep) };
+        unsafe { command.pre_exec(keep_open) };
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = pipes else {

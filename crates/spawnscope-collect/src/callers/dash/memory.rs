@@ -9,7 +9,7 @@ use crate::callers::elf::Elf;
 
 /// A location in a block that a variable points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct InBlock {
+pub(super) struct BlockLocation {
     /// The address of the variable that points to the block.
     pub(super) holder: u64,
     /// The offset in the block.
@@ -17,7 +17,7 @@ pub(super) struct InBlock {
 }
 
 /// No mapping is below this address.
-const FIRST_ADDRESS: u64 = 1 << 16;
+const MIN_ADDRESS: u64 = 1 << 16;
 
 /// The variables of a blocked process.
 pub(super) struct Memory {
@@ -25,48 +25,48 @@ pub(super) struct Memory {
     /// The address of each section of variables, as in the ELF file, and its content.
     variables: Vec<(u64, Vec<u8>)>,
     /// The pid of the child that the process waits for.
-    pub(super) job: u32,
+    pub(super) job_pid: u32,
 }
 
 impl Memory {
-    pub(super) fn of(process: &Child, program: &Elf<'_>) -> Option<Memory> {
+    pub(super) fn read(process: &Child, program: &Elf<'_>) -> Option<Memory> {
         let id = process.id();
         let file = File::open(format!("/proc/{id}/mem")).ok()?;
         let bias = code_start(id)?.wrapping_sub(program.code_start()?);
         let mut memory = Memory {
             file,
             variables: Vec::new(),
-            job: last_child(id)?,
+            job_pid: last_child(id)?,
         };
         for range in program.variables() {
-            let bytes = memory.read(bias.wrapping_add(range.start), (range.end - range.start) as usize)?;
+            let bytes = memory.bytes(bias.wrapping_add(range.start), (range.end - range.start) as usize)?;
             memory.variables.push((range.start, bytes));
         }
         Some(memory)
     }
 
-    fn read(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+    fn bytes(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         let mut read = vec![0; bytes];
         self.file.read_exact_at(&mut read, address).ok()?;
         Some(read)
     }
 
     pub(super) fn number(&self, address: u64) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.read(address, 4)?.first_chunk()?))
+        Some(u32::from_le_bytes(*self.bytes(address, 4)?.first_chunk()?))
     }
 
     pub(super) fn pointer(&self, address: u64) -> Option<u64> {
-        Some(u64::from_le_bytes(*self.read(address, 8)?.first_chunk()?))
+        Some(u64::from_le_bytes(*self.bytes(address, 8)?.first_chunk()?))
     }
 
     /// Whether the string at an address is this text.
-    pub(super) fn contains(&self, address: u64, text: &str) -> bool {
-        let read = self.read(address, text.len() + 1);
+    pub(super) fn has_text(&self, address: u64, text: &str) -> bool {
+        let read = self.bytes(address, text.len() + 1);
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
     }
 
     /// Returns all aligned variables of `BYTES` bytes, with their values.
-    fn all<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
+    fn aligned_variables<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
         self.variables.iter().flat_map(|(start, bytes)| {
             let skipped = start.next_multiple_of(BYTES as u64) - start;
             let bytes = bytes.get(skipped as usize..).unwrap_or_default();
@@ -81,26 +81,26 @@ impl Memory {
 
     /// Returns the addresses of the variables that may point to blocks.
     pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
-        let is_block = |(_, value): &(u64, u64)| *value >= FIRST_ADDRESS && value.is_multiple_of(8);
+        let is_block = |(_, value): &(u64, u64)| *value >= MIN_ADDRESS && value.is_multiple_of(8);
         self.pointers().filter(is_block).map(|(holder, _)| holder)
     }
 
     /// Returns the words of `BYTES` bytes in the first `bytes` bytes of the block that a variable points to.
-    fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, [u8; BYTES])> {
-        let block = self.value(holder).and_then(|block| self.read(block, bytes as usize));
+    fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, [u8; BYTES])> {
+        let block = self.value(holder).and_then(|block| self.bytes(block, bytes as usize));
         let words: Vec<[u8; BYTES]> = block.unwrap_or_default().as_chunks::<BYTES>().0.to_vec();
         words.into_iter().zip((0..).step_by(BYTES)).map(move |(word, offset)| {
-            let location = InBlock { holder, offset };
+            let location = BlockLocation { holder, offset };
             (location, word)
         })
     }
 
-    pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u32)> {
+    pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u32)> {
         self.block(holder, bytes)
             .map(|(location, word)| (location, u32::from_le_bytes(word)))
     }
 
-    pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u64)> {
+    pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u64)> {
         self.block(holder, bytes)
             .map(|(location, word)| (location, u64::from_le_bytes(word)))
     }
@@ -115,11 +115,13 @@ impl Memory {
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.all().map(|(address, value)| (address, u32::from_le_bytes(value)))
+        self.aligned_variables()
+            .map(|(address, value)| (address, u32::from_le_bytes(value)))
     }
 
     pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.all().map(|(address, value)| (address, u64::from_le_bytes(value)))
+        self.aligned_variables()
+            .map(|(address, value)| (address, u64::from_le_bytes(value)))
     }
 }
 

@@ -18,13 +18,13 @@ const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 
 /// Upper limit for the size of the read-only data, in bytes: that of busybox is half as large, that of dash much smaller. Larger programs are
 /// not searched.
-const MAX_CONSTANTS: u64 = 1 << 19;
+const MAX_CONSTANT_BYTES: u64 = 1 << 19;
 
 /// Returns the layout of a dash; `None` if the program is not a dash, or the layout is unknown. `trusted` is its file if it may be run in
 /// order to find the layout. A file from another user's process may not be run: its layout is known only if a dash of the same build was
-/// calibrated before, or is that of a distribution.
+/// calibrated before, or if the build is listed in `builds`.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
-    let constants = program.constants(MAX_CONSTANTS)?;
+    let constants = program.read_only_data(MAX_CONSTANT_BYTES)?;
     let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
     if !MARKS.iter().all(says) {
         return None;

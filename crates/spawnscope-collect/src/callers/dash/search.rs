@@ -1,7 +1,7 @@
 //! Finds dash's variables: they have the expected values at all stops. A variable is accepted only if it is the only candidate. Busybox keeps
 //! most of its variables in blocks that other variables point to.
 
-use super::memory::{InBlock, Memory};
+use super::memory::{BlockLocation, Memory};
 use crate::wire::{DASH_BLOCK_BYTES, WireDash};
 
 /// What dash's variables must describe when the calibration script stops.
@@ -23,7 +23,7 @@ pub(super) enum CommandSource {
 }
 
 /// The name of the function in the calibration script.
-pub(super) const NAME: &str = "calibrated";
+pub(super) const FUNCTION_NAME: &str = "calibrated";
 /// The function's argument.
 pub(super) const ARGUMENT: &str = "argument";
 
@@ -35,6 +35,7 @@ const HEAD_BYTES: u64 = 128;
 struct Candidates<Location>(Option<Vec<Location>>);
 
 impl<Location: Copy + PartialEq> Candidates<Location> {
+    /// Removes the candidates that do not fit.
     fn keep(&mut self, fitting: impl Iterator<Item = Location>) {
         let fitting: Vec<Location> = fitting.collect();
         self.0 = Some(match self.0.take() {
@@ -58,7 +59,7 @@ impl<Location: Copy + PartialEq> Candidates<Location> {
 /// A variable that may also be in a block.
 struct Variable {
     direct: Candidates<u64>,
-    in_block: Candidates<InBlock>,
+    in_block: Candidates<BlockLocation>,
 }
 
 impl Variable {
@@ -96,7 +97,9 @@ impl Variable {
 
 /// All variables that are searched for.
 pub(super) struct Search<'a> {
+    /// The name of the script.
     script: &'a str,
+    /// The name of the file that the script sources.
     sourced: &'a str,
     line: Variable,
     function_line: Candidates<u64>,
@@ -122,30 +125,32 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Removes the candidates that do not have the values expected at this stop.
     pub(super) fn narrow(&mut self, memory: &Memory, stop: Stop) {
         let holders: Vec<u64> = memory.holders().collect();
         self.narrow_lines(memory, stop, &holders);
-        let own: Vec<u64> = self
+        let state_block: Vec<u64> = self
             .line
             .in_block
             .all()
             .iter()
             .map(|location| location.holder)
             .collect();
-        self.dollar_zero.keep(memory, &own, DASH_BLOCK_BYTES, |name| {
-            memory.contains(name, self.script)
+        self.dollar_zero.keep(memory, &state_block, DASH_BLOCK_BYTES, |name| {
+            memory.has_text(name, self.script)
         });
         let is_command = |name: u64| match stop.source {
             // In busybox, this is the script's name.
-            CommandSource::Script => name == 0 || memory.contains(name, self.script),
-            CommandSource::File => memory.contains(name, self.sourced),
-            CommandSource::String => memory.contains(name, "eval"),
+            CommandSource::Script => name == 0 || memory.has_text(name, self.script),
+            CommandSource::File => memory.has_text(name, self.sourced),
+            CommandSource::String => memory.has_text(name, "eval"),
         };
-        self.command_name.keep(memory, &own, DASH_BLOCK_BYTES, is_command);
-        self.input.keep(memory, &own, DASH_BLOCK_BYTES, |input| {
+        self.command_name
+            .keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
+        self.input.keep(memory, &state_block, DASH_BLOCK_BYTES, |input| {
             is_input(memory, input, stop.source)
         });
-        let is_job = |job: u64| memory.number(job) == Some(memory.job) && memory.pointer(job + 16) == Some(job);
+        let is_job = |job: u64| memory.number(job) == Some(memory.job_pid) && memory.pointer(job + 16) == Some(job);
         let jobs = memory.pointers().filter(|(_, job)| is_job(*job));
         self.job.keep(jobs.map(|(address, _)| address));
         if stop.function_line != 0 {
@@ -167,28 +172,28 @@ impl<'a> Search<'a> {
         self.line.in_block.keep(in_block.map(|(location, _)| location));
     }
 
-    pub(super) fn found(self, code_start: u64) -> Option<WireDash> {
+    pub(super) fn into_layout(self, code_start: u64) -> Option<WireDash> {
         let in_block = |variable: &Variable| match variable.direct.only() {
             Some(_) => None,
             None => variable.in_block.only().map(|location| location.holder),
         };
-        let (own, parameters) = (in_block(&self.line), in_block(&self.parameters));
+        let (state_block, parameters) = (in_block(&self.line), in_block(&self.parameters));
         Some(WireDash {
             code_start,
-            line: self.line.location(own)?,
+            line: self.line.location(state_block)?,
             function_line: self.function_line.only()?,
-            dollar_zero: self.dollar_zero.location(own)?,
-            command_name: self.command_name.location(own)?,
-            input: self.input.location(own)?,
+            dollar_zero: self.dollar_zero.location(state_block)?,
+            command_name: self.command_name.location(state_block)?,
+            input: self.input.location(state_block)?,
             job: self.job.only()?,
             parameters: self.parameters.location(parameters)?,
-            state_block: own.unwrap_or_default(),
+            state_block: state_block.unwrap_or_default(),
             parameters_block: parameters.unwrap_or_default(),
         })
     }
 }
 
-/// Whether this looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
+/// Whether the memory at `input` looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
 fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
     let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
     match (read(), source) {
@@ -202,6 +207,6 @@ fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
 }
 
 fn are_parameters(memory: &Memory, words: u64) -> bool {
-    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.contains(word, text));
-    word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, NAME))
+    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.has_text(word, text));
+    word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, FUNCTION_NAME))
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::recipe::{self, Wanted};
+use super::recipe::{self, RecipeLine};
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language, Pid};
 use spawnscope_system::files::{Links, open_regular};
@@ -37,10 +37,10 @@ pub(crate) struct Site<'a> {
     pub(crate) is_in_other_mounts: bool,
 }
 
-/// Maximum size of a makefile that is read.
+/// Maximum size in bytes of a makefile that is read.
 const MAX_BYTES: u64 = 16 << 20;
 /// Maximum number of makefiles in the cache.
-const MAX_KNOWN: usize = 64;
+const MAX_CACHED: usize = 64;
 /// Number of bytes at the start of a makefile that may say what generated it.
 const HEAD_BYTES: usize = 512;
 
@@ -60,7 +60,7 @@ pub(crate) struct Makefiles(HashMap<PathBuf, Arc<Makefile>>);
 impl Makefiles {
     /// Returns the chain of a call site, which has one frame.
     pub(crate) fn chain(&mut self, site: &Site<'_>) -> Chain {
-        let path = absolute(site);
+        let path = absolute_path(site);
         let makefile = path.as_deref().and_then(|path| self.read(path, site));
         let text = makefile.as_ref().map(|makefile| makefile.text.as_slice());
         let known = |text: &[u8]| (!text.is_empty()).then(|| text.to_vec());
@@ -95,7 +95,7 @@ impl Makefiles {
         }
         let mut text = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
-        if self.0.len() >= MAX_KNOWN {
+        if self.0.len() >= MAX_CACHED {
             self.0.clear();
         }
         let makefile = Arc::new(Makefile { stamp: found, text });
@@ -114,7 +114,7 @@ fn stamp(found: &Metadata) -> Stamp {
 }
 
 /// Returns the absolute path of a site's makefile.
-fn absolute(site: &Site<'_>) -> Option<Vec<u8>> {
+fn absolute_path(site: &Site<'_>) -> Option<Vec<u8>> {
     if site.file.is_empty() || site.file.starts_with(b"/") {
         return (!site.file.is_empty()).then(|| site.file.to_vec());
     }
@@ -128,7 +128,7 @@ fn absolute(site: &Site<'_>) -> Option<Vec<u8>> {
 fn line(site: &Site<'_>, text: Option<&[u8]>) -> Option<u32> {
     match site.kind {
         MAKE_RUNS => recipe_line(site, text?),
-        MAKE_EXPANDS => recipe_line(site, text?).filter(|_| launches(site.text)),
+        MAKE_EXPANDS => recipe_line(site, text?).filter(|_| has_shell_call(site.text)),
         MAKE_READS => Some(site.line),
         MAKE_VARIABLE => Some(site.line).filter(|line| defines(text.unwrap_or_default(), *line, site.text)),
         _ => None,
@@ -136,18 +136,18 @@ fn line(site: &Site<'_>, text: Option<&[u8]>) -> Option<u32> {
 }
 
 fn recipe_line(site: &Site<'_>, makefile: &[u8]) -> Option<u32> {
-    let wanted = Wanted {
-        first: site.line,
+    let wanted = RecipeLine {
+        first_line: site.line,
         index: site.index,
         text: site.text,
-        is_cut: site.text.len() + 1 >= MAKE_TEXT_BYTES as usize,
+        is_truncated: site.text.len() + 1 >= MAKE_TEXT_BYTES as usize,
     };
-    recipe::line_of(makefile, &wanted)
+    recipe::find_line(makefile, &wanted)
 }
 
 /// Whether a recipe's line itself contains a $(shell ...). A variable in the line may also contain one, but the launch may then belong to
 /// another expansion for the same recipe.
-fn launches(line: &[u8]) -> bool {
+fn has_shell_call(line: &[u8]) -> bool {
     [&b"$(shell"[..], b"${shell"]
         .iter()
         .any(|call| line.windows(call.len()).any(|part| part == *call))
@@ -155,14 +155,14 @@ fn launches(line: &[u8]) -> bool {
 
 /// Whether this line of a makefile defines a variable.
 fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
-    const BEFORE: [&[u8]; 4] = [b"export", b"override", b"private", b"define"];
+    const KEYWORDS: [&[u8]; 4] = [b"export", b"override", b"private", b"define"];
     let Some(number) = (line as usize).checked_sub(1) else {
         return false;
     };
     let line = makefile.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b":=?+!".contains(byte);
     let mut words = line.split(ends).filter(|word| !word.is_empty());
-    words.find(|word| !BEFORE.contains(word)) == Some(variable)
+    words.find(|word| !KEYWORDS.contains(word)) == Some(variable)
 }
 
 /// Returns the template that a makefile was generated from, if its first lines name it.

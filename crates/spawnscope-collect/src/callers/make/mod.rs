@@ -17,12 +17,13 @@ const PROGRAM: &[u8] = b"GNU Make %s\n";
 const VERSIONS: [&[u8]; 3] = [b"\x004.3\0", b"\x004.4\0", b"\x004.4.1\0"];
 
 /// Upper limit for the size of make's read-only data, in bytes. Its real size is about a tenth of this.
-const MAX_CONSTANTS: u64 = 1 << 20;
+const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 
 /// Returns the layout of GNU make 4.3 to 4.4.1; `None` if the program is another one or another version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     let reading = program.exports(&[READING]).get(READING)?.address;
-    let is_known = program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.constants(MAX_CONSTANTS)?);
+    let is_known =
+        program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.read_only_data(MAX_CONSTANT_BYTES)?);
     is_known.then_some(WireMake {
         code_start: program.code_start()?,
         reading,
@@ -31,15 +32,15 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
 
 /// Searches for a line of a recipe, for `fuzz/`.
 #[cfg(fuzzing)]
-pub(crate) fn fuzz_recipe(makefile: &[u8], first: u32, index: u32, text: &[u8]) -> Option<u32> {
-    let is_cut = text.len() + 1 >= crate::wire::MAKE_TEXT_BYTES as usize;
-    let wanted = recipe::Wanted {
-        first,
+pub(crate) fn fuzz_recipe(makefile: &[u8], first_line: u32, index: u32, text: &[u8]) -> Option<u32> {
+    let is_truncated = text.len() + 1 >= crate::wire::MAKE_TEXT_BYTES as usize;
+    let wanted = recipe::RecipeLine {
+        first_line,
         index,
         text,
-        is_cut,
+        is_truncated,
     };
-    recipe::line_of(makefile, &wanted)
+    recipe::find_line(makefile, &wanted)
 }
 
 fn is_known_version(constants: &[u8]) -> bool {

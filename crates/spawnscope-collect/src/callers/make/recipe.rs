@@ -13,21 +13,21 @@ enum LineRole {
     Conditional,
     /// It is empty, or a comment.
     Nothing,
-    /// The recipe ends before it.
+    /// It is anything else, so the recipe ends before it.
     Other,
 }
 
 const CONDITIONALS: [&[u8]; 6] = [b"ifdef", b"ifndef", b"ifeq", b"ifneq", b"else", b"endif"];
 
 /// A line with its continuation lines.
-struct Logical<'a> {
+struct LogicalLine<'a> {
     /// The number of the first line, from 1.
     number: u32,
     text: &'a [u8],
 }
 
-impl Logical<'_> {
-    fn kind(&self) -> LineRole {
+impl LogicalLine<'_> {
+    fn role(&self) -> LineRole {
         if self.text.starts_with(b"\t") {
             return LineRole::Recipe;
         }
@@ -42,7 +42,7 @@ impl Logical<'_> {
 }
 
 /// Returns the lines of a makefile from line `first` on.
-fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = Logical<'_>> {
+fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = LogicalLine<'_>> {
     let mut physical = makefile.split_inclusive(|byte| *byte == b'\n');
     let skipped = first.saturating_sub(1) as usize;
     let mut start: usize = physical.by_ref().take(skipped).map(<[u8]>::len).sum();
@@ -59,7 +59,7 @@ fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = Logical<'_>> 
         }
         let text = makefile.get(begin..start).filter(|text| !text.is_empty())?;
         let text = text.strip_suffix(b"\n").unwrap_or(text);
-        Some(Logical { number: at, text })
+        Some(LogicalLine { number: at, text })
     })
 }
 
@@ -70,7 +70,7 @@ fn is_continued(line: &[u8]) -> bool {
 
 /// Joins continued lines, as make does within a reference to a variable. Texts are compared in this form, since make may or may not have
 /// joined their lines.
-fn joined(text: &[u8]) -> Cow<'_, [u8]> {
+fn join_continued(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\n') {
         return Cow::Borrowed(text);
     }
@@ -93,24 +93,24 @@ fn joined(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The line of a recipe that is searched for, as make stores it.
-pub(super) struct Wanted<'a> {
+pub(super) struct RecipeLine<'a> {
     /// The number, in the makefile, of the recipe's first line.
-    pub(super) first: u32,
+    pub(super) first_line: u32,
     /// The index of the wanted line in the recipe, from 0.
     pub(super) index: u32,
     pub(super) text: &'a [u8],
     /// Whether the text is truncated.
-    pub(super) is_cut: bool,
+    pub(super) is_truncated: bool,
 }
 
-impl Wanted<'_> {
+impl RecipeLine<'_> {
     /// Whether a text in the makefile is the wanted one.
     fn matches(&self, found: &[u8]) -> bool {
-        let found = joined(found);
+        let found = join_continued(found);
         // With .ONESHELL, all lines of the recipe are one text.
         let line = lines_from(self.text, 1).next().map_or(&b""[..], |line| line.text);
-        let wanted = joined(line);
-        if self.is_cut && line.len() == self.text.len() {
+        let wanted = join_continued(line);
+        if self.is_truncated && line.len() == self.text.len() {
             let wanted = wanted.trim_ascii_end();
             return found.starts_with(wanted.strip_suffix(b"\\").unwrap_or(wanted).trim_ascii_end());
         }
@@ -126,11 +126,11 @@ impl Wanted<'_> {
 }
 
 /// Returns the number, in the makefile, of a line of a recipe; `None` if no line or more than one line can be the wanted one.
-pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
-    let mut lines = lines_from(makefile, wanted.first).peekable();
+pub(super) fn find_line(makefile: &[u8], wanted: &RecipeLine<'_>) -> Option<u32> {
+    let mut lines = lines_from(makefile, wanted.first_line).peekable();
     let mut passed = 0;
     let head = lines.peek()?;
-    if head.kind() != LineRole::Recipe {
+    if head.role() != LineRole::Recipe {
         if wanted.index == 0 {
             return wanted.follows_semicolon(head.text).then_some(head.number);
         }
@@ -150,7 +150,7 @@ pub(super) fn line_of(makefile: &[u8], wanted: &Wanted<'_>) -> Option<u32> {
 }
 
 struct Search<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: &'a RecipeLine<'a>,
     /// Number of lines of the recipe so far.
     passed: u32,
     has_conditional: bool,
@@ -160,8 +160,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Examines a line. Breaks at the recipe's end, or with the line if it is certain.
-    fn examine(&mut self, line: &Logical<'_>) -> ControlFlow<Option<u32>> {
-        match line.kind() {
+    fn examine(&mut self, line: &LogicalLine<'_>) -> ControlFlow<Option<u32>> {
+        match line.role() {
             LineRole::Nothing => {}
             LineRole::Conditional => self.has_conditional = true,
             LineRole::Other => return ControlFlow::Break(None),
@@ -185,13 +185,13 @@ mod tests {
     use super::*;
 
     fn found(makefile: &str, first: u32, index: u32, text: &str) -> Option<u32> {
-        let wanted = Wanted {
-            first,
+        let wanted = RecipeLine {
+            first_line: first,
             index,
             text: text.as_bytes(),
-            is_cut: false,
+            is_truncated: false,
         };
-        line_of(makefile.as_bytes(), &wanted)
+        find_line(makefile.as_bytes(), &wanted)
     }
 
     #[test]
@@ -238,13 +238,13 @@ mod tests {
         let makefile = "all:\n\tx $(foreach a, \\\n\t\tb, c)\n";
         assert_eq!(found(makefile, 2, 0, "x $(foreach a, b, c)"), Some(2));
         let cut = |text: &str| {
-            let wanted = Wanted {
-                first: 2,
+            let wanted = RecipeLine {
+                first_line: 2,
                 index: 0,
                 text: text.as_bytes(),
-                is_cut: true,
+                is_truncated: true,
             };
-            line_of(makefile.as_bytes(), &wanted)
+            find_line(makefile.as_bytes(), &wanted)
         };
         assert_eq!(cut("x $(foreach a, \\"), Some(2));
         assert_eq!(cut("x $(foreach a, \\\n\t\tb"), Some(2));

@@ -30,13 +30,13 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
     };
     let preferred = library_path(process);
     let preferred = preferred.split(|&byte| byte == b':').chain(directories.iter().copied());
-    let directories = preferred.map(|directory| expanded(directory, path.as_deref().ok()));
+    let directories = preferred.map(|directory| expand_origin(directory, path.as_deref().ok()));
     let directories = directories
-        .chain(configured(&root))
+        .chain(configured_directories(&root))
         .chain(DIRECTORIES.map(PathBuf::from));
     directories
         .filter(|directory| directory.is_absolute())
-        .find_map(|directory| File::open(within(&root, &directory.join(OsStr::from_bytes(name)))).ok())
+        .find_map(|directory| File::open(in_root(&root, &directory.join(OsStr::from_bytes(name)))).ok())
 }
 
 /// Returns the LD_LIBRARY_PATH of a process, or, without a process, of this one, which the command will inherit.
@@ -51,12 +51,12 @@ fn library_path(process: Option<Pid>) -> Vec<u8> {
     value.unwrap_or_default().to_vec()
 }
 
-fn within(root: &Path, path: &Path) -> PathBuf {
+fn in_root(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Replaces `$ORIGIN` by the directory of the program.
-fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
+/// Replaces `$ORIGIN` with the directory of the program.
+fn expand_origin(directory: &[u8], program: Option<&Path>) -> PathBuf {
     let words = [&b"$ORIGIN"[..], b"${ORIGIN}"];
     let rest = words.iter().find_map(|word| directory.strip_prefix(*word));
     match (rest, program.and_then(Path::parent)) {
@@ -66,8 +66,8 @@ fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the directories in the loader's configuration (/etc/ld.so.conf.d).
-fn configured(root: &Path) -> Vec<PathBuf> {
-    let directory = within(root, Path::new("/etc/ld.so.conf.d"));
+fn configured_directories(root: &Path) -> Vec<PathBuf> {
+    let directory = in_root(root, Path::new("/etc/ld.so.conf.d"));
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     texts
@@ -85,13 +85,13 @@ mod tests {
         for word in ["$ORIGIN", "${ORIGIN}"] {
             let directory = format!("{word}/../lib");
             assert_eq!(
-                expanded(directory.as_bytes(), program),
+                expand_origin(directory.as_bytes(), program),
                 Path::new("/opt/python/bin/../lib")
             );
         }
-        assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
+        assert_eq!(expand_origin(b"/opt/lib", program), Path::new("/opt/lib"));
         assert!(
-            !expanded(b"$ORIGIN/lib", None).is_absolute(),
+            !expand_origin(b"$ORIGIN/lib", None).is_absolute(),
             "relative directories are not searched"
         );
     }

@@ -33,7 +33,7 @@ pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u3
 /// Returns the number of lines by which an entry advances. `rest` begins after the first byte of the entry.
 fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
     if DIFFERENCE.contains(&kind) {
-        return signed(rest);
+        return decode_signed(rest);
     }
     let next_lines = NEXT_LINES.contains(&kind);
     Some(if next_lines { i64::from(kind - 10) } else { 0 })
@@ -41,7 +41,7 @@ fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
 
 /// Decodes a signed number: six bits per byte, the lowest first, with bit 6 set in all bytes but the last. The lowest bit of the value is
 /// the sign.
-fn signed(bytes: &[u8]) -> Option<i64> {
+fn decode_signed(bytes: &[u8]) -> Option<i64> {
     let mut value: i64 = 0;
     for (byte, shift) in bytes.iter().zip((0..32).step_by(6)) {
         value |= i64::from(byte & 0x3f) << shift;

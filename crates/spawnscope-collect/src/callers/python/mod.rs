@@ -28,7 +28,7 @@ const SINCE_3_9: &str = "PyInterpreterState_Get";
 /// Returns where the interpreter of a program stores its frames; `None` if the program is not a Python, or not one whose frames can be read.
 /// `file` is the program's file, `process` a process that runs it.
 pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
-    let layout = interpreter(program).or_else(|| linked(program, file, process))?;
+    let layout = interpreter_in(program).or_else(|| linked_interpreter(program, file, process))?;
     Some(WirePython {
         code_start: program.code_start()?,
         ..layout
@@ -48,7 +48,7 @@ pub(crate) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32)
 }
 
 /// Returns the layout of the interpreter that this file contains.
-fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
+fn interpreter_in(file: &Elf<'_>) -> Option<WirePython> {
     let symbols = file.exports(&["_PyRuntime", "PyCode_Type", VERSION, SINCE_3_9, SINCE_3_10]);
     let symbol = |name: &str| symbols.get(name).copied();
     let (runtime, code_type) = (symbol("_PyRuntime")?, symbol("PyCode_Type")?);
@@ -70,8 +70,8 @@ fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
 }
 
 /// Returns the layout of the interpreter in the library that a program is linked with.
-fn linked(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
-    let slot = program.slot_of(MAIN)?;
+fn linked_interpreter(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
+    let slot = program.got_slot(MAIN)?;
     let libraries = program.libraries();
     let name = libraries.iter().find(|name| name.starts_with(b"libpython3."))?;
     let file = library::open(name, &program.library_directories(), file, process)?;
@@ -81,7 +81,7 @@ fn linked(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePy
     Some(WirePython {
         slot,
         slot_function: function.address,
-        ..interpreter(&library)?
+        ..interpreter_in(&library)?
     })
 }
 

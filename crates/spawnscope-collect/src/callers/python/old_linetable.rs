@@ -20,12 +20,12 @@ pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> 
     for (code, lines) in pairs(table) {
         begin += code;
         if code_offset < begin {
-            return known(line);
+            return valid_line(line);
         }
         line += i64::from(lines);
     }
     let is_complete = table.len() < PYTHON_TABLE_BYTES as usize;
-    known(line).filter(|_| is_complete)
+    valid_line(line).filter(|_| is_complete)
 }
 
 /// Returns the line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in which each pair describes a range of
@@ -37,13 +37,13 @@ pub(super) fn line_by_ranges(table: &[u8], first_line: u32, code_offset: u32) ->
         let has_line = lines != NO_LINE;
         line += if has_line { i64::from(lines) } else { 0 };
         if code_offset < end {
-            return known(line).filter(|_| has_line);
+            return valid_line(line).filter(|_| has_line);
         }
     }
     None
 }
 
-fn known(line: i64) -> Option<u32> {
+fn valid_line(line: i64) -> Option<u32> {
     u32::try_from(line).ok().filter(|&line| line > 0)
 }
 

@@ -16,8 +16,8 @@ pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
         0x30a => python_3_10(),
         0x30b => python_3_11(),
         0x30c => python_3_12(),
-        0x30d => published(version, runtime, &INDICES_3_13)?,
-        0x30e => published(version, runtime, &INDICES_3_14)?,
+        0x30d => published_offsets(version, runtime, &INDICES_3_13)?,
+        0x30e => published_offsets(version, runtime, &INDICES_3_14)?,
         _ => return None,
     };
     fits(&layout).then_some(layout)
@@ -186,7 +186,7 @@ fn word(runtime: &[u8], index: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes))
 }
 
-fn published(version: u32, runtime: &[u8], indices: &WordIndices) -> Option<WirePython> {
+fn published_offsets(version: u32, runtime: &[u8], indices: &WordIndices) -> Option<WirePython> {
     let is_known = runtime.starts_with(b"xdebugpy") && word(runtime, 1)? == u64::from(version);
     let has_global_lock = word(runtime, 2)? == 0;
     if !is_known || !has_global_lock {

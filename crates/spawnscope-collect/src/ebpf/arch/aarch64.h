@@ -19,7 +19,7 @@ static __always_inline __u64 argument(struct pt_regs *regs, const int index)
 /* arch/arm64/include/uapi/asm/ptrace.h: the mode of 64-bit code in user space is 0 */
 #define PSTATE_MODE 0x1f
 /* Whether these registers are those of 64-bit user code. */
-#define ARE_USERS(registers) (((registers)->pstate & PSTATE_MODE) == 0)
+#define ARE_OF_USER_CODE(registers) (((registers)->pstate & PSTATE_MODE) == 0)
 
 struct thread_info {
 	unsigned long flags;

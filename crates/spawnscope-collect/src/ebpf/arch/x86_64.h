@@ -22,7 +22,7 @@ static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const
 /* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
 #define USER_CS 0x33
 /* Whether these registers are those of 64-bit user code. */
-#define ARE_USERS(registers) ((registers)->cs == USER_CS)
+#define ARE_OF_USER_CODE(registers) ((registers)->cs == USER_CS)
 
 struct thread_info {
 	__u32 status;

@@ -351,10 +351,10 @@ fn a_truncated_python_chain_is_malformed() {
 
 #[test]
 fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
-    let mut asked = WireNodeCallSite::new_zeroed();
+    let mut call_site = WireNodeCallSite::new_zeroed();
     let name = [NODE_PREFIX.as_slice(), b"5\n/a.js\nrun\n\0"].concat();
-    (asked.header, asked.bytes) = (header(KIND_NODE_CALL_SITE), name.len() as u32);
-    let asked = [asked.as_bytes(), &name].concat();
+    (call_site.header, call_site.bytes) = (header(KIND_NODE_CALL_SITE), name.len() as u32);
+    let call_site = [call_site.as_bytes(), &name].concat();
     let mut chains = Chains::default();
     let mut events_of = |record: &[u8]| {
         let mut events = Vec::new();
@@ -366,7 +366,7 @@ fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
         (launch.header, launch.parent_task) = (header(KIND_LAUNCH), parent_task);
         launch
     };
-    assert!(events_of(&asked).is_empty());
+    assert!(events_of(&call_site).is_empty());
     assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "a launch of another thread");
     let [_, called] = &events_of(launch(8).as_bytes())[..] else {
         panic!("no call site")

@@ -4,7 +4,7 @@
 use crate::wire::*;
 use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};
 
-use super::{pid, seen, until_nul};
+use super::{observed, pid, until_nul};
 
 /// The errors by which calls report a timeout.
 const TIMEOUT_ERRORS: [i32; 2] = [-libc::ETIMEDOUT, -libc::EAGAIN];
@@ -20,7 +20,7 @@ const SUSPENSIONS: &[i64] = &[
 ];
 
 /// Calls with a time limit that return 0 when it expires.
-const RETURNING_ZERO: &[i64] = &[
+const ZERO_ON_TIMEOUT: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
@@ -34,11 +34,11 @@ const RETURNING_ZERO: &[i64] = &[
     libc::SYS_io_getevents,
 ];
 
-/// Calls with a time limit that fail when it expires. For socket calls, it is the socket's time limit (SO_RCVTIMEO, SO_SNDTIMEO).
-const RETURNING_ERRORS: &[i64] = &[
+/// Calls with a time limit that fail when it expires. The limit of a socket call is that of the socket (SO_RCVTIMEO, SO_SNDTIMEO).
+const ERROR_ON_TIMEOUT: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_futex_waitv,
-    FUTEX_WAIT,
+    SYS_FUTEX_WAIT,
     libc::SYS_semtimedop,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_mq_timedsend,
@@ -54,7 +54,8 @@ const RETURNING_ERRORS: &[i64] = &[
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
 ];
-const FUTEX_WAIT: i64 = 455;
+/// Since Linux 6.7; libc has no constant for it.
+const SYS_FUTEX_WAIT: i64 = 455;
 
 /// Calls in which a thread waits, uninterruptibly, for a process that it created.
 const CREATING_CALLS: &[i64] = &[
@@ -68,7 +69,7 @@ const CREATING_CALLS: &[i64] = &[
 
 /// Returns the wake-up that ended a wait; `None` if it was not observed.
 pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake> {
-    let at = seen(slice.waker.woken)?;
+    let at = observed(slice.waker.woken)?;
     let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
     if is_in_doubt && has_timed_out(slice) {
         return Some(Wake {
@@ -80,23 +81,23 @@ pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake
     Some(Wake {
         at,
         by: waker(&slice.waker)?,
-        is_certain: !is_in_doubt || is_by_thread(slice, object),
+        is_certain: !is_in_doubt || must_be_thread(slice, object),
     })
 }
 
 /// Whether the slice's object is what the thread waited for. A call that watches an internet socket may also have a time limit. Both the
 /// socket and the timer end the wait by an interrupt, and only the call's return value shows which of them did.
-pub(super) fn may_be_for(slice: &WireSlice, object: ObjectKind) -> bool {
-    if object != ObjectKind::Socket || !is_in(slice, RETURNING_ZERO) {
+pub(super) fn was_waited_for(slice: &WireSlice, object: ObjectKind) -> bool {
+    if object != ObjectKind::Socket || !is_one_of(slice, ZERO_ON_TIMEOUT) {
         return true;
     }
-    let is_only_one = slice.object_kind & OBJECT_UNLESS_THREAD == 0;
-    let has_event = result(slice).is_some_and(|result| result > 0);
+    let is_only_socket = slice.object_kind & OBJECT_UNLESS_THREAD == 0;
+    let has_event = call_result(slice).is_some_and(|result| result > 0);
     let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
     match slice.waker.kind & WAKER_KINDS {
-        WAKER_UNKNOWN => is_only_one && slice.header.kind == KIND_LAST_SEEN,
+        WAKER_UNKNOWN => is_only_socket && slice.header.kind == KIND_LAST_SEEN,
         WAKER_INTERRUPT => has_event,
-        _ => is_only_one && (has_event || !is_in_doubt),
+        _ => is_only_socket && (has_event || !is_in_doubt),
     }
 }
 
@@ -112,27 +113,29 @@ fn waker(waker: &WireWaker) -> Option<Waker> {
     })
 }
 
-fn is_in(slice: &WireSlice, calls: &[i64]) -> bool {
+fn is_one_of(slice: &WireSlice, calls: &[i64]) -> bool {
     calls.contains(&i64::from(slice.syscall))
 }
 
 /// Returns the return value of the system call, if this was the call's last wait.
-fn result(slice: &WireSlice) -> Option<i32> {
+fn call_result(slice: &WireSlice) -> Option<i32> {
     (slice.waker.kind & WAKER_CALL_RETURNED != 0).then_some(slice.result)
 }
 
 /// Whether the return value shows a timeout, so that a timer interrupt ended the wait.
 fn has_timed_out(slice: &WireSlice) -> bool {
-    result(slice).is_some_and(|result| {
-        is_in(slice, SLEEPS) || TIMEOUT_ERRORS.contains(&result) || (result == 0 && is_in(slice, RETURNING_ZERO))
+    call_result(slice).is_some_and(|result| {
+        is_one_of(slice, SLEEPS)
+            || TIMEOUT_ERRORS.contains(&result)
+            || (result == 0 && is_one_of(slice, ZERO_ON_TIMEOUT))
     })
 }
 
 /// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which may be that of a timer, unless it
 /// timed out.
-fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
+fn must_be_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
     if slice.left != LEFT_INTERRUPTIBLE {
-        return is_in(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);
+        return is_one_of(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);
     }
     let may_be_interrupt = matches!(
         object,
@@ -144,10 +147,10 @@ fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
                 | ObjectKind::Signalfd
         )
     );
-    let has_limit = [SLEEPS, SUSPENSIONS, RETURNING_ZERO, RETURNING_ERRORS]
+    let has_limit = [SLEEPS, SUSPENSIONS, ZERO_ON_TIMEOUT, ERROR_ON_TIMEOUT]
         .iter()
-        .any(|calls| is_in(slice, calls));
-    let succeeded = result(slice).map(|result| result >= 0);
+        .any(|calls| is_one_of(slice, calls));
+    let succeeded = call_result(slice).map(|result| result >= 0);
     slice.syscall >= 0 && !may_be_interrupt && succeeded.unwrap_or(!has_limit)
 }
 
@@ -244,7 +247,7 @@ mod tests {
         let mut is_for = |call: i64, kind, result, object| {
             (slice.waker.kind, slice.result, slice.object_kind) = (kind, result, object);
             slice.syscall = i32::try_from(call).unwrap();
-            may_be_for(&slice, ObjectKind::Socket)
+            was_waited_for(&slice, ObjectKind::Socket)
         };
         let alone = OBJECT_SOCKET;
         let beside = OBJECT_SOCKET | OBJECT_UNLESS_THREAD;
@@ -270,11 +273,11 @@ mod tests {
         slice.header.kind = KIND_LAST_SEEN;
         (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
         slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
-        assert!(may_be_for(&slice, ObjectKind::Socket), "the thread still waits");
+        assert!(was_waited_for(&slice, ObjectKind::Socket), "the thread still waits");
         slice.object_kind = beside;
-        assert!(!may_be_for(&slice, ObjectKind::Socket));
+        assert!(!was_waited_for(&slice, ObjectKind::Socket));
         assert!(
-            may_be_for(&slice, ObjectKind::UnixSocket),
+            was_waited_for(&slice, ObjectKind::UnixSocket),
             "only a thread makes it ready"
         );
     }

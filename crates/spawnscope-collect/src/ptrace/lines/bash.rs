@@ -59,19 +59,19 @@ impl Element {
 /// The arrays BASH_SOURCE, FUNCNAME and BASH_LINENO.
 struct Arrays {
     count: u32,
-    /// The addresses of the next element of each.
-    elements: [u64; 3],
+    /// The address of the next element of each array.
+    next_elements: [u64; 3],
     /// The address of the last element of BASH_LINENO.
-    last: u64,
+    last_line: u64,
 }
 
 /// Reads the complete chain; returns `None` if it cannot be read or is inconsistent.
 pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
-    let mut arrays = arrays(script, layout)?;
-    let line = line(script, layout).filter(|line| line.cast_signed() > 0);
+    let mut arrays = find_arrays(script, layout)?;
+    let line = current_line(script, layout).filter(|line| line.cast_signed() > 0);
     script.called.lines[0] = line.unwrap_or(0);
     for _ in 0..arrays.count.min(SCRIPT_FRAMES) {
-        frame(script, &mut arrays)?;
+        add_frame(script, &mut arrays)?;
     }
     if arrays.count > SCRIPT_FRAMES {
         script.called.flags |= SCRIPT_TRUNCATED;
@@ -100,7 +100,7 @@ pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
 }
 
 /// Returns the line being executed.
-fn line(script: &mut Script, layout: &WireBash) -> Option<u32> {
+fn current_line(script: &mut Script, layout: &WireBash) -> Option<u32> {
     let line = script.number(layout.line_number)?;
     let address = script.pointer(layout.command)?;
     if address == 0 {
@@ -112,7 +112,7 @@ fn line(script: &mut Script, layout: &WireBash) -> Option<u32> {
     }
     // `done < <(command)`: bash does not know this line.
     if script.number(layout.expanding_redirection)? != 0 {
-        script.doubt = true;
+        script.line_is_uncertain = true;
         return None;
     }
     compound_line(&mut script.memory, command)
@@ -133,7 +133,7 @@ fn compound_line(memory: &mut Memory, mut command: Command) -> Option<u32> {
     None
 }
 
-fn arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
+fn find_arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
     let context = script.pointer(layout.global_variables)?;
     let memory = &mut script.memory;
     let table = memory.pointer(context.wrapping_add(CONTEXT_TABLE))?;
@@ -144,19 +144,19 @@ fn arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
     let mut found = [(0, 0, 0); 3];
     for (found, hash) in found.iter_mut().zip(layout.hashes) {
         let bucket = buckets.wrapping_add(8 * u64::from(hash & (bucket_count - 1)));
-        *found = array(memory, layout, bucket, hash)?;
+        *found = find_array(memory, layout, bucket, hash)?;
     }
-    let [(count, source, _), (functions, function, _), (lines, line, last)] = found;
+    let [(count, source, _), (functions, function, _), (lines, line, last_line)] = found;
     (functions == count && lines == count).then_some(Arrays {
         count,
-        elements: [source, function, line],
-        last,
+        next_elements: [source, function, line],
+        last_line,
     })
 }
 
 /// Finds an array in a hash table's bucket. Returns the number of its elements, and the addresses of the first and of the last. The list
 /// of elements is a ring, closed by an element without a value.
-fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Option<(u32, u64, u64)> {
+fn find_array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted_hash: u32) -> Option<(u32, u64, u64)> {
     let mut next = memory.pointer(bucket)?;
     // hashlib.h: BUCKET_CONTENTS
     for _ in 0..BUCKET_LENGTH {
@@ -164,7 +164,7 @@ fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Op
             memory.number(next.wrapping_add(24))?,
             memory.pointer(next.wrapping_add(16))?,
         );
-        if hash == wanted {
+        if hash == wanted_hash {
             let array = memory.pointer(data.wrapping_add(VARIABLE_VALUE))?;
             let count = memory.number(array.wrapping_add(layout.count_offset.into()))?;
             let head = memory.pointer(array.wrapping_add(layout.head_offset.into()))?;
@@ -176,9 +176,9 @@ fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Op
     None
 }
 
-fn frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
+fn add_frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
     let frame = script.called.frames;
-    let [source, function, line] = arrays.elements.map(|at| Element::read(&mut script.memory, at));
+    let [source, function, line] = arrays.next_elements.map(|at| Element::read(&mut script.memory, at));
     let (source, function, line) = (source?, function?, line?);
     if [source, function, line]
         .iter()
@@ -189,7 +189,7 @@ fn frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
     script.add_text(source.value, SCRIPT_FILE_BYTES)?;
     script.add_text(function.value, SCRIPT_FUNCTION_BYTES)?;
     script.called.lines[frame as usize + 1] = decimal(&mut script.memory, line.value);
-    arrays.elements = [source.next, function.next, line.next];
+    arrays.next_elements = [source.next, function.next, line.next];
     script.called.frames = frame + 1;
     Some(())
 }
@@ -204,6 +204,6 @@ fn decimal(memory: &mut Memory, address: u64) -> u32 {
 
 /// Whether the last frame has no caller. Such a frame is the script's top level, or a file read at startup.
 fn is_outermost(script: &mut Script, arrays: &Arrays) -> bool {
-    let last = Element::read(&mut script.memory, arrays.last).filter(|_| arrays.count != 0);
+    let last = Element::read(&mut script.memory, arrays.last_line).filter(|_| arrays.count != 0);
     last.is_some_and(|line| decimal(&mut script.memory, line.value) == 0)
 }

@@ -5,12 +5,13 @@ use super::memory::Memory;
 use super::script::Script;
 use crate::wire::*;
 
-const UNWINDS: usize = 512;
+/// Maximum number of elements of the unwind-protect list that are read.
+const MAX_UNWINDS: usize = 512;
 /// Traps below this number are signals and EXIT. From this number on they are DEBUG, ERR and RETURN, whose commands keep the line that
 /// triggered them.
 const FIRST_KEEPING_TRAP: u32 = 66;
 
-/// unwind_prot.c: UNWIND_ELT, of the variant that contains the value of a variable
+/// unwind_prot.c: UNWIND_ELT, the variant that contains the value of a variable
 struct Unwind {
     next: u64,
     cleanup: u64,
@@ -40,7 +41,7 @@ struct Walk {
     saved_line: u32,
     /// Whether the latest elements saved whether bash is interactive.
     interactive_is_saved: bool,
-    /// If the walk is in a text without a file: the line where the text began, and whether it is that of a trap or $( ).
+    /// If the walk is in a text without a file: the line where the text began, and whether it is the text of a trap or of $( ).
     text: Option<(u32, bool)>,
 }
 
@@ -51,7 +52,7 @@ pub(super) fn correct(script: &mut Script, layout: &WireBash, mut frames: u32) -
         ..Walk::default()
     };
     let mut next = script.pointer(layout.unwinds)?;
-    for _ in 0..UNWINDS {
+    for _ in 0..MAX_UNWINDS {
         if next == 0 {
             break;
         }
@@ -110,7 +111,7 @@ impl Walk {
         };
         // The command of a trap was written elsewhere.
         let is_trap = (1..FIRST_KEEPING_TRAP).contains(&self.running_trap);
-        if is_not_eval && (script.doubt || is_trap) {
+        if is_not_eval && (script.line_is_uncertain || is_trap) {
             line = 0;
         }
         self.replaced_lines += 1;

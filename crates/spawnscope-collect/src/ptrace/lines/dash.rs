@@ -11,12 +11,12 @@ use spawnscope_data::event::Pid;
 use super::memory::Memory;
 use super::script::Script;
 use super::shell::{InputKind, Shell};
-use crate::scripts::seen_by;
+use crate::scripts::path_as_seen_by;
 use crate::wire::*;
 
 const INPUT_DEPTH: usize = 8;
 /// Maximum number of bytes of a script that are searched for a function.
-const SEARCHED: u64 = 1 << 20;
+const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 
 /// input.h: struct parsefile
 struct Input {
@@ -55,7 +55,7 @@ pub(super) struct Position {
 pub(super) struct Variables<'a> {
     pub(super) process: Pid,
     layout: &'a WireDash,
-    /// The addresses of busybox's blocks: that of the shell's variables, and that of the parameters; 0: none.
+    /// The addresses of the blocks in which busybox keeps the shell's variables and its parameters; 0: none.
     block: u64,
     parameters_block: u64,
 }
@@ -184,7 +184,7 @@ fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Optio
 }
 
 fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position) {
-    let function = function(script, variables, position);
+    let function = function_name(script, variables, position);
     let dollar_zero = Variables::address(script, variables.block, variables.layout.dollar_zero);
     let command_name = Variables::address(script, variables.block, variables.layout.command_name);
     let file = match position.input_kind {
@@ -202,8 +202,8 @@ fn add_names(script: &mut Script, variables: &Variables<'_>, position: &Position
     script.add_text_if_known(function, SCRIPT_FUNCTION_BYTES);
 }
 
-/// Returns the address of the function's name. The name precedes the positional parameters, unless `set` replaced these.
-fn function(script: &mut Script, variables: &Variables<'_>, position: &Position) -> Option<u64> {
+/// Returns the address of the function's name. The name precedes the positional parameters, unless `set` has replaced them.
+fn function_name(script: &mut Script, variables: &Variables<'_>, position: &Position) -> Option<u64> {
     if position.function_line == 0 {
         return None;
     }
@@ -221,13 +221,13 @@ fn defines(script: &mut Script, process: Pid, path: u64, name: Option<u64>, line
     let Some(path) = path.filter(|path| !path.is_empty()) else {
         return false;
     };
-    let Ok(file) = File::open(seen_by(process, &path)) else {
+    let Ok(file) = File::open(path_as_seen_by(process, &path)) else {
         return false;
     };
     if !file.metadata().is_ok_and(|file| file.is_file()) {
         return false;
     }
-    let lines = BufReader::new(file.take(SEARCHED)).split(b'\n');
+    let lines = BufReader::new(file.take(MAX_SEARCHED_BYTES)).split(b'\n');
     let text = lines.map_while(Result::ok).nth(line as usize - 1);
     text.is_some_and(|text| is_definition(&text, name.as_deref().unwrap_or_default()))
 }

@@ -11,7 +11,7 @@ use crate::wire::*;
 
 /// The job being started.
 struct Job {
-    /// The index, among the words of the stack, of the pointer to its environment.
+    /// Where on the stack the pointer to its environment is, in words from the stack pointer.
     environment_index: usize,
     target: u64,
     /// The index of the line in the target's recipe.
@@ -41,7 +41,7 @@ struct Position {
 pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut Makefiles) -> Option<Chain> {
     let stack_pointer = CallInfo::read(thread).ok()?.stack_pointer;
     let mut make = Make {
-        memory: Memory::of(thread),
+        memory: Memory::new(thread),
         stack: Vec::new(),
         stack_pointer,
     };
@@ -63,12 +63,12 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
         text: &position.text,
         directory: directory.as_deref(),
         process: Some(thread),
-        is_in_other_mounts: sees_other_files(thread),
+        is_in_other_mounts: is_in_other_mount_namespace(thread),
     }))
 }
 
-/// Whether a process is in another mount namespace than this one.
-fn sees_other_files(process: Pid) -> bool {
+/// Whether a process is in another mount namespace than spawnscope.
+fn is_in_other_mount_namespace(process: Pid) -> bool {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     namespace(&process.0.to_string()) != namespace("self")
 }
@@ -116,8 +116,8 @@ impl Make {
         let recipe = self.allocated(target, MAKE_TARGET_RECIPE)?;
         self.allocated(recipe, MAKE_RECIPE_TEXTS)?;
         let count = self.number(recipe, MAKE_RECIPE_COUNT)? & 0xffff;
-        let mut end = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
-        let environment_index = end.position(|word| *word == environment)?;
+        let mut words = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
+        let environment_index = words.position(|word| *word == environment)?;
         let index = line.checked_sub(1).filter(|index| *index < count)?;
         Some(Job {
             environment_index,
@@ -183,7 +183,7 @@ impl Make {
         let length = self.number(position_address, MAKE_POSITION_BYTES)?;
         let name = self
             .memory
-            .pointer(position_address.wrapping_sub(MAKE_BEFORE_POSITION_NAME));
+            .pointer(position_address.wrapping_sub(MAKE_NAME_TO_POSITION));
         self.truncated_text(name).filter(|name| name.len() == length as usize)
     }
 
@@ -192,7 +192,7 @@ impl Make {
     fn read_position(&mut self, address: u64) -> Option<Position> {
         let mut position = self.position(Some(address).filter(|address| *address != 0)?, None)?;
         if address.wrapping_sub(self.stack_pointer) < MAKE_MAX_STACK_BYTES {
-            let file = self.memory.pointer(address.wrapping_sub(MAKE_BEFORE_POSITION_FILE));
+            let file = self.memory.pointer(address.wrapping_sub(MAKE_FILE_TO_POSITION));
             let is_file = file.is_some_and(|file| file != 0);
             position.kind = if is_file { MAKE_READS } else { MAKE_EVALUATES };
         } else if let Some(name) = self.variable(address) {

@@ -15,7 +15,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn of(process: Pid) -> Memory {
+    pub(super) fn new(process: Pid) -> Memory {
         Memory {
             process,
             pages: Vec::new(),
@@ -67,7 +67,8 @@ impl Memory {
         self.array(address).map(u64::from_ne_bytes)
     }
 
-    /// Reads the string at `address`, without its NUL. A string that does not end within `room` bytes becomes empty, which means unknown.
+    /// Reads the string at `address`, without its NUL. A string that has `room` or more bytes with its NUL becomes empty, which
+    /// means unknown.
     pub(super) fn text(&mut self, address: u64, room: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < room {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn own() -> Memory {
-        Memory::of(Pid(std::process::id().cast_signed()))
+        Memory::new(Pid(std::process::id().cast_signed()))
     }
 
     #[test]

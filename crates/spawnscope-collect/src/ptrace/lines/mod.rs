@@ -38,7 +38,7 @@ pub(super) struct Interpreter {
 
 /// The interpreter that a process runs, and where it is in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct RunningInterpreter {
     interpreter: Arc<Interpreter>,
     /// An address in the process minus the same address in the ELF file.
     bias: u64,
@@ -46,7 +46,7 @@ pub(super) struct Running {
     is_nested: bool,
 }
 
-/// Whether the program of a process is an interpreter.
+/// What is known about the program of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Program {
     /// Not an interpreter, or unknown.
@@ -57,55 +57,56 @@ pub(super) enum Program {
         /// The address of the program's entry point.
         entry: u64,
     },
-    Interpreter(Running),
+    Interpreter(RunningInterpreter),
 }
 
-/// The executables seen so far, by device and inode.
+/// The interpreters found so far.
 #[derive(Debug, Default)]
 pub(super) struct Interpreters {
-    is_wanted: bool,
-    known: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
+    is_enabled: bool,
+    /// The executables examined so far, by device and inode. `None`: not an interpreter.
+    examined: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
     makefiles: Makefiles,
 }
 
 impl Interpreters {
-    /// Examines the interpreters that are likely to run.
-    pub(super) fn usual(settings: &Settings) -> Interpreters {
+    /// Examines in advance the interpreters that are likely to run.
+    pub(super) fn new(settings: &Settings) -> Interpreters {
         let mut interpreters = Interpreters {
-            is_wanted: settings.script_lines,
-            known: HashMap::new(),
+            is_enabled: settings.script_lines,
+            examined: HashMap::new(),
             makefiles: Makefiles::default(),
         };
         if !settings.script_lines {
             return interpreters;
         }
-        for path in callers::usual(settings.command.as_deref()) {
-            let Some((key, file)) = File::open(path).ok().and_then(|file| Some((key(&file)?, file))) else {
+        for path in callers::likely_interpreters(settings.command.as_deref()) {
+            let Some((id, file)) = File::open(path).ok().and_then(|file| Some((file_id(&file)?, file))) else {
                 continue;
             };
-            if interpreters.known.contains_key(&key) {
+            if interpreters.examined.contains_key(&id) {
                 continue;
             }
             // Do not store that a file is not an interpreter: a process that runs the file may reveal more.
             if let Some(found) = examine(&file, None) {
-                interpreters.known.insert(key, Some(found));
+                interpreters.examined.insert(id, Some(found));
             }
         }
         interpreters
     }
 
     /// Returns the interpreter that a process runs, given the address of its program's entry point. Examines the executable if it is new.
-    fn running(&mut self, process: Pid, entry: u64) -> Option<Running> {
-        if !self.is_wanted {
+    fn running(&mut self, process: Pid, entry: u64) -> Option<RunningInterpreter> {
+        if !self.is_enabled {
             return None;
         }
         let path = format!("/proc/{}/exe", process.0);
         let found = fs::metadata(&path).ok()?;
-        let known = self.known.entry((found.dev(), found.ino()));
+        let known = self.examined.entry((found.dev(), found.ino()));
         let known = known.or_insert_with(|| examine(&File::open(path).ok()?, Some(process)));
         let interpreter = Arc::clone(known.as_ref()?);
         let is_python = matches!(interpreter.layout, Layout::Python(_));
-        Some(Running {
+        Some(RunningInterpreter {
             bias: entry.wrapping_sub(interpreter.entry),
             interpreter,
             is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
@@ -113,7 +114,7 @@ impl Interpreters {
     }
 
     /// Returns the interpreter that a process runs, if any.
-    fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a Running> {
+    fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a RunningInterpreter> {
         if let Program::Unexamined { entry } = *program {
             *program = self
                 .running(process, entry)
@@ -127,7 +128,7 @@ impl Interpreters {
 }
 
 /// Returns the device and inode number of a regular file.
-fn key(file: &File) -> Option<(u64, u64)> {
+fn file_id(file: &File) -> Option<(u64, u64)> {
     let found = file.metadata().ok()?;
     found.is_file().then(|| (found.dev(), found.ino()))
 }
@@ -179,11 +180,11 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
 }
 
 fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Option<Chain>, Shell) {
-    let mut script = Script::new(Memory::of(process), bias, INTERPRETER_BASH);
-    script.doubt = shell.has_doubt;
+    let mut script = Script::new(Memory::new(process), bias, INTERPRETER_BASH);
+    script.line_is_uncertain = shell.has_uncertain_line;
     let chain = bash::read(&mut script, layout).and_then(|()| script.chain());
     let child = Shell {
-        has_doubt: script.doubt,
+        has_uncertain_line: script.line_is_uncertain,
         ..Shell::default()
     };
     (chain, child)
@@ -191,7 +192,7 @@ fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Opti
 
 /// Like `call_site`, for a dash. The call site of a forked dash is known only when it begins its first command (`own_call_site`).
 fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn: bool) -> (Option<Chain>, Shell) {
-    let mut script = Script::new(Memory::of(process), bias, INTERPRETER_DASH);
+    let mut script = Script::new(Memory::new(process), bias, INTERPRETER_DASH);
     let variables = dash::Variables::find(&mut script, process, layout);
     let Some(position) = variables.and_then(|variables| dash::read(&mut script, &variables, shell)) else {
         return (None, Shell::default());
@@ -203,7 +204,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
     let is_within = position.inherits_input && shell.function_line == position.function_line;
     let is_not_read_yet = !position.inherits_input && position.function_line == 0 && line > position.read_lines;
     let child = Shell {
-        has_doubt: false,
+        has_uncertain_line: false,
         is_subshell: true,
         is_pending: true,
         has_own_line: position.is_pipeline || is_not_read_yet,
@@ -211,7 +212,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
         function_line: position.function_line,
         input_kind: position.input_kind,
         string_lines: position.string_lines,
-        bound: if is_within { shell.line } else { 1 },
+        min_line: if is_within { shell.line } else { 1 },
     };
     (None, child)
 }
@@ -224,17 +225,17 @@ impl Shell {
 
     /// Call when a forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still
     /// belongs to the shell's setup.
-    pub(super) fn enters(
+    pub(super) fn call_site_at_entry(
         &mut self,
         process: Pid,
         program: &Program,
         number: libc::c_long,
-        first: u64,
+        first_argument: u64,
     ) -> Option<Chain> {
         if !self.is_pending {
             return None;
         }
-        match Preparation::of(number, first) {
+        match Preparation::classify(number, first_argument) {
             Preparation::Continues => return None,
             Preparation::IsInBackground => {
                 self.has_own_line = true;
@@ -255,9 +256,9 @@ impl Shell {
             return None;
         };
         if self.has_own_line {
-            self.line = self.bound;
+            self.line = self.min_line;
         }
-        let mut script = Script::new(Memory::of(process), running.bias, INTERPRETER_DASH);
+        let mut script = Script::new(Memory::new(process), running.bias, INTERPRETER_DASH);
         let variables = dash::Variables::find(&mut script, process, layout)?;
         dash::read(&mut script, &variables, self)?;
         self.line = script.called.lines[0];

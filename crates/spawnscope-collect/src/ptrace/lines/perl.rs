@@ -14,15 +14,17 @@ struct Walk {
     interpreter: u64,
     /// The statement of the next frame.
     statement: u64,
-    /// The stack of contexts, its contexts, and the index of the next one.
+    /// The address of the current context stack.
     stack: u64,
+    /// The address of its contexts.
     contexts: u64,
+    /// The index of the next context.
     index: i32,
 }
 
 /// Returns the call chain of a stopped thread; `None` if it cannot be read.
 pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> {
-    let mut script = Script::new(Memory::of(thread), bias, INTERPRETER_PERL);
+    let mut script = Script::new(Memory::new(thread), bias, INTERPRETER_PERL);
     let perl = interpreter_of_thread(&mut script, layout, thread)?;
     let mut field = |offset: u32| script.memory.pointer(perl.wrapping_add(offset.into()));
     let (statement, stack) = (field(layout.statement)?, field(layout.stack)?);
@@ -114,7 +116,7 @@ impl Walk {
         }
         let file = self.pointer(self.statement, PERL_STATEMENT_FILE)?;
         self.script.add_text(file, SCRIPT_FILE_BYTES)?;
-        let function = self.function(code);
+        let function = self.function_name(code);
         self.script.add_text_if_known(function, SCRIPT_FUNCTION_BYTES);
         self.script.called.lines[frame as usize] = line;
         self.script.called.frames = frame + 1;
@@ -122,7 +124,7 @@ impl Walk {
     }
 
     /// Returns the address of a function's name. The first word of every SV points to its body.
-    fn function(&mut self, code: u64) -> Option<u64> {
+    fn function_name(&mut self, code: u64) -> Option<u64> {
         let body = self.pointer(code, 0)?;
         let flags = self.number(body, PERL_CODE_FLAGS)?;
         let mut name = self.pointer(body, PERL_CODE_NAME)?;

@@ -12,8 +12,7 @@ use crate::wire::*;
 /// Bits of PyASCIIObject.state. The two lowest bits are for interning, the next three are the character width.
 const TEXT_COMPACT: u32 = 0x20;
 const TEXT_ASCII: u32 = 0x40;
-/// enum _frameowner. With an owner from OWNED_BY_INTERPRETER on, the entry is not a frame of the program, but marks where C code entered
-/// the interpreter.
+/// enum _frameowner. With these two owners, the entry is not a frame of the program: it marks where C code entered the interpreter.
 const OWNED_BY_INTERPRETER: u8 = 3;
 const OWNED_BY_C_STACK: u8 = 4;
 /// Lengths, character width and type address have the same offsets in all versions with a global interpreter lock.
@@ -21,7 +20,7 @@ const OBJECT_TYPE: u64 = 8;
 const OBJECT_SIZE: u64 = 16;
 const BYTES_DATA: u64 = 32;
 
-/// The frames read so far.
+/// Reads frames outwards.
 struct Reader<'a> {
     memory: Memory,
     layout: &'a WirePython,
@@ -35,7 +34,7 @@ struct Reader<'a> {
 
 /// Returns the call chain of a stopped thread; `None` if it cannot be read. `is_nested`: the thread is in a nested pid namespace.
 pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool) -> Option<Chain> {
-    let mut memory = Memory::of(thread);
+    let mut memory = Memory::new(thread);
     let bias = interpreter_bias(&mut memory, layout, bias)?;
     let state = thread_state(&mut memory, layout, bias, thread, is_nested)?;
     let holder = match layout.thread_c_frame {

@@ -12,7 +12,7 @@ pub(super) struct Script {
     /// An address in the process minus the same address in the ELF file.
     pub(super) bias: u64,
     /// Whether the line at which the process was created cannot be determined.
-    pub(super) doubt: bool,
+    pub(super) line_is_uncertain: bool,
     pub(super) called: WireScriptCalled,
     data: Vec<u8>,
 }
@@ -27,7 +27,7 @@ impl Script {
         Script {
             memory,
             bias,
-            doubt: false,
+            line_is_uncertain: false,
             called,
             data: Vec::new(),
         }

@@ -15,7 +15,7 @@ pub(super) enum InputKind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::ptrace) struct Shell {
     /// Whether the shell, or one of its ancestors, was forked at an unknown line.
-    pub(super) has_doubt: bool,
+    pub(super) has_uncertain_line: bool,
     /// Whether another dash forked the shell; its commands are at `line` or later.
     pub(super) is_subshell: bool,
     /// Whether the shell's call site has not been reported yet.
@@ -30,10 +30,10 @@ pub(in crate::ptrace) struct Shell {
     /// The largest line count of the strings being evaluated when the shell was forked.
     pub(super) string_lines: u32,
     /// The smallest line that the shell can be at, until its call site is reported.
-    pub(super) bound: u32,
+    pub(super) min_line: u32,
 }
 
-/// Whether a system call belongs to the setup of a forked dash.
+/// What a system call says about the setup of a forked dash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preparation {
     /// The call belongs to the setup.
@@ -46,13 +46,13 @@ pub(super) enum Preparation {
 
 impl Preparation {
     /// Classifies the system call that the shell enters, by its number and first argument.
-    pub(super) fn of(number: libc::c_long, first: u64) -> Preparation {
+    pub(super) fn classify(number: libc::c_long, first_argument: u64) -> Preparation {
         #[cfg(target_arch = "x86_64")]
         if matches!(number, libc::SYS_open | libc::SYS_pipe | libc::SYS_dup2) {
             return Preparation::Continues;
         }
         match number {
-            libc::SYS_close if first == 0 => Preparation::IsInBackground,
+            libc::SYS_close if first_argument == 0 => Preparation::IsInBackground,
             libc::SYS_openat
             | libc::SYS_mmap
             | libc::SYS_munmap
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn the_setup_of_a_shell_ends_with_the_first_call_that_does_not_belong_to_it() {
-        assert_eq!(Preparation::of(libc::SYS_close, 3), Preparation::Continues);
-        assert_eq!(Preparation::of(libc::SYS_close, 0), Preparation::IsInBackground);
+        assert_eq!(Preparation::classify(libc::SYS_close, 3), Preparation::Continues);
+        assert_eq!(Preparation::classify(libc::SYS_close, 0), Preparation::IsInBackground);
         for number in [libc::SYS_execve, libc::SYS_clone, libc::SYS_exit_group, libc::SYS_write] {
-            assert_eq!(Preparation::of(number, 0), Preparation::Ends);
+            assert_eq!(Preparation::classify(number, 0), Preparation::Ends);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
 }
 
 /// Returns the return address of a function that has put nothing on the stack, and the stack pointer after the return.
-pub(in crate::stacks) fn bare_returns(registers: &Registers, _: &Memory<'_>) -> [Option<(u64, u64)>; 1] {
+pub(in crate::stacks) fn return_candidates(registers: &Registers, _: &Memory<'_>) -> [Option<(u64, u64)>; 1] {
     let returns_to = registers.get(RETURN_ADDRESS).map(code_address);
     [returns_to.map(|address| (address, registers.stack_pointer()))]
 }
@@ -50,10 +50,10 @@ pub(in crate::stacks) fn bare_returns(registers: &Registers, _: &Memory<'_>) -> 
 /// Returns the registers of the interrupted code, if this is the frame that the kernel builds for a signal handler. The handler's return
 /// address is then that of the trampoline in the vDSO, whose mapping is not reported and which no tables describe. An address is accepted
 /// if its offset in the page is that of the trampoline, which is the same in every process.
-pub(in crate::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>) -> Option<Registers> {
+pub(in crate::stacks) fn interrupted_registers(registers: &Registers, memory: &Memory<'_>) -> Option<Registers> {
     const PAGE: u64 = 4096;
     let next = registers.get(NEXT_INSTRUCTION)?;
-    if next % PAGE != trampoline()? % PAGE {
+    if next % PAGE != trampoline_address()? % PAGE {
         return None;
     }
     let saved = registers.stack_pointer().checked_add(SAVED_REGISTERS)?;
@@ -65,7 +65,7 @@ pub(in crate::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>)
 }
 
 /// Returns the address, in this process, of the vDSO function that signal handlers return to: `mov x8, #139; svc #0`.
-fn trampoline() -> Option<u64> {
+fn trampoline_address() -> Option<u64> {
     const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
     static FOUND: OnceLock<Option<u64>> = OnceLock::new();
     *FOUND.get_or_init(|| {

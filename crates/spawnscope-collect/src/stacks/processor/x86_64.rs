@@ -36,7 +36,7 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
 /// Returns the possible return addresses of a function that has put nothing on the stack, each with the stack pointer after the return. The
 /// address may be on the stack, or in R12, where Go's `syscall.rawVforkSyscall` keeps it because the child returns first
 /// (src/syscall/asm_linux_amd64.s).
-pub(in crate::stacks) fn bare_returns(registers: &Registers, memory: &Memory<'_>) -> [Option<(u64, u64)>; 2] {
+pub(in crate::stacks) fn return_candidates(registers: &Registers, memory: &Memory<'_>) -> [Option<(u64, u64)>; 2] {
     let stack = registers.stack_pointer();
     [
         memory.read(stack).zip(stack.checked_add(8)),
@@ -46,7 +46,7 @@ pub(in crate::stacks) fn bare_returns(registers: &Registers, memory: &Memory<'_>
 
 /// Returns the registers of the code that a signal interrupted: always `None`, since on x86-64 signal handlers return to a function of
 /// libc, whose tables describe the frame.
-pub(in crate::stacks) fn interrupted(_: &Registers, _: &Memory<'_>) -> Option<Registers> {
+pub(in crate::stacks) fn interrupted_registers(_: &Registers, _: &Memory<'_>) -> Option<Registers> {
     None
 }
 

@@ -20,32 +20,32 @@ enum State {
 
 /// A thread's time on CPUs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OnCpu {
+pub(super) struct CpuTime {
     state: State,
     /// CPU time of the completed stretches; `None` after a lost record.
     used: Option<Nanos>,
 }
 
-impl OnCpu {
+impl CpuTime {
     /// Returns the state of the held command, which was not observed before.
-    pub(super) fn unseen() -> OnCpu {
-        OnCpu {
+    pub(super) fn unseen() -> CpuTime {
+        CpuTime {
             state: State::Unseen,
             used: Some(Nanos(0)),
         }
     }
 
     /// Returns the state of a thread for whose creation the record was lost.
-    pub(super) fn lost() -> OnCpu {
-        OnCpu {
+    pub(super) fn lost() -> CpuTime {
+        CpuTime {
             used: None,
-            ..OnCpu::unseen()
+            ..CpuTime::unseen()
         }
     }
 
     /// Returns the state of a new thread.
-    pub(super) fn created(at: Nanos) -> OnCpu {
-        OnCpu {
+    pub(super) fn created(at: Nanos) -> CpuTime {
+        CpuTime {
             state: State::Off {
                 on: None,
                 since: at,
@@ -67,7 +67,7 @@ impl OnCpu {
     }
 
     /// Call when the thread has got a CPU. Returns the slice that ends at this moment.
-    pub(super) fn got(&mut self, at: Nanos) -> Option<Slice> {
+    pub(super) fn got_cpu(&mut self, at: Nanos) -> Option<Slice> {
         let before = std::mem::replace(&mut self.state, State::On { since: at });
         match before {
             State::Unseen => None,
@@ -80,7 +80,7 @@ impl OnCpu {
     }
 
     /// Call when the thread has left its CPU. The record says whether the thread was preempted, but not how it sleeps.
-    pub(super) fn left(&mut self, at: Nanos, is_preempted: bool) {
+    pub(super) fn left_cpu(&mut self, at: Nanos, is_preempted: bool) {
         let left = if is_preempted {
             LeftCpu::Preempted
         } else {
@@ -161,22 +161,22 @@ mod tests {
 
     #[test]
     fn each_stretch_becomes_a_slice_and_its_time_is_added_up() {
-        let mut thread = OnCpu::created(at(10));
+        let mut thread = CpuTime::created(at(10));
         assert!(thread.is_new());
-        let first = thread.got(at(12)).unwrap();
+        let first = thread.got_cpu(at(12)).unwrap();
         assert_eq!((first.on, first.off, first.left), (None, at(10), LeftCpu::Created));
         assert!(!thread.is_new());
         assert_eq!(thread.used_until(at(15)), Some(at(3)));
-        thread.left(at(20), true);
+        thread.left_cpu(at(20), true);
         assert_eq!(thread.used_until(at(90)), Some(at(8)));
-        let second = thread.got(at(25)).unwrap();
+        let second = thread.got_cpu(at(25)).unwrap();
         assert_eq!(
             (second.on, second.off, second.left),
             (Some(at(12)), at(20), LeftCpu::Preempted)
         );
-        thread.left(at(26), false);
+        thread.left_cpu(at(26), false);
         assert_eq!(thread.last_seen(at(99)).unwrap().left, LeftCpu::Interruptible);
-        thread.got(at(30));
+        thread.got_cpu(at(30));
         assert_eq!(thread.last_seen(at(99)).unwrap().off, at(99));
         let last = thread.ended(at(31));
         assert_eq!((last.on, last.off, last.left), (Some(at(30)), at(31), LeftCpu::Ended));
@@ -185,17 +185,17 @@ mod tests {
 
     #[test]
     fn after_a_lost_record_the_cpu_time_is_unknown_but_slices_are_still_reported() {
-        let mut thread = OnCpu::created(at(0));
-        thread.got(at(1));
-        assert_eq!(thread.got(at(5)), None, "the record of leaving was lost");
+        let mut thread = CpuTime::created(at(0));
+        thread.got_cpu(at(1));
+        assert_eq!(thread.got_cpu(at(5)), None, "the record of leaving was lost");
         assert_eq!(thread.used_until(at(6)), None);
-        thread.left(at(6), false);
-        assert!(thread.got(at(8)).is_some());
-        let mut other = OnCpu::created(at(0));
-        other.left(at(4), false);
+        thread.left_cpu(at(6), false);
+        assert!(thread.got_cpu(at(8)).is_some());
+        let mut other = CpuTime::created(at(0));
+        other.left_cpu(at(4), false);
         assert_eq!(other.used_until(at(4)), None, "the record of getting a CPU was lost");
-        let mut held = OnCpu::unseen();
-        assert_eq!(held.got(at(3)), None);
+        let mut held = CpuTime::unseen();
+        assert_eq!(held.got_cpu(at(3)), None);
         assert_eq!(held.used_until(at(5)), Some(at(2)));
     }
 }
