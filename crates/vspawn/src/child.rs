@@ -15,7 +15,7 @@ use crate::actions::carry_out;
 use crate::descriptors::{Move, close_others, place_descriptors};
 use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
-use crate::sys::{Errno, SIGNAL_SET_BYTES, SIGNAL_COUNT, SignalAction, SignalSet, signal_bit, syscall};
+use crate::sys::{Errno, SIGNAL_COUNT, SIGNAL_SET_BYTES, SignalAction, SignalSet, signal_bit, syscall};
 
 /// What a child reports to its parent, in memory that both share.
 #[derive(Debug, Default)]

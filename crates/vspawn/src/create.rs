@@ -11,9 +11,7 @@ use crate::handle::{Handle, pidfd_open};
 use crate::launch::Start;
 use crate::plan::Plan;
 use crate::stdio::Pipe;
-use crate::sys::{
-    CLONE_ARGS_SIZE_VER0, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall,
-};
+use crate::sys::{CLONE_ARGS_SIZE_VER0, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall};
 use crate::workspace::Workspace;
 
 /// Whether clone3 is missing (an old kernel, or a seccomp filter). It is then not tried again.

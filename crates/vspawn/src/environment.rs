@@ -88,7 +88,9 @@ fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
         let is_valid_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
         if !is_valid_name {
             let name = key.to_string_lossy();
-            return Err(Error::invalid(format!("pass variable {name}: its name is empty or contains =")));
+            return Err(Error::invalid(format!(
+                "pass variable {name}: its name is empty or contains ="
+            )));
         }
         strings.reserve(1, key.len() + 1 + value.len())?;
         match strings.push(&[key, OsStr::new("="), value]) {

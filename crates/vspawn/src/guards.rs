@@ -118,7 +118,13 @@ impl Drop for SigpipeGuard {
         // SAFETY: the set is ours.
         unsafe {
             let previous_mask = &raw const self.previous_mask;
-            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, previous_mask, 0, SIGNAL_SET_BYTES);
+            let _ = syscall!(
+                SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                previous_mask,
+                0,
+                SIGNAL_SET_BYTES
+            );
         }
     }
 }

@@ -38,7 +38,7 @@ type Pipes = [Option<Pipe>; 3];
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let cancellation_disabled = CancellationGuard::new();
     let child = launch_uncancelled(plan, start);
-    // DroppedChild while `child` is a local: a pending cancellation acts here and unwinds, and must then drop the child's handle.
+    // Dropped while `child` is a local: a pending cancellation acts here and unwinds, and must then drop the child's handle.
     drop(cancellation_disabled);
     child
 }

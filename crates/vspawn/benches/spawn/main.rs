@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use mechanisms::{MECHANISMS, Fixture, Mechanism};
+use mechanisms::{Fixture, MECHANISMS, Mechanism};
 use raw::Raw;
 
 struct Options {

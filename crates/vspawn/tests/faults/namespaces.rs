@@ -68,8 +68,8 @@ fn every_kind_of_spawn() {
         let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     }
-    let output = Command::new("/bin/cat").capture().input(b"run_under").run().unwrap();
-    assert_eq!(output.stdout, b"run_under");
+    let output = Command::new("/bin/cat").capture().input(b"through").run().unwrap();
+    assert_eq!(output.stdout, b"through");
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     child.signal_group(libc::SIGKILL).unwrap();
     assert!(!child.wait().unwrap().success());

@@ -31,7 +31,9 @@ impl State {
 pub fn open_files() -> BTreeMap<i32, String> {
     // Tries each number instead of listing the directory, because a filter may refuse the listing.
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
-    let found = (0..DESCRIPTOR_LIMIT).filter(|fd| kernel::is_open(*fd)).filter_map(target);
+    let found = (0..DESCRIPTOR_LIMIT)
+        .filter(|fd| kernel::is_open(*fd))
+        .filter_map(target);
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
 }
 
