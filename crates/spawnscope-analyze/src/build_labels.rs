@@ -56,7 +56,7 @@ impl BuildLabel {
 
     /// Returns the label that the last program of a launch indicates. `top` is the working
     /// directory of the command.
-    fn from_program(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn label_of_program(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
         let exec = launch.execs.last()?;
         match self {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
@@ -69,7 +69,7 @@ impl BuildLabel {
     }
 
     /// Returns the label of a launch that ninja made for an edge with these outputs.
-    fn from_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
+    fn label_of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             BuildLabel::Target => outputs.first().map(|output| output.to_vec()),
             BuildLabel::Cmake => outputs
@@ -164,7 +164,7 @@ impl Search<'_, '_> {
     fn own_label(&mut self, index: usize, parent: Option<usize>, is_labelled: bool) -> Option<Vec<u8>> {
         let launch = &self.forest.launches[index];
         // An edge below another edge belongs to a nested ninja.
-        if let Some(made) = self.label.from_edge(self.edges.outputs(launch.id)) {
+        if let Some(made) = self.label.label_of_edge(self.edges.outputs(launch.id)) {
             self.edge_of[index] = Some(launch.id);
             return Some(made);
         }
@@ -178,7 +178,7 @@ impl Search<'_, '_> {
         // An edge may run a whole build; then the labels of its compilers are more precise. But a
         // compiler that makes the edge's own output keeps the edge's label, ninja's name of that
         // output.
-        let own = self.label.from_program(launch, self.top);
+        let own = self.label.label_of_program(launch, self.top);
         let own = own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)));
         if own.is_none() {
             self.edge_of[index] = edge;

@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
             Ok(values) => {
                 self.min_launch_ns = values
                     .first()
-                    .map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns))
+                    .map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns));
             }
             Err(failure) => self.measured.failure = Some(failure),
         }

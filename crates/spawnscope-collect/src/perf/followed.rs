@@ -93,7 +93,7 @@ impl Followed {
             RecordKind::Forked { pid: child, tid: new } => self.handle_fork(at, (pid, tid), child, new),
             RecordKind::Executed { name } => self.handle_exec(at, pid, tid, Image::new(name, details)),
             RecordKind::Mapped { file, protection, name } => {
-                self.handle_mapping(at, pid, tid, (file, protection, &name))
+                self.handle_mapping(at, pid, tid, (file, protection, &name));
             }
             RecordKind::GotCpu => self.handle_switch_in(at, tid),
             RecordKind::LeftCpu { is_preempted } => {

@@ -420,7 +420,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     }
     match &written {
         Err(error) if !outcome.has_failed => {
-            print_message(&format!("the recording is incomplete: {}", escape_line(error)))
+            print_message(&format!("the recording is incomplete: {}", escape_line(error)));
         }
         Ok(Finished::WithLog(log)) => print_message(&format!(
             "another program is reading {}: until it ends, keep {} next to the recording",

@@ -88,7 +88,7 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     let recorded = serial.finish();
     let printed = verdict_of(&recorded);
     let (_, best) = printed.split_once("Fix first: ").unwrap();
-    let (finding, saving) = best.split_once(". That saves ").unwrap();
+    let (finding, saving) = best.split_once(". Fixing this saves ").unwrap();
     assert!(finding.contains("basename 20 times"), "{printed}");
     assert!(saving.contains(" ms ("), "{printed}");
     let full = table::render(&report(&recorded), &table::Options::all(200));

@@ -11,7 +11,7 @@ pub fn tests() -> Vec<Test> {
         test("an_async_wait_returns_the_status", || run(status())),
         test("many_async_waits_run_concurrently", || run(many())),
         test("a_child_can_be_waited_for_after_a_cancelled_async_wait", || {
-            run(cancelled())
+            run(cancelled());
         }),
         test("an_async_wait_reports_a_failed_start", || run(failed_start())),
     ]

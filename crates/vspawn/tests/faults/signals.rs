@@ -14,7 +14,7 @@ pub fn tests() -> Vec<Test> {
             spawn_under_signals(false);
         }),
         test("handlers_run_only_in_the_parent_without_clone3", || {
-            spawn_under_signals(true)
+            spawn_under_signals(true);
         }),
         test("a_spawn_does_not_change_the_callers_mask", mask),
         test("waits_and_captures_continue_after_a_signal", interrupted),

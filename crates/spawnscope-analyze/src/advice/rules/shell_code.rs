@@ -33,30 +33,31 @@ const PRINTERS: [(&[u8], &[u8]); 15] = [
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
-        let caller = launch.birth_command.name;
         let call = launch.execs.last().and_then(Call::of).filter(prints_code)?;
         let launcher = context.forest().launcher(index as usize)?;
-        is_shell(launcher.program_name()).then(|| (caller, call.name, call.arguments))
+        is_shell(launcher.program_name()).then_some((launch.birth_command.name, call.name, call.arguments))
     });
     let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
-    let finding = |((caller, program, arguments), all): ((&[u8], &[u8], Vec<&[u8]>), _)| {
-        let program = name(program);
-        let call = format!("{program} {}", name(&arguments.join(&b' ')));
-        let is_completion = arguments.first().is_some_and(|first| COMPLETIONS.contains(first));
-        let file = format!(".{program}-{}.sh", if is_completion { "completion" } else { "init" });
-        let at_first_use = is_completion.then(|| {
-            let directory = "~/.local/share/bash-completion/completions";
-            [
-                "or let bash-completion load it on first use:".to_owned(),
-                format!("  {call} >{directory}/{program}"),
-            ]
-        });
-        same_result(context, "shell-code", caller, &call, all)
-            .fixes(save_output(&call, &file))
-            .fixes(at_first_use.into_iter().flatten())
-            .limits(format!("the file must be written again after each update of {program}"))
-    };
-    calls.map(finding).collect()
+    calls
+        .map(|((caller, program, arguments), all)| finding(context, caller, &name(program), &arguments, all))
+        .collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, arguments: &[&[u8]], all: Vec<u32>) -> Finding {
+    let call = format!("{program} {}", name(&arguments.join(&b' ')));
+    let is_completion = arguments.first().is_some_and(|first| COMPLETIONS.contains(first));
+    let purpose = if is_completion { "completion" } else { "init" };
+    let on_first_use = is_completion.then(|| {
+        let directory = "~/.local/share/bash-completion/completions";
+        [
+            "or let bash-completion load it on first use:".to_owned(),
+            format!("  {call} >{directory}/{program}"),
+        ]
+    });
+    same_result(context, "shell-code", caller, &call, all)
+        .fixes(save_output(&call, &format!(".{program}-{purpose}.sh")))
+        .fixes(on_first_use.into_iter().flatten())
+        .limits(format!("the file must be written again after each update of {program}"))
 }
 
 fn prints_code(call: &Call<'_>) -> bool {
