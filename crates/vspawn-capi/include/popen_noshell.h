@@ -4,7 +4,7 @@
  *
  * Differences:
  * - If a program cannot be executed, popen_noshell itself fails and returns NULL with errno. Nothing is printed, and there is no
- *   child and no status 255. An unknown stderr_mode is such a failure, too (EINVAL).
+ *   child and no status 255. An unknown stderr_mode is an error, too (EINVAL).
  * - NULL for a required pointer is EINVAL, not a crash.
  * - popen_noshell_compat refuses everything that a shell would interpret differently (see there).
  * - A failed call leaves no memory or descriptor behind. pclose_noshell reaps the child even if the last write to
@@ -42,8 +42,8 @@ struct popen_noshell_pass_to_pclose {
 	struct popen_noshell_clone_arg *func_args;
 };
 
-/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one of the two is
- * /dev/null.
+/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The program's other one of
+ * these two streams is /dev/null.
  *
  * file: the program, searched for in PATH if it has no slash. argv: its name and arguments, ended by NULL. Both are
  * borrowed for the call. pclose_arg: filled. stderr_mode: the program's standard error; 0: the caller's, 1: /dev/null, 2: the same

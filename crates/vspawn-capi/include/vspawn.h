@@ -45,7 +45,7 @@
 enum vspawn_stage {
   // No failure yet, or a failure without a step.
   VSPAWN_STAGE_NONE = 0,
-  // The request itself was invalid: no process was started.
+  // Preparing the request: it is invalid, or memory is short. No process was started.
   VSPAWN_STAGE_PREPARE = 1,
   // Making a pipe.
   VSPAWN_STAGE_PIPE = 2,
@@ -151,7 +151,7 @@ struct vspawn_capture_options {
   const void *input;
   // The number of bytes in input.
   size_t input_length;
-  // The limit of standard output and of standard error, each in bytes. A child that writes more is killed. 0: no limit.
+  // The limit on standard output, and on standard error, in bytes. A child that writes more is killed. 0: no limit.
   size_t limit;
   // The timeout in milliseconds, after which the child is killed. 0: no timeout.
   uint32_t timeout_ms;
@@ -196,7 +196,8 @@ struct vspawn_options {
   uint64_t flags;
   // The program; NULL: argv[0].
   const char *program;
-  // The whole environment, as "NAME=value", ended by NULL; NULL: the parent's, which no other thread may change during the call, as with `posix_spawn`.
+  // The whole environment: "NAME=value" strings, ended by NULL. NULL: the parent's, which, as with posix_spawn, no other thread may
+  // change during the call.
   const char *const *env;
   // The working directory; NULL: the parent's.
   const char *cwd;
@@ -243,7 +244,7 @@ int vspawn_command_dup(struct vspawn_command *command,
                        int source,
                        int target);
 
-// Changes the child's directory at this point of the list, so that it applies to later actions. directory: copied.
+// Changes the child's directory at this point in the list: relative paths of later actions start there. directory: copied.
 int vspawn_command_chdir(struct vspawn_command *command,
                          const char *directory);
 
@@ -271,7 +272,7 @@ int vspawn_command_reset_ids(struct vspawn_command *command);
 //
 // command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
 // caller owns and passes to vspawn_output_free. If the child exceeds the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle
-// has what was read before the child was killed. After any other failure, output is NULL.
+// contains what was read before the child was killed. After any other failure, output is NULL.
 int vspawn_command_output(const struct vspawn_command *command,
                           const struct vspawn_capture_options *options,
                           struct vspawn_output **output);
@@ -314,16 +315,16 @@ int vspawn_child_take_stderr(struct vspawn_child *child);
 // it failed; the child has then been waited for.
 int vspawn_child_started(struct vspawn_child *child);
 
-// Waits for the child's end. If its piped standard input was not taken, it is closed first.
+// Waits until the child has ended. Closes its piped standard input first, unless that was taken.
 //
 // status: receives what waitpid stores (for WIFEXITED and similar macros); may be NULL.
-// ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
+// Returns ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
 int vspawn_child_wait(struct vspawn_child *child, int *status);
 
 // Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
 int vspawn_child_try_wait(struct vspawn_child *child, int *status);
 
-// Waits for at most this time. Returns ETIMEDOUT if the child still runs then. Otherwise like vspawn_child_wait, but standard input
+// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise like vspawn_child_wait, but standard input
 // stays open.
 int vspawn_child_wait_timeout(struct vspawn_child *child,
                               uint32_t milliseconds,
@@ -345,14 +346,13 @@ int vspawn_child_signal_group(struct vspawn_child *child,
 int vspawn_child_kill_tree(struct vspawn_child *child, size_t *descendants);
 
 // Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child nor waits for it: a child that was
-// not waited for stays a zombie after its end.
+// not waited for becomes a zombie when it ends.
 //
 // child: consumed; NULL does nothing.
 void vspawn_child_free(struct vspawn_child *child);
 
-// Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
-// is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
-// SIGPIPE has its default effect there.
+// Creates a command whose child inherits environment, directory and standard streams. As with posix_spawn, no other thread may change
+// the environment while the command is spawned. By default, no signal is blocked in the child, and SIGPIPE has its default effect there.
 //
 // program: copied; a path, or a name that is looked up in PATH as by execvp.
 // Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
@@ -422,7 +422,7 @@ int vspawn_command_new_session(struct vspawn_command *command, int begin);
 // terminal: borrowed, and must be open whenever the command is spawned.
 int vspawn_command_controlling_terminal(struct vspawn_command *command, int terminal);
 
-// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
+// Sets the real, effective and saved user id. If the parent runs as root, the child also drops all supplementary groups, unless
 // vspawn_command_groups sets them.
 int vspawn_command_uid(struct vspawn_command *command,
                        uid_t uid);
@@ -436,7 +436,7 @@ int vspawn_command_groups(struct vspawn_command *command, const gid_t *groups, s
 // Sets a resource limit (RLIMIT_*) to soft and hard values.
 int vspawn_command_resource_limit(struct vspawn_command *command, int resource, rlim_t soft, rlim_t hard);
 
-// Adds to the child's niceness.
+// Adds increment to the child's niceness.
 int vspawn_command_nice(struct vspawn_command *command, int increment);
 
 // Blocks these signals in the child, and unblocks all others. set: copied.
@@ -500,7 +500,8 @@ int vspawn_command_spawn(const struct vspawn_command *command,
                          struct vspawn_child **child);
 
 // Starts the command and returns at once, before the child's exec. If the child fails before its exec,
-// vspawn_child_started and the waits return the error. EINVAL for a command that changes user or group, and for VSPAWN_MECHANISM_FORK.
+// vspawn_child_started and the waits return the error. Returns EINVAL for a command that changes user or
+// group, and for VSPAWN_MECHANISM_FORK.
 //
 // child: as for vspawn_command_spawn.
 int vspawn_command_spawn_nowait(const struct vspawn_command *command,
@@ -527,7 +528,7 @@ void vspawn_prepared_free(struct vspawn_prepared *prepared);
 //
 // argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
 // its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
-// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, including if the program cannot be
+// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, for example if the program cannot be
 // executed.
 FILE *vspawn_popen(const char *const *argv,
                    const char *type);
@@ -539,11 +540,11 @@ FILE *vspawn_popen(const char *const *argv,
 // write if the program itself ended with 0.
 int vspawn_pclose(FILE *stream);
 
-// Runs a program and waits for its end: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
+// Runs a program and waits until it has ended: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
 // SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
 //
-// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, including if the program
-// cannot be executed, and ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
+// argv: as for vspawn; borrowed for the call. Returns what waitpid stores; -1 with errno on failure, for example if the program cannot
+// be executed, or ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
 int vspawn_system(const char *const *argv);
 
 #ifdef __cplusplus

@@ -49,7 +49,7 @@ pub unsafe extern "C" fn vspawn_command_dup(command: *mut Command, source: c_int
     unsafe { change(command, |command| Ok(command.dup(source, target))) }
 }
 
-/// Changes the child's directory at this point of the list, so that it applies to later actions. directory: copied.
+/// Changes the child's directory at this point in the list: relative paths of later actions start there. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.

@@ -17,13 +17,14 @@ struct Call {
     /// The sum of the bytes that `reserve` was given.
     bytes: usize,
     block: *mut u8,
+    /// The size of the block, and the part of it that is in use, in bytes.
     size: usize,
     used: usize,
     /// The block's index in the table, once it has parts.
     index: Option<usize>,
 }
 
-const NONE: Call = Call {
+const NO_CALL: Call = Call {
     depth: 0,
     bytes: 0,
     block: null_mut(),
@@ -33,7 +34,7 @@ const NONE: Call = Call {
 };
 
 thread_local! {
-    static CALL: Cell<Call> = const { Cell::new(NONE) };
+    static CALL: Cell<Call> = const { Cell::new(NO_CALL) };
 }
 
 /// A block with parts. `begin` is 0 for a free entry, and `CLAIMED` while it is filled in.
@@ -57,24 +58,24 @@ static TABLE: [Entry; 64] = [const {
 static ENTRIES_USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Marks a call from C. When the outermost call ends, it releases its block.
-pub(crate) struct Guard;
+pub(crate) struct CallGuard;
 
-impl Guard {
-    pub(crate) fn new() -> Guard {
+impl CallGuard {
+    pub(crate) fn new() -> CallGuard {
         let mut call = CALL.get();
         call.depth += 1;
         CALL.set(call);
-        Guard
+        CallGuard
     }
 }
 
-impl Drop for Guard {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let mut call = CALL.get();
         call.depth -= 1;
         if call.depth == 0 {
             release(call);
-            call = NONE;
+            call = NO_CALL;
         }
         CALL.set(call);
     }
@@ -152,9 +153,9 @@ fn add_entry(call: Call) -> Option<usize> {
     Some(found)
 }
 
-/// Removes one user of a block. The last one frees the block.
-fn remove_user(found: usize) {
-    let entry = &TABLE[found];
+/// Removes one user of a block. Frees the block with its last user.
+fn remove_user(index: usize) {
+    let entry = &TABLE[index];
     if entry.users.fetch_sub(1, Ordering::AcqRel) == 1 {
         let begin = entry.begin.swap(0, Ordering::AcqRel);
         ENTRIES_USED.fetch_sub(1, Ordering::Relaxed);
@@ -163,6 +164,7 @@ fn remove_user(found: usize) {
     }
 }
 
+/// Returns the index of the block that contains a part.
 fn find(part: *mut u8) -> Option<usize> {
     if ENTRIES_USED.load(Ordering::Relaxed) == 0 {
         return None;
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_part_may_outlive_its_call() {
-        let call = Guard::new();
+        let call = CallGuard::new();
         assert!(reserve(100, 2, 1000));
         let first = take(layout(1000));
         let second = take(layout(100));
@@ -217,9 +219,9 @@ mod tests {
 
     #[test]
     fn a_call_within_a_call_uses_its_block() {
-        let outer = Guard::new();
+        let outer = CallGuard::new();
         assert!(reserve(0, 1, 64));
-        drop(Guard::new());
+        drop(CallGuard::new());
         let part = take(layout(64));
         drop(outer);
         assert!(give_back(part));

@@ -20,7 +20,7 @@ pub struct CaptureOptions {
     pub input: *const c_void,
     /// The number of bytes in input.
     pub input_length: usize,
-    /// The limit of standard output and of standard error, each in bytes. A child that writes more is killed. 0: no limit.
+    /// The limit on standard output, and on standard error, in bytes. A child that writes more is killed. 0: no limit.
     pub limit: usize,
     /// The timeout in milliseconds, after which the child is killed. 0: no timeout.
     pub timeout_ms: u32,
@@ -40,7 +40,7 @@ pub struct Output {
 ///
 /// command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
 /// caller owns and passes to vspawn_output_free. If the child exceeds the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle
-/// has what was read before the child was killed. After any other failure, output is NULL.
+/// contains what was read before the child was killed. After any other failure, output is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_output(
     command: *const Command,
@@ -78,13 +78,13 @@ pub unsafe extern "C" fn vspawn_command_output(
 
 /// # Safety
 /// NULL, or options that begin with their size.
-unsafe fn read_options(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> {
-    if given.is_null() {
+unsafe fn read_options(caller_options: *const CaptureOptions) -> Result<CaptureOptions, Failure> {
+    if caller_options.is_null() {
         // SAFETY: valid when all zero.
         return Ok(unsafe { std::mem::zeroed() });
     }
     // SAFETY: the caller's promise; valid when all zero.
-    let read = unsafe { options(given) }?;
+    let read = unsafe { options(caller_options) }?;
     if read.reserved != [0; 5] {
         return Err(Failure::invalid("use reserved options"));
     }

@@ -84,7 +84,7 @@ fn into_raw_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
         Failure::new(
             Stage::Prepare,
             libc::EBADF,
-            "take an end of a pipe: not piped, or taken before",
+            "take an end of a pipe: the stream is not piped, or its end was taken before",
         )
     };
     end.map(IntoRawFd::into_raw_fd).ok_or_else(missing)
@@ -129,10 +129,10 @@ pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
     unsafe { with_child(child, |child| Ok(child.started()?)) }
 }
 
-/// Waits for the child's end. If its piped standard input was not taken, it is closed first.
+/// Waits until the child has ended. Closes its piped standard input first, unless that was taken.
 ///
 /// status: receives what waitpid stores (for WIFEXITED and similar macros); may be NULL.
-/// ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
+/// Returns ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int) -> c_int {
     // SAFETY: a handle or NULL; room for the status or NULL.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
         Failure::new(
             Stage::Wait,
             libc::EAGAIN,
-            "return the status of a child that still runs",
+            "return the status of a child that is still running",
         )
     };
     // SAFETY: as above.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
     }
 }
 
-/// Waits for at most this time. Returns ETIMEDOUT if the child still runs then. Otherwise like vspawn_child_wait, but standard input
+/// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise like vspawn_child_wait, but standard input
 /// stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: 
 }
 
 /// Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child nor waits for it: a child that was
-/// not waited for stays a zombie after its end.
+/// not waited for becomes a zombie when it ends.
 ///
 /// child: consumed; NULL does nothing.
 #[unsafe(no_mangle)]

@@ -90,14 +90,13 @@ pub(crate) unsafe fn change(
         let command = unsafe { command.as_mut() }.ok_or_else(|| null("command"))?;
         memory::reserve(0)?;
         change(&mut command.0)?;
-        command.1 += call_memory::bytes() + memory::STRING_BYTES;
+        command.1 += call_memory::bytes() + memory::STRING_OVERHEAD_BYTES;
         Ok(())
     })
 }
 
-/// Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
-/// is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
-/// SIGPIPE has its default effect there.
+/// Creates a command whose child inherits environment, directory and standard streams. As with posix_spawn, no other thread may change
+/// the environment while the command is spawned. By default, no signal is blocked in the child, and SIGPIPE has its default effect there.
 ///
 /// program: copied; a path, or a name that is looked up in PATH as by execvp.
 /// Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
@@ -248,7 +247,7 @@ pub unsafe extern "C" fn vspawn_command_controlling_terminal(command: *mut Comma
     unsafe { change(command, |command| Ok(command.controlling_terminal(terminal))) }
 }
 
-/// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
+/// Sets the real, effective and saved user id. If the parent runs as root, the child also drops all supplementary groups, unless
 /// vspawn_command_groups sets them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_uid(command: *mut Command, uid: uid_t) -> c_int {
@@ -291,7 +290,7 @@ pub unsafe extern "C" fn vspawn_command_resource_limit(
     }
 }
 
-/// Adds to the child's niceness.
+/// Adds increment to the child's niceness.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_nice(command: *mut Command, increment: c_int) -> c_int {
     // SAFETY: a handle or NULL.

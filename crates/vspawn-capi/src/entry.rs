@@ -26,8 +26,8 @@ pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failur
 }
 
 fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
-    let _memory = call_memory::Guard::new();
-    let _cancellation_disabled = CancellationDisabled::new();
+    let _memory = call_memory::CallGuard::new();
+    let _cancellation_disabled = CancellationGuard::new();
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -51,20 +51,20 @@ unsafe extern "C" {
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 /// Disables cancellation of the thread: a cancellation unwinds the stack, which must not happen in Rust frames.
-struct CancellationDisabled {
+struct CancellationGuard {
     before: c_int,
 }
 
-impl CancellationDisabled {
-    fn new() -> CancellationDisabled {
+impl CancellationGuard {
+    fn new() -> CancellationGuard {
         let mut before = 0;
         // SAFETY: stores into a local.
         unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        CancellationDisabled { before }
+        CancellationGuard { before }
     }
 }
 
-impl Drop for CancellationDisabled {
+impl Drop for CancellationGuard {
     fn drop(&mut self) {
         // SAFETY: a state that was set before; NULL stores nothing.
         unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };

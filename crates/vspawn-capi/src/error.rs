@@ -22,7 +22,7 @@ pub const ERROR_TEXT_BYTES: usize = 240;
 pub enum Stage {
     /// No failure yet, or a failure without a step.
     None = 0,
-    /// The request itself was invalid: no process was started.
+    /// Preparing the request: it is invalid, or memory is short. No process was started.
     Prepare = 1,
     /// Making a pipe.
     Pipe = 2,
@@ -158,7 +158,7 @@ impl From<vspawn_core::Error> for Failure {
 }
 
 /// The last failure of a thread. It has no destructor, so there is nothing to free when a thread ends.
-struct Last {
+struct LastFailure {
     errno: c_int,
     stage: u32,
     length: usize,
@@ -166,8 +166,8 @@ struct Last {
 }
 
 thread_local! {
-    static LAST: RefCell<Last> = const {
-        RefCell::new(Last { errno: 0, stage: 0, length: 0, text: [0; ERROR_TEXT_BYTES] })
+    static LAST: RefCell<LastFailure> = const {
+        RefCell::new(LastFailure { errno: 0, stage: 0, length: 0, text: [0; ERROR_TEXT_BYTES] })
     };
 }
 
@@ -176,8 +176,8 @@ thread_local! {
 /// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the last failure).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_last_error(error: *mut LastError) -> c_int {
-    let kept = LAST.with_borrow(|last| (last.errno, last.stage, last.length, last.text));
-    let (errno, stage, length, text) = kept;
+    let last_failure = LAST.with_borrow(|last| (last.errno, last.stage, last.length, last.text));
+    let (errno, stage, length, text) = last_failure;
     let code = entry(|| {
         if error.is_null() {
             return Err(null("error"));
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn vspawn_last_error(error: *mut LastError) -> c_int {
         unsafe { std::ptr::copy_nonoverlapping((&raw const filled).cast::<u8>(), error.cast(), size) };
         Ok(())
     });
-    LAST.with_borrow_mut(|last| (last.errno, last.stage, last.length, last.text) = kept);
+    LAST.with_borrow_mut(|last| (last.errno, last.stage, last.length, last.text) = last_failure);
     code
 }
 

@@ -5,10 +5,11 @@
 //! 2. NULL for a required pointer is `EINVAL`. Where NULL has a meaning, the function's comment describes it.
 //! 3. It returns 0 or a positive errno. If it must return another type, it sets errno. In both cases, the failure's
 //!    stage and text are the thread's last error.
-//! 4. It allocates memory only after `memory::reserve`: without memory it fails with ENOMEM, and its host process continues.
-//! 5. Strings and arrays are copied, descriptors and handles borrowed, unless its comment says otherwise.
+//! 4. It allocates memory only after `memory::reserve`. If there is no memory, it fails with ENOMEM, and its host process continues.
+//! 5. Strings and arrays are copied, descriptors and handles borrowed, unless the function's comment says otherwise.
 //!
-//! One file per part of the header: `error`, `command`, `actions`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.
+//! One file per part of the header: `error`, `command`, `actions`, `start`, `options`, `child`, `capture`, `pty`,
+//! `stream` (popen), `system`, `noshell`.
 
 mod actions;
 mod call_memory;

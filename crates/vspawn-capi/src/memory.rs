@@ -13,16 +13,16 @@ use crate::error::{Failure, Stage};
 /// The bytes that each call reserves besides those for the caller's strings; more than any call needs.
 const CALL_BYTES: usize = 16 * 1024;
 
-/// How often the bytes of a string may be in memory at once. A string is copied into the command, into a copy of the command and into the
+/// How many copies of a string may be in memory at once. A string is copied into the command, into a copy of the command and into the
 /// plan; an array doubles as it grows, which copies it once more.
-const COPIES: usize = 5;
+const MAX_COPIES: usize = 5;
 
 /// The bytes that a string needs besides its own, for its entries in two growing arrays.
-pub(crate) const STRING_BYTES: usize = 96;
+pub(crate) const STRING_OVERHEAD_BYTES: usize = 96;
 
-/// Reserves memory for this many further bytes from the caller, or fails.
+/// Reserves memory for this many more bytes from the caller, or fails.
 pub(crate) fn reserve(bytes: usize) -> Result<(), Failure> {
-    match call_memory::reserve(bytes, COPIES, CALL_BYTES) {
+    match call_memory::reserve(bytes, MAX_COPIES, CALL_BYTES) {
         true => Ok(()),
         false => Err(Failure::new(
             Stage::Prepare,
@@ -43,7 +43,7 @@ pub(crate) fn reserve_environment(is_copied: bool) -> Result<(), Failure> {
             let mut next = environ;
             let mut bytes = 0;
             while !next.is_null() && !(*next).is_null() {
-                bytes += libc::strlen(*next) + STRING_BYTES;
+                bytes += libc::strlen(*next) + STRING_OVERHEAD_BYTES;
                 next = next.add(1);
             }
             bytes
@@ -56,24 +56,24 @@ pub(crate) fn reserve_environment(is_copied: bool) -> Result<(), Failure> {
 }
 
 /// The system's allocator, with the reserve as its fallback.
-struct Reserved;
+struct ReserveAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Reserved = Reserved;
+static ALLOCATOR: ReserveAllocator = ReserveAllocator;
 
 /// Parts of one size. A set bit of `used` marks a part in use.
 #[repr(C, align(64))]
-struct Parts<const BYTES: usize, const WORDS: usize> {
+struct PartPool<const BYTES: usize, const WORDS: usize> {
     memory: UnsafeCell<[[[u8; BYTES]; 64]; WORDS]>,
     used: [AtomicU64; WORDS],
 }
 
 // SAFETY: each part belongs to one allocation.
-unsafe impl<const BYTES: usize, const WORDS: usize> Sync for Parts<BYTES, WORDS> {}
+unsafe impl<const BYTES: usize, const WORDS: usize> Sync for PartPool<BYTES, WORDS> {}
 
-impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
+impl<const BYTES: usize, const WORDS: usize> PartPool<BYTES, WORDS> {
     const fn new() -> Self {
-        Parts {
+        PartPool {
             memory: UnsafeCell::new([[[0; BYTES]; 64]; WORDS]),
             used: [const { AtomicU64::new(0) }; WORDS],
         }
@@ -109,13 +109,13 @@ impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
     }
 }
 
-/// The static reserve for small allocations. Untouched pages use no memory.
-static SMALL: Parts<512, 16> = Parts::new();
+/// The static reserve for small allocations, of up to 512 bytes. Untouched pages use no memory.
+static SMALL: PartPool<512, 16> = PartPool::new();
 /// The static reserve for large allocations, of up to 32 KiB.
-static LARGE: Parts<{ 32 * 1024 }, 1> = Parts::new();
+static LARGE: PartPool<{ 32 * 1024 }, 1> = PartPool::new();
 
 // SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until it is given back.
-unsafe impl GlobalAlloc for Reserved {
+unsafe impl GlobalAlloc for ReserveAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         match unsafe { System.alloc(layout) } {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_reserve_is_not_given_out_again_before_it_is_freed() {
-        static PARTS: Parts<512, 2> = Parts::new();
+        static PARTS: PartPool<512, 2> = PartPool::new();
         let layout = |bytes| Layout::from_size_align(bytes, 16).expect("a layout");
         let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(layout(500))).collect();
         for pair in blocks.windows(2) {

@@ -53,9 +53,9 @@ pub unsafe extern "C" fn popen_noshell(
     stderr_mode: c_int,
 ) -> *mut FILE {
     entry_or(null_mut(), || {
-        // SAFETY: a struct of the caller's or NULL; strings as documented or NULL.
+        // SAFETY: the caller's struct or NULL; strings as documented or NULL.
         unsafe {
-            let stream_struct = cleared(pclose_arg)?;
+            let stream_struct = clear(pclose_arg)?;
             string(file, "file")?;
             let command = command_from_argv(file, argv)?;
             start(command, direction(r#type)?, stderr_mode, stream_struct)
@@ -71,9 +71,9 @@ pub unsafe extern "C" fn popen_noshell_compat(
     pclose_arg: *mut NoshellStream,
 ) -> *mut FILE {
     entry_or(null_mut(), || {
-        // SAFETY: a struct of the caller's or NULL; strings or NULL.
+        // SAFETY: the caller's struct or NULL; strings or NULL.
         let (stream_struct, text, direction) =
-            unsafe { (cleared(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
+            unsafe { (clear(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
         let words = shell_words(text.as_encoded_bytes())?;
         let mut words = words
             .iter()
@@ -117,7 +117,7 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
 ///
 /// # Safety
 /// `stream_struct` is NULL or the caller's struct, initialised or not.
-unsafe fn cleared<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
+unsafe fn clear<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
     if stream_struct.is_null() {
         return Err(null("pclose_arg"));
     }

@@ -56,7 +56,8 @@ pub struct Options {
     pub flags: u64,
     /// The program; NULL: argv[0].
     pub program: *const c_char,
-    /// The whole environment, as "NAME=value", ended by NULL; NULL: the parent's, which no other thread may change during the call, as with `posix_spawn`.
+    /// The whole environment: "NAME=value" strings, ended by NULL. NULL: the parent's, which, as with posix_spawn, no other thread may
+    /// change during the call.
     pub env: *const *const c_char,
     /// The working directory; NULL: the parent's.
     pub cwd: *const c_char,
@@ -107,9 +108,9 @@ pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Opti
 
 /// # Safety
 /// NULL, or options that begin with their size.
-unsafe fn read_options(given: *const Options) -> Result<Options, Failure> {
+unsafe fn read_options(caller_options: *const Options) -> Result<Options, Failure> {
     // SAFETY: the caller's promise; valid when all zero.
-    let read = unsafe { options(given) }?;
+    let read = unsafe { options(caller_options) }?;
     if read.flags & !ALL_FLAGS != 0 || read.reserved != [0; 4] {
         return Err(Failure::invalid(
             "use flags or reserved options that this version does not support",
@@ -128,7 +129,7 @@ unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure>
         if !options.cwd.is_null() {
             command.current_dir(string(options.cwd, "cwd")?);
         }
-        memory::reserve(options.fd_count.saturating_mul(memory::STRING_BYTES))?;
+        memory::reserve(options.fd_count.saturating_mul(memory::STRING_OVERHEAD_BYTES))?;
         for pair in array(options.fds, options.fd_count, "fds")? {
             command.fd_number(pair.target, pair.source);
         }

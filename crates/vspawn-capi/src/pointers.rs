@@ -37,7 +37,7 @@ pub(crate) unsafe fn string_array<'a>(
     // SAFETY: the caller's promise; the loops end at the NULL.
     unsafe {
         while !(*next).is_null() {
-            bytes += CStr::from_ptr(*next).to_bytes().len() + memory::STRING_BYTES;
+            bytes += CStr::from_ptr(*next).to_bytes().len() + memory::STRING_OVERHEAD_BYTES;
             next = next.add(1);
         }
         memory::reserve(bytes)?;
@@ -92,7 +92,7 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
     Ok((1..=64).filter(has).collect())
 }
 
-/// The largest valid size of an options struct. No version's struct will be larger, so a larger size was not initialised.
+/// The largest valid size of an options struct, in bytes. No version's struct will be larger, so a larger size is uninitialised memory.
 const MAX_OPTION_BYTES: usize = 4096;
 
 /// Converts the caller's options struct, which begins with its size, to this library's version. Fields that an older caller does
@@ -120,7 +120,8 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     }
 }
 
-/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which is at least that of the first version.
+/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which must be at least that of the first
+/// version.
 ///
 /// # Safety
 /// `out` points to a size.

@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::pointers::borrow;
 
 /// Wraps a pseudo-terminal that the caller still owns.
-fn borrowed(pty: c_int) -> Result<ManuallyDrop<Pty>, Failure> {
+fn borrow_pty(pty: c_int) -> Result<ManuallyDrop<Pty>, Failure> {
     if pty < 0 {
         return Err(Failure::invalid(&format!("use descriptor {pty} as a pseudo-terminal")));
     }
@@ -32,7 +32,7 @@ pub extern "C" fn vspawn_pty_open(rows: c_ushort, columns: c_ushort) -> c_int {
 /// Sets the size of a terminal. If it changes, the foreground processes get SIGWINCH. pty: borrowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vspawn_pty_resize(pty: c_int, rows: c_ushort, columns: c_ushort) -> c_int {
-    entry(|| Ok(borrowed(pty)?.resize(Size::new(rows, columns))?))
+    entry(|| Ok(borrow_pty(pty)?.resize(Size::new(rows, columns))?))
 }
 
 /// Starts a command in a session of its own, with a controlling terminal, without a fork. The terminal becomes each standard stream that
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn vspawn_pty_spawn(pty: c_int, command: *const Command, c
         start_child(child, || {
             let command = borrow(command, "command")?;
             command.reserve_start(command.changes_environment())?;
-            Ok(borrowed(pty)?.spawn(&command.0)?)
+            Ok(borrow_pty(pty)?.spawn(&command.0)?)
         })
     }
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use crate::error::Failure;
 
-/// The limit of a command's length. The kernel accepts no longer string, so a shell could not get one either.
-const MAX_BYTES: usize = 128 * 1024;
+/// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could not get a longer command either.
+const MAX_STRING_BYTES: usize = 128 * 1024;
 
 /// A shell with known built-in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Shell {
     Dash,
     Bash,
     Mksh,
-    /// Any program's name may be that of one of its applets.
+    /// The name of any program may be that of one of Busybox's applets.
     Busybox,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let words = split(text).ok_or_else(|| refuse("it has more than plain words and quotes"))?;
     let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refuse("/bin/sh is an unknown shell"))?;
     if !is_program(&words[0], shell) {
-        return Err(refuse("the shell may run it itself"));
+        return Err(refuse("its first word may have a special meaning for the shell"));
     }
     if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
         return Err(refuse("an environment variable may change its meaning"));
@@ -61,7 +61,7 @@ pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
 /// Splits a text of plain words and quotes. Returns `None` for any other text.
 fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let plain_text = text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
-    if text.len() >= MAX_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
+    if text.len() >= MAX_STRING_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
         return None;
     }
     let mut words = Vec::new();
@@ -108,12 +108,12 @@ fn is_program(word: &[u8], shell: Shell) -> bool {
     if word.contains(&b'/') {
         return true;
     }
-    let is_in = |words: &[&str]| words.iter().any(|own| own.as_bytes() == word);
-    let plain = word
+    let is_in = |words: &[&str]| words.iter().any(|other| other.as_bytes() == word);
+    let is_plain_name = word
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
-    let mksh = shell == Shell::Mksh && is_in(MKSH_WORDS);
-    plain && shell != Shell::Busybox && !is_in(SHELL_WORDS) && !mksh
+    let is_mksh_word = shell == Shell::Mksh && is_in(MKSH_WORDS);
+    is_plain_name && shell != Shell::Busybox && !is_in(SHELL_WORDS) && !is_mksh_word
 }
 
 /// Returns the shell that a path refers to, identified by the name of the file after all symbolic links.

@@ -27,7 +27,8 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
 }
 
 /// Starts the command and returns at once, before the child's exec. If the child fails before its exec,
-/// vspawn_child_started and the waits return the error. EINVAL for a command that changes user or group, and for VSPAWN_MECHANISM_FORK.
+/// vspawn_child_started and the waits return the error. Returns EINVAL for a command that changes user or
+/// group, and for VSPAWN_MECHANISM_FORK.
 ///
 /// child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]

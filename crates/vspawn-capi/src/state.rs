@@ -17,15 +17,15 @@ pub(crate) struct State {
     pub(crate) dispositions: Option<SavedDispositions>,
 }
 
-struct Shared {
+struct SharedState {
     lock: UnsafeCell<libc::pthread_mutex_t>,
     state: UnsafeCell<State>,
 }
 
 // SAFETY: the state is only reached with the lock held.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedState {}
 
-static SHARED: Shared = Shared {
+static SHARED: SharedState = SharedState {
     lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
     state: UnsafeCell::new(State {
         streams: Vec::new(),
@@ -65,9 +65,9 @@ extern "C" fn register() {
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = register;
 
-struct Locked;
+struct LockGuard;
 
-impl Drop for Locked {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         unlock();
     }
@@ -78,7 +78,7 @@ pub(crate) fn with_lock<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
     // Named here so that a static link with this function includes the constructor too.
     std::hint::black_box(&raw const REGISTER);
     lock();
-    let _locked = Locked;
+    let _locked = LockGuard;
     // SAFETY: the lock is held, and not taken twice by one thread.
     use_state(unsafe { &mut *SHARED.state.get() })
 }

@@ -23,12 +23,12 @@ pub(crate) enum Direction {
 }
 
 /// An open stream that is not in the table yet. Dropping it closes the stream.
-pub(crate) struct Opened {
+pub(crate) struct NewStream {
     file: *mut FILE,
 }
 
-impl Opened {
-    fn new(fd: OwnedFd, direction: Direction) -> Result<Opened, Failure> {
+impl NewStream {
+    fn new(fd: OwnedFd, direction: Direction) -> Result<NewStream, Failure> {
         let mode = match direction {
             Direction::Read => c"r",
             Direction::Write => c"w",
@@ -40,7 +40,7 @@ impl Opened {
         }
         // The stream owns it now.
         let _ = fd.into_raw_fd();
-        Ok(Opened { file })
+        Ok(NewStream { file })
     }
 
     /// Adds the stream to the table. From now on, `close` closes it.
@@ -51,7 +51,7 @@ impl Opened {
         // An entry at this address belongs to a stream that the caller has closed with fclose, which is an error.
         let stale = state::with_lock(|state| {
             let stale = state.streams.iter().position(|(other, _)| *other == address);
-            let stale = stale.map(|at| state.streams.swap_remove(at));
+            let stale = stale.map(|index| state.streams.swap_remove(index));
             state.streams.push((address, child));
             stale
         });
@@ -60,7 +60,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for NewStream {
     fn drop(&mut self) {
         // SAFETY: an open stream that no other code knows.
         unsafe { libc::fclose(self.file) };
@@ -86,12 +86,12 @@ pub(crate) fn open(
         Direction::Read => (reader, writer),
         Direction::Write => (writer, reader),
     };
-    let opened = Opened::new(own_end, direction)?;
+    let stream = NewStream::new(own_end, direction)?;
     inherit_signals(&mut command);
     connect(&mut command, child_end.as_raw_fd());
     let child = command.spawn()?;
     let pid = child.id() as pid_t;
-    Ok((opened.add_to_table(child), pid))
+    Ok((stream.add_to_table(child), pid))
 }
 
 /// Treats signals as popen and system do: the child keeps the caller's mask and its disposition of SIGPIPE.
@@ -108,15 +108,15 @@ pub(crate) fn inherit_signals(command: &mut Command) {
     }
 }
 
-/// Closes a stream and waits for its child, which must have the pid `expected` if that is given.
-pub(crate) fn close(file: *mut FILE, expected: Option<pid_t>) -> Result<c_int, Failure> {
+/// Closes a stream and waits for its child. The child must have the pid `expected_pid`, if that is given.
+pub(crate) fn close(file: *mut FILE, expected_pid: Option<pid_t>) -> Result<c_int, Failure> {
     let taken = state::with_lock(|state| {
-        let fits = |child: &Child| expected.is_none_or(|pid| child.id() as pid_t == pid);
-        let at = state
+        let has_expected_pid = |child: &Child| expected_pid.is_none_or(|pid| child.id() as pid_t == pid);
+        let index = state
             .streams
             .iter()
-            .position(|(address, child)| *address == file as usize && fits(child))?;
-        Some(state.streams.swap_remove(at).1)
+            .position(|(address, child)| *address == file as usize && has_expected_pid(child))?;
+        Some(state.streams.swap_remove(index).1)
     });
     let mut child = taken.ok_or_else(|| Failure::invalid("close something other than an open vspawn_popen stream"))?;
     // SAFETY: it was in the table, so it is open and now ours.
@@ -149,7 +149,7 @@ pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failu
 ///
 /// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
 /// its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
-/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, including if the program cannot be
+/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, for example if the program cannot be
 /// executed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {

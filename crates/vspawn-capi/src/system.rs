@@ -15,19 +15,21 @@ const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
 
 /// The dispositions of SIGINT and SIGQUIT before the first of the active calls.
 pub(crate) struct SavedDispositions {
+    /// The number of active calls.
     calls: usize,
     before: [sigaction; 2],
 }
 
 /// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
-struct IgnoredInterrupts {
+struct InterruptGuard {
+    /// The thread's mask before the call.
     mask: sigset_t,
-    /// The signals, of SIGINT and SIGQUIT, that were not ignored before.
-    effective: Vec<c_int>,
+    /// Those of SIGINT and SIGQUIT that were not ignored before the call.
+    previously_effective: Vec<c_int>,
 }
 
-impl IgnoredInterrupts {
-    fn new() -> IgnoredInterrupts {
+impl InterruptGuard {
+    fn new() -> InterruptGuard {
         // SAFETY: sets and actions of zeros are valid, and are initialised here.
         let (mut mask, mut child_signal): (sigset_t, sigset_t) = unsafe { std::mem::zeroed() };
         let before = state::with_lock(|state| {
@@ -42,10 +44,10 @@ impl IgnoredInterrupts {
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const child_signal, &raw mut mask);
         }
         let pairs = INTERRUPTS.into_iter().zip(before);
-        let effective = pairs.filter(|(_, action)| action.sa_sigaction != libc::SIG_IGN);
-        IgnoredInterrupts {
+        let previously_effective = pairs.filter(|(_, action)| action.sa_sigaction != libc::SIG_IGN);
+        InterruptGuard {
             mask,
-            effective: effective.map(|(signal, _)| signal).collect(),
+            previously_effective: previously_effective.map(|(signal, _)| signal).collect(),
         }
     }
 }
@@ -73,7 +75,7 @@ fn ignore_interrupts() -> SavedDispositions {
     SavedDispositions { calls: 0, before }
 }
 
-impl Drop for IgnoredInterrupts {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         state::with_lock(|state| {
             let Some(dispositions) = &mut state.dispositions else {
@@ -91,11 +93,11 @@ impl Drop for IgnoredInterrupts {
     }
 }
 
-/// Runs a program and waits for its end: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
+/// Runs a program and waits until it has ended: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
 /// SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
 ///
-/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, including if the program
-/// cannot be executed, and ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
+/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores; -1 with errno on failure, for example if the program cannot
+/// be executed, or ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
     entry_or(-1, || -> Result<c_int, Failure> {
@@ -103,8 +105,8 @@ pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
         let mut command = unsafe { command_from_argv(std::ptr::null(), argv) }?;
         // First, since the child must get the mask as it was before this call changes it.
         inherit_signals(&mut command);
-        let ignored = IgnoredInterrupts::new();
-        command.default_signals(&ignored.effective);
+        let guard = InterruptGuard::new();
+        command.default_signals(&guard.previously_effective);
         Ok(command.status()?.into_raw())
     })
 }

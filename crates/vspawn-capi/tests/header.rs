@@ -111,9 +111,9 @@ fn the_header_is_what_cbindgen_generates_from_the_sources() {
     if std::env::var_os("HEADER").is_some_and(|value| value == "overwrite") {
         fs::write(&path, &generated).expect("the header can be written");
     }
-    let kept = fs::read_to_string(&path).expect("the header is there");
+    let committed = fs::read_to_string(&path).expect("the header is there");
     assert!(
-        kept == generated,
+        committed == generated,
         "include/vspawn.h differs from the sources: HEADER=overwrite cargo test -p vspawn-capi --test header updates it"
     );
 }

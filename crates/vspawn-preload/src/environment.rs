@@ -13,8 +13,8 @@ pub const VARIABLES_MAX: usize = 512;
 const BASH_BUCKETS: usize = 1024;
 /// The number of lists in dash's hash table of variables.
 const DASH_BUCKETS: usize = 39;
-/// The index of no variable: the end of a list.
-const NONE: u16 = u16::MAX;
+/// An index that marks the end of a list.
+const END_OF_LIST: u16 = u16::MAX;
 
 /// Variables that both shells treat in a special way.
 const SPECIAL: [&[u8]; 7] = [b"OPTIND", b"PPID", b"LINENO", b"ENV", b"BASH_ENV", b"HISTSIZE", b"ATTY"];
@@ -64,7 +64,7 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
 const INITIAL_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
 /// The value of IFS that both shells start with, whatever their environment says. They pass it on if their environment has IFS.
 const INITIAL_IFS: &[u8] = b" \t\n";
-/// Locales that exist everywhere. For others, bash prints a warning if the locale is not installed.
+/// Locales that exist everywhere. For any other locale, bash prints a warning if it is not installed.
 const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
 /// The environment of a command, on the stack.
@@ -86,8 +86,8 @@ pub struct Environment {
 /// Properties of the environment that decide whether the shell can be skipped.
 pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
-    /// Whether SHLVL is unset or 0. Such a bash, if its standard input is a socket, assumes that rshd or sshd started it, and reads
-    /// start-up files.
+    /// Whether SHLVL is unset or 0. If standard input is a socket, too, bash assumes that rshd or sshd started it, and reads start-up
+    /// files.
     pub is_first_level: bool,
 }
 
@@ -96,8 +96,8 @@ impl Environment {
         Environment {
             variables: [core::ptr::null(); VARIABLES_MAX + 4],
             count: 0,
-            heads: [NONE; BASH_BUCKETS],
-            next: [NONE; VARIABLES_MAX + 4],
+            heads: [END_OF_LIST; BASH_BUCKETS],
+            next: [END_OF_LIST; VARIABLES_MAX + 4],
             ordered: [core::ptr::null(); VARIABLES_MAX + 5],
             working_directory: PathBuffer::new(),
             last_command: PathBuffer::new(),
@@ -117,7 +117,7 @@ impl Environment {
         shell: Shell,
         mut environment: *const *const c_char,
     ) -> Option<ShellConditions<'a>> {
-        let mut found = ShellConditions {
+        let mut conditions = ShellConditions {
             path: None,
             is_first_level: true,
         };
@@ -134,7 +134,7 @@ impl Environment {
             if is_special(shell, name, value) {
                 return None;
             }
-            if !is_name(name) {
+            if !is_valid_name(name) {
                 match shell {
                     Shell::Dash => continue,
                     // bash keeps such entries in a separate list.
@@ -143,7 +143,7 @@ impl Environment {
             }
             let mut variable = *variable;
             match name {
-                b"PATH" => found.path = Some(value),
+                b"PATH" => conditions.path = Some(value),
                 b"PWD" => {
                     has_directory = true;
                     if !is_working_directory(value)? {
@@ -152,7 +152,7 @@ impl Environment {
                 }
                 b"SHLVL" if shell == Shell::Bash => {
                     has_level = true;
-                    found.is_first_level = !is_level_positive(value)?;
+                    conditions.is_first_level = !is_level_positive(value)?;
                 }
                 _ => {}
             }
@@ -165,7 +165,7 @@ impl Environment {
         if shell == Shell::Bash && !has_level {
             self.insert(shell, c"SHLVL=0".as_ptr(), b"SHLVL")?;
         }
-        Some(found)
+        Some(conditions)
     }
 
     /// Puts the variables into the shell's order, with bash's `_` at the position where bash has it.
@@ -209,7 +209,7 @@ impl Environment {
         let rank = rank(name);
         // dash appends to a list, after its initial variables; bash inserts at the head.
         let mut at = *self.heads.get(bucket)?;
-        let mut last = NONE;
+        let mut predecessor = END_OF_LIST;
         while let Some(other) = self.variables.get(usize::from(at)) {
             // SAFETY: all variables are C strings.
             let other = unsafe { bytes(*other) };
@@ -217,17 +217,17 @@ impl Environment {
             if other == name {
                 return None;
             }
-            if shell == Shell::Dash && rank_is_before(other, rank) {
-                last = at;
+            if shell == Shell::Dash && is_before_new(other, rank) {
+                predecessor = at;
             }
             at = *self.next.get(usize::from(at))?;
         }
-        let link = match last {
-            NONE => self.heads.get_mut(bucket)?,
-            last => self.next.get_mut(usize::from(last))?,
+        let link = match predecessor {
+            END_OF_LIST => self.heads.get_mut(bucket)?,
+            predecessor => self.next.get_mut(usize::from(predecessor))?,
         };
-        let after = core::mem::replace(link, u16::try_from(index).ok()?);
-        *self.next.get_mut(index)? = after;
+        let successor = core::mem::replace(link, u16::try_from(index).ok()?);
+        *self.next.get_mut(index)? = successor;
         Some(())
     }
 
@@ -269,7 +269,7 @@ fn is_kept_as_oldpwd(path: &[u8]) -> bool {
         && status_of(buffer.as_ptr()).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-fn is_name(name: &[u8]) -> bool {
+fn is_valid_name(name: &[u8]) -> bool {
     !matches!(name.first(), None | Some(b'0'..=b'9'))
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
@@ -329,7 +329,8 @@ fn rank(name: &[u8]) -> usize {
     position.map_or(INITIAL_IN_DASH.len(), |position| INITIAL_IN_DASH.len() - 1 - position)
 }
 
-fn rank_is_before(other: &[u8], own: usize) -> bool {
-    let other = rank(other);
-    other < own || (other == own && own == INITIAL_IN_DASH.len())
+/// Whether another variable of the list comes before a new one with this rank.
+fn is_before_new(other: &[u8], new_rank: usize) -> bool {
+    let rank = rank(other);
+    rank < new_rank || (rank == new_rank && new_rank == INITIAL_IN_DASH.len())
 }

@@ -2,21 +2,21 @@
 
 use libc::{c_char, c_int};
 
-use crate::hooks::{Strings, real};
+use crate::hooks::{StringArray, real};
 use crate::in_place;
 use crate::plan::{Plan, Start};
-use crate::redirect::Redirected;
+use crate::redirect::AppliedRedirections;
 use crate::search::find;
 use crate::settings::{Counter, count};
 use crate::shell::is_named_as_shell;
 use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno};
 
 unsafe extern "C" {
-    static environ: Strings;
+    static environ: StringArray;
 }
 
 /// Returns the environment of this process.
-pub fn own_environment() -> Strings {
+pub fn own_environment() -> StringArray {
     // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec function.
     unsafe { environ }
 }
@@ -26,7 +26,7 @@ pub fn own_environment() -> Strings {
 /// # Safety
 /// The arguments are valid for `execve`.
 #[inline(never)]
-pub unsafe fn skip_shell(path: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn skip_shell(path: *const c_char, argv: StringArray, environment: StringArray) {
     let before = errno();
     let mut plan = Plan::new();
     // SAFETY: as the caller promises; all that the plan borrows outlives it.
@@ -34,7 +34,7 @@ pub unsafe fn skip_shell(path: *const c_char, argv: Strings, environment: String
         return;
     }
     count(Counter::Direct);
-    if let Some(redirected) = Redirected::apply(plan.words()) {
+    if let Some(redirected) = AppliedRedirections::apply(plan.words()) {
         // SAFETY: the plan's arrays end with NULL.
         unsafe {
             if in_place::is_candidate(plan.program()) {
@@ -53,7 +53,7 @@ pub unsafe fn skip_shell(path: *const c_char, argv: Strings, environment: String
 ///
 /// # Safety
 /// The arguments are valid for `execvpe`.
-pub unsafe fn skip_searched_shell(file: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn skip_searched_shell(file: *const c_char, argv: StringArray, environment: StringArray) {
     let mut path = PathBuffer::new();
     // SAFETY: as the caller promises.
     unsafe {
@@ -92,7 +92,7 @@ unsafe fn find_program(file: *const c_char, path: &mut PathBuffer) -> Option<*co
 }
 
 /// Like `in_place::replace_program`, for a program that is searched for in PATH.
-unsafe fn replace_searched_program(file: *const c_char, argv: Strings, environment: Strings) {
+unsafe fn replace_searched_program(file: *const c_char, argv: StringArray, environment: StringArray) {
     let before = errno();
     let mut path = PathBuffer::new();
     // SAFETY: the arguments are those of `execvp`.
@@ -105,17 +105,17 @@ unsafe fn replace_searched_program(file: *const c_char, argv: Strings, environme
     }
 }
 
-/// Returns whether an exec may execute a shell. All other execs then do not need the buffers on the stack.
-unsafe fn is_candidate(path: *const c_char) -> bool {
+/// Returns whether an exec may execute a shell. This check saves all other execs the large buffers on the stack.
+unsafe fn may_be_shell(path: *const c_char) -> bool {
     // SAFETY: the callers pass a C string or NULL.
     !path.is_null() && unsafe { is_named_as_shell(path) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Strings) -> c_int {
+unsafe extern "C" fn execve(path: *const c_char, argv: StringArray, environment: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if is_candidate(path) {
+        if may_be_shell(path) {
             skip_shell(path, argv, environment);
         } else if !path.is_null() && in_place::is_candidate(path) {
             in_place::replace_program(path, argv, environment);
@@ -125,10 +125,10 @@ unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Str
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
+unsafe extern "C" fn execv(path: *const c_char, argv: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if is_candidate(path) {
+        if may_be_shell(path) {
             skip_shell(path, argv, own_environment());
         } else if !path.is_null() && in_place::is_candidate(path) {
             in_place::replace_program(path, argv, own_environment());
@@ -138,10 +138,10 @@ unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
+unsafe extern "C" fn execvp(file: *const c_char, argv: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if is_candidate(file) {
+        if may_be_shell(file) {
             skip_searched_shell(file, argv, own_environment());
         } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
             replace_searched_program(file, argv, own_environment());
@@ -151,10 +151,10 @@ unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, environment: Strings) -> c_int {
+unsafe extern "C" fn execvpe(file: *const c_char, argv: StringArray, environment: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if is_candidate(file) {
+        if may_be_shell(file) {
             skip_searched_shell(file, argv, environment);
         } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
             replace_searched_program(file, argv, environment);

@@ -7,8 +7,11 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes};
 
-pub type Strings = *const *const c_char;
+/// An array of C strings that ends with NULL.
+pub type StringArray = *const *const c_char;
 
+// `jumped to`: functions with any number of arguments. Their hooks (in `variadic`) jump to the real function, so only its address is
+// needed.
 macro_rules! hooks {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)* jumped to: $($jump:ident),*;) => {
         /// The real functions, from the next library that has them.
@@ -55,14 +58,14 @@ macro_rules! hooks {
 }
 
 hooks! {
-    fn execve(path: *const c_char, argv: Strings, environment: Strings) -> c_int;
-    fn execv(path: *const c_char, argv: Strings) -> c_int;
-    fn execvp(file: *const c_char, argv: Strings) -> c_int;
-    fn execvpe(file: *const c_char, argv: Strings, environment: Strings) -> c_int;
+    fn execve(path: *const c_char, argv: StringArray, environment: StringArray) -> c_int;
+    fn execv(path: *const c_char, argv: StringArray) -> c_int;
+    fn execvp(file: *const c_char, argv: StringArray) -> c_int;
+    fn execvpe(file: *const c_char, argv: StringArray, environment: StringArray) -> c_int;
     fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const Actions, attributes: *const Attributes,
-        argv: Strings, environment: Strings) -> c_int;
+        argv: StringArray, environment: StringArray) -> c_int;
     fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const Actions, attributes: *const Attributes,
-        argv: Strings, environment: Strings) -> c_int;
+        argv: StringArray, environment: StringArray) -> c_int;
     fn posix_spawn_file_actions_addchdir_np(actions: *mut Actions, path: *const c_char) -> c_int;
     fn posix_spawn_file_actions_addfchdir_np(actions: *mut Actions, descriptor: c_int) -> c_int;
     fn system(text: *const c_char) -> c_int;

@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int};
 
-use crate::hooks::Strings;
+use crate::hooks::StringArray;
 use crate::plan::is_ordinary_process;
 use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
@@ -27,7 +27,7 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Reads the arguments. Returns `None` if there are none, or too many.
-    unsafe fn read(argv: Strings) -> Option<Arguments<'a>> {
+    unsafe fn read(argv: StringArray) -> Option<Arguments<'a>> {
         let mut arguments = Arguments {
             list: [&[]; ARGUMENTS_MAX],
             count: 0,
@@ -47,7 +47,7 @@ impl<'a> Arguments<'a> {
         (arguments.count > 0).then_some(arguments)
     }
 
-    fn all(&self) -> &[&'a [u8]] {
+    fn as_slice(&self) -> &[&'a [u8]] {
         self.list.get(..self.count).unwrap_or(&[])
     }
 }
@@ -66,6 +66,7 @@ pub unsafe fn is_candidate(path: *const c_char) -> bool {
             .any(|directory| path.strip_prefix(*directory) == Some(name))
 }
 
+/// Returns whether a program has this name. Its directory is not checked.
 pub fn is_known(name: &[u8]) -> bool {
     matches!(
         name,
@@ -78,7 +79,7 @@ pub fn is_known(name: &[u8]) -> bool {
 /// # Safety
 /// The arguments are valid for `execve`.
 #[inline(never)]
-pub unsafe fn replace_program(path: *const c_char, argv: Strings, environment: Strings) {
+pub unsafe fn replace_program(path: *const c_char, argv: StringArray, environment: StringArray) {
     let settings = settings();
     if !settings.is_on || !settings.does_in_place || argv.is_null() || environment.is_null() {
         return;
@@ -88,7 +89,7 @@ pub unsafe fn replace_program(path: *const c_char, argv: Strings, environment: S
     let is_done = unsafe {
         is_only_preload(environment) && is_coreutils(path) && is_ordinary_process(false) && {
             let arguments = Arguments::read(argv);
-            arguments.is_some_and(|arguments| do_work(base_name(bytes(path)), arguments.all()))
+            arguments.is_some_and(|arguments| do_work(base_name(bytes(path)), arguments.as_slice()))
         }
     };
     set_errno(before);
@@ -100,8 +101,8 @@ pub unsafe fn replace_program(path: *const c_char, argv: Strings, environment: S
 }
 
 /// Returns whether the loader would preload this library into the program and no other, and would print nothing itself.
-unsafe fn is_only_preload(mut environment: Strings) -> bool {
-    let own = preloaded();
+unsafe fn is_only_preload(mut environment: StringArray) -> bool {
+    let this_library = preloaded();
     let mut is_loaded = false;
     // SAFETY: the array ends with NULL, which ends the loop; its entries are C strings.
     unsafe {
@@ -109,7 +110,7 @@ unsafe fn is_only_preload(mut environment: Strings) -> bool {
             let variable = bytes(*environment);
             environment = environment.add(1);
             if let Some(library) = variable.strip_prefix(b"LD_PRELOAD=") {
-                is_loaded = !own.is_empty() && library == own;
+                is_loaded = !this_library.is_empty() && library == this_library;
             } else if variable.starts_with(b"LD_") || variable == b"SPAWNSCOPE_ACCEL=0" {
                 return false;
             }
@@ -233,13 +234,13 @@ fn is_input_a_terminal() -> bool {
     unsafe { libc::ioctl(0, libc::TCGETS, settings.as_mut_ptr()) == 0 }
 }
 
-fn result_of(returned: c_int) -> Result<(), c_int> {
+fn errno_result(returned: c_int) -> Result<(), c_int> {
     if returned == 0 { Ok(()) } else { Err(errno()) }
 }
 
 fn make_directory(path: &[u8]) -> Result<(), c_int> {
     // SAFETY: arguments are C strings.
-    result_of(unsafe { libc::mkdir(pointer(path), 0o777) })
+    errno_result(unsafe { libc::mkdir(pointer(path), 0o777) })
 }
 
 fn is_directory(path: &[u8]) -> bool {
@@ -252,7 +253,7 @@ fn remove(path: &[u8]) -> Result<(), c_int> {
         return Err(libc::EINVAL);
     }
     // SAFETY: arguments are C strings.
-    result_of(unsafe { libc::unlink(pointer(path)) })
+    errno_result(unsafe { libc::unlink(pointer(path)) })
 }
 
 /// Renames a file to a new name, or moves it into a directory that has no such name. mv tries the same call first.
@@ -283,7 +284,7 @@ fn rename_to_new(from: &[u8], to: *const c_char) -> Result<(), c_int> {
             libc::RENAME_NOREPLACE,
         )
     };
-    result_of(c_int::from(returned != 0))
+    errno_result(c_int::from(returned != 0))
 }
 
 /// Opens or creates a file as touch does, and sets its times to now.

@@ -5,9 +5,9 @@
 //! its parent's memory, or in a signal handler:
 //! - No allocation and no lock. Buffers are on the stack and limited; what does not fit goes to the shell.
 //! - No write to memory that the parent reads, except counters, which are atomic.
-//! - errno is restored wherever the real function would not have set it.
+//! - errno is restored if the real function would not have set it.
 //! - The real functions are looked up once, in a constructor (`hooks`); a hook never calls a hook.
-//! - No panic: slices are read with `get` where an index is not bounded by the lines around it.
+//! - No panic: slices are read with `get`, unless the lines around it limit the index.
 //!
 //! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.
 

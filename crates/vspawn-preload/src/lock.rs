@@ -7,7 +7,7 @@ pub struct Lock {
     holder: AtomicI32,
 }
 
-pub struct Guard<'a>(&'a Lock);
+pub struct LockGuard<'a>(&'a Lock);
 
 impl Lock {
     pub const fn new() -> Lock {
@@ -16,18 +16,18 @@ impl Lock {
         }
     }
 
-    pub fn take(&self) -> Guard<'_> {
+    pub fn take(&self) -> LockGuard<'_> {
         // SAFETY: it only returns a number.
-        let own = unsafe { libc::getpid() };
+        let this_process = unsafe { libc::getpid() };
         let mut expected = 0;
         let exchange = |expected| {
             self.holder
-                .compare_exchange(expected, own, Ordering::Acquire, Ordering::Relaxed)
+                .compare_exchange(expected, this_process, Ordering::Acquire, Ordering::Relaxed)
         };
         while let Err(holder) = exchange(expected) {
             // Another process's pid was copied by a fork: take the lock from it.
-            expected = if holder == own { 0 } else { holder };
-            if holder == own {
+            expected = if holder == this_process { 0 } else { holder };
+            if holder == this_process {
                 let pause = libc::timespec {
                     tv_sec: 0,
                     tv_nsec: 50_000,
@@ -42,11 +42,11 @@ impl Lock {
                 };
             }
         }
-        Guard(self)
+        LockGuard(self)
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         self.0.holder.store(0, Ordering::Release);
     }

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use libc::{c_char, c_int, sigset_t};
 
 use crate::environment::Environment;
-use crate::redirect::{ErrorDestination, are_sound, error_destination};
+use crate::redirect::{ErrorDestination, error_destination, will_succeed};
 use crate::search::find;
 use crate::settings::{Counter, count, settings};
 use crate::shell::{Shell, is_named_as_shell, shell_at};
@@ -26,7 +26,7 @@ pub struct Start {
     /// The signal mask. `None` means that of this thread.
     pub mask: Option<sigset_t>,
     /// Whether the process inherits standard input from this one.
-    pub keeps_input: bool,
+    pub inherits_input: bool,
     pub redirections: Redirections,
 }
 
@@ -43,7 +43,7 @@ pub enum Redirections {
 impl Start {
     pub const INHERITED: Start = Start {
         mask: None,
-        keeps_input: true,
+        inherits_input: true,
         redirections: Redirections::All,
     };
 }
@@ -90,7 +90,7 @@ impl Plan {
             return None;
         }
         // SAFETY: as the caller promises.
-        let text = unsafe { is_named_as_shell(path).then(|| text_of(argv)).flatten() }?;
+        let text = unsafe { is_named_as_shell(path).then(|| command_text(argv)).flatten() }?;
         // SAFETY: as the caller promises.
         match unsafe { self.fill(path, text, environment, start) } {
             Ok(shell) => Some(shell),
@@ -110,7 +110,7 @@ impl Plan {
     ) -> Result<Shell, Counter> {
         self.words.read(text).map_err(|refusal| match refusal {
             Refusal::Builtin => Counter::Builtin,
-            Refusal::Long | Refusal::Syntax => Counter::Syntax,
+            Refusal::TooLong | Refusal::Syntax => Counter::Syntax,
         })?;
         let shell = shell_at(path).ok_or(Counter::UnknownShell)?;
         if settings().is_strict && shell == Shell::Dash {
@@ -125,11 +125,11 @@ impl Plan {
             return Err(Counter::Process);
         }
         // SAFETY: as the caller promises.
-        let found = unsafe { self.environment.read(shell, environment) }.ok_or(Counter::Environment)?;
-        if shell == Shell::Bash && found.is_first_level && (!start.keeps_input || is_input_a_socket()) {
+        let conditions = unsafe { self.environment.read(shell, environment) }.ok_or(Counter::Environment)?;
+        if shell == Shell::Bash && conditions.is_first_level && (!start.inherits_input || is_input_a_socket()) {
             return Err(Counter::Process);
         }
-        if !find(self.words.get(0), found.path, &mut self.program) {
+        if !find(self.words.get(0), conditions.path, &mut self.program) {
             return Err(Counter::Program);
         }
         self.environment
@@ -147,12 +147,12 @@ impl Plan {
             Redirections::WithKnownMessage => error_destination(&self.words) != ErrorDestination::Elsewhere,
             Redirections::All => true,
         };
-        is_possible && are_sound(&self.words)
+        is_possible && will_succeed(&self.words)
     }
 }
 
 /// Returns the TEXT of `sh -c TEXT`, or `None` for other arguments.
-unsafe fn text_of<'a>(argv: *const *const c_char) -> Option<&'a [u8]> {
+unsafe fn command_text<'a>(argv: *const *const c_char) -> Option<&'a [u8]> {
     let mut arguments = [core::ptr::null(); 3];
     for (index, argument) in arguments.iter_mut().enumerate() {
         // SAFETY: the array ends with NULL, at which this loop ends.
@@ -188,11 +188,11 @@ pub fn is_ordinary_process(checks_mask: bool) -> bool {
             return false;
         }
         if checks_mask {
-            let nothing: *const u64 = core::ptr::null();
+            let no_new_mask: *const u64 = core::ptr::null();
             let failed = libc::syscall(
                 libc::SYS_rt_sigprocmask,
                 libc::SIG_BLOCK,
-                nothing,
+                no_new_mask,
                 &raw mut mask,
                 8_usize,
             );

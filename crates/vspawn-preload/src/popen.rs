@@ -9,7 +9,7 @@ use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions};
 
 use crate::hooks::real;
 use crate::lock::Lock;
-use crate::spawn::Replaced;
+use crate::spawn::ReplacedShell;
 use crate::status::wait;
 use crate::strings::{bytes, set_errno};
 use crate::system::spawn;
@@ -23,7 +23,7 @@ struct Stream {
     descriptor: c_int,
     pid: pid_t,
     /// The shell that the child replaces. `None` if the child is a shell.
-    replaced: Option<Replaced>,
+    replaced: Option<ReplacedShell>,
 }
 
 struct Table {
@@ -90,14 +90,14 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(crate::strings::errno());
     }
-    let [own, child_end] = if mode.reads { ends } else { [ends[1], ends[0]] };
+    let [parent_end, child_end] = if mode.reads { ends } else { [ends[1], ends[0]] };
     let kind = if mode.reads { c"r" } else { c"w" };
     // SAFETY: the descriptors are this function's own; a stream takes over its descriptor.
     unsafe {
-        let file = libc::fdopen(own, kind.as_ptr());
+        let file = libc::fdopen(parent_end, kind.as_ptr());
         if file.is_null() {
             let error = crate::strings::errno();
-            libc::close(own);
+            libc::close(parent_end);
             libc::close(child_end);
             return Err(error);
         }
@@ -107,11 +107,11 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
         match launched {
             Ok(replaced) => {
                 if !mode.is_closed_on_exec {
-                    libc::fcntl(own, libc::F_SETFD, 0);
+                    libc::fcntl(parent_end, libc::F_SETFD, 0);
                 }
                 let stream = Stream {
                     file,
-                    descriptor: own,
+                    descriptor: parent_end,
                     pid,
                     replaced,
                 };
@@ -126,7 +126,12 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
 }
 
 /// Launches the child with its end of the pipe as `target`, and without the streams of earlier calls.
-unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t) -> Result<Option<Replaced>, c_int> {
+unsafe fn launch(
+    text: *const c_char,
+    end: c_int,
+    target: c_int,
+    pid: &mut pid_t,
+) -> Result<Option<ReplacedShell>, c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut actions = MaybeUninit::<Actions>::uninit();
     // SAFETY: the actions are the caller's; the lock is held.

@@ -12,18 +12,18 @@ const NULL: &[u8] = b"/dev/null";
 const NULL_DEVICE: libc::dev_t = libc::makedev(1, 3);
 /// The mode with which the shells create a file.
 const NEW_FILE_MODE: libc::mode_t = 0o666;
-/// The lowest number for the copy of a descriptor. Programs use only lower descriptors by number.
-const FIRST_SAVED: c_int = 10;
+/// The lowest number for the copy of a descriptor. Scripts and programs refer only to lower descriptors by number.
+const MIN_COPY: c_int = 10;
 /// No process has a descriptor with this number or a larger one, so closing all of them closes nothing.
 const ABOVE_ALL_DESCRIPTORS: u32 = 0x7fff_fff0;
 const CLOSE_RANGE_UNSHARE: u32 = 2;
 
 /// Whether all redirections of a command will succeed, as far as this can be known without an effect, and without waiting.
-pub fn are_sound(words: &Words) -> bool {
+pub fn will_succeed(words: &Words) -> bool {
     let mut redirected = [false; 3];
     words.redirections().iter().all(|redirection| {
-        let is_sound = match redirection.to {
-            Destination::File { name, mode } => is_sound_file(words.name(name), mode),
+        let is_sound = match redirection.destination {
+            Destination::File { name, mode } => can_be_opened(words.name(name), mode),
             Destination::Descriptor(from) => is_redirected(&redirected, from) || is_inherited(from),
         };
         if let Some(flag) = usize::try_from(redirection.target)
@@ -52,7 +52,7 @@ pub fn error_destination(words: &Words) -> ErrorDestination {
     use ErrorDestination::{Elsewhere, Null, Unchanged};
     let mut destinations = [Elsewhere, Elsewhere, Unchanged];
     for redirection in words.redirections() {
-        let new = match redirection.to {
+        let new = match redirection.destination {
             Destination::File { name, .. } if words.name(name) == NULL => Null,
             Destination::File { .. } => Elsewhere,
             Destination::Descriptor(from) => match destinations.get(from.unsigned_abs() as usize) {
@@ -69,7 +69,7 @@ pub fn error_destination(words: &Words) -> ErrorDestination {
 
 /// Whether a file is a regular one or `/dev/null`, or will be created. Opening other files may wait, or have an effect each time. bash
 /// treats some names below `/dev` itself.
-fn is_sound_file(name: &[u8], mode: Mode) -> bool {
+fn can_be_opened(name: &[u8], mode: Mode) -> bool {
     if name.starts_with(b"/dev/") && name != NULL {
         return false;
     }
@@ -123,7 +123,7 @@ pub unsafe fn add_file_actions(actions: *mut Actions, words: &Words) -> c_int {
     for redirection in words.redirections() {
         // SAFETY: as the caller promises; the name is a C string, which is copied.
         let error = unsafe {
-            match redirection.to {
+            match redirection.destination {
                 Destination::Descriptor(from) => {
                     libc::posix_spawn_file_actions_adddup2(actions, from, redirection.target)
                 }
@@ -147,12 +147,12 @@ pub unsafe fn add_file_actions(actions: *mut Actions, words: &Words) -> c_int {
 }
 
 /// The redirected descriptors of this process, with copies from before the redirections.
-pub struct Redirected {
-    saved: [Option<Saved>; REDIRECTIONS_MAX],
+pub struct AppliedRedirections {
+    saved: [Option<SavedDescriptor>; REDIRECTIONS_MAX],
 }
 
 #[derive(Clone, Copy)]
-struct Saved {
+struct SavedDescriptor {
     target: c_int,
     /// A copy of the target. `None` if the target was closed.
     copy: Option<c_int>,
@@ -160,11 +160,11 @@ struct Saved {
     flags: c_int,
 }
 
-impl Redirected {
+impl AppliedRedirections {
     /// Redirects the descriptors of this process, which will execute the command. If that fails, restores them and returns `None`; files
     /// may have been created or emptied.
-    pub fn apply(words: &Words) -> Option<Redirected> {
-        let mut redirected = Redirected {
+    pub fn apply(words: &Words) -> Option<AppliedRedirections> {
+        let mut redirected = AppliedRedirections {
             saved: [None; REDIRECTIONS_MAX],
         };
         if words.redirections().is_empty() {
@@ -187,16 +187,16 @@ impl Redirected {
         // SAFETY: the name is a C string; only this process's descriptors change, and the copies are closed by an exec.
         unsafe {
             let is_closed_on_exec = libc::fcntl(target, libc::F_GETFD) == libc::FD_CLOEXEC;
-            let copy = libc::fcntl(target, libc::F_DUPFD_CLOEXEC, FIRST_SAVED);
+            let copy = libc::fcntl(target, libc::F_DUPFD_CLOEXEC, MIN_COPY);
             if copy < 0 && errno() != libc::EBADF {
                 return None;
             }
-            *self.saved.get_mut(index)? = Some(Saved {
+            *self.saved.get_mut(index)? = Some(SavedDescriptor {
                 target,
                 copy: (copy >= 0).then_some(copy),
                 flags: if is_closed_on_exec { libc::O_CLOEXEC } else { 0 },
             });
-            match redirection.to {
+            match redirection.destination {
                 Destination::Descriptor(from) => (libc::dup2(from, target) == target).then_some(()),
                 Destination::File { name, mode } => {
                     let name: *const c_char = words.name(name).as_ptr().cast();

@@ -1,4 +1,4 @@
-//! Finds out which shell a program is. `/bin/sh` is a link to one of the two, and they prepare their children differently.
+//! Finds out which shell a program is. `/bin/sh` may be dash or bash, and they prepare their children differently.
 
 use libc::c_char;
 

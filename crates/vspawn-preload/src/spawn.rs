@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes, sigset_t};
 
 use crate::exec::find_shell;
-use crate::hooks::{Strings, real};
+use crate::hooks::{StringArray, real};
 use crate::plan::{Plan, Redirections, Start};
 use crate::program::is_program;
 use crate::redirect::{ErrorDestination, add_file_actions, error_destination};
@@ -24,15 +24,15 @@ pub struct Request<'a> {
     pub path: *const c_char,
     pub actions: *const Actions,
     pub attributes: *const Attributes,
-    pub argv: Strings,
-    pub environment: Strings,
+    pub argv: StringArray,
+    pub environment: StringArray,
     /// Initializes a copy of the actions, to which the redirections of the text can be added. `None` if the actions cannot be copied.
     pub copy_actions: Option<&'a dyn Fn(*mut Actions) -> c_int>,
 }
 
 /// The shell that a child replaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacedShell {
     pub shell: Shell,
     /// Whether its message about a killed command goes to `/dev/null`.
     pub is_silent: bool,
@@ -43,7 +43,7 @@ pub struct Replaced {
 /// # Safety
 /// The request is valid for `posix_spawn`.
 #[inline(never)]
-pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced> {
+pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<ReplacedShell> {
     if !request.actions.is_null() && CHANGES_DIRECTORY.load(Relaxed) {
         return None;
     }
@@ -52,7 +52,7 @@ pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replac
     let start = Start {
         // SAFETY: as the caller promises.
         mask: unsafe { mask_of(request.attributes) },
-        keeps_input: request.actions.is_null(),
+        inherits_input: request.actions.is_null(),
         redirections: request
             .copy_actions
             .map_or(Redirections::None, |_| Redirections::WithKnownMessage),
@@ -61,12 +61,12 @@ pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replac
     let launched = unsafe {
         let shell = plan.decide(request.path, request.argv, request.environment, start);
         // If the exec failed, the shell's spawn would carry out the actions a second time.
-        let is_sound = request.actions.is_null() || shell.is_none() || is_program(plan.program());
-        shell.filter(|_| is_sound).and_then(|shell| {
+        let may_skip = request.actions.is_null() || shell.is_none() || is_program(plan.program());
+        shell.filter(|_| may_skip).and_then(|shell| {
             count(Counter::Direct);
             if launch(pid, &plan, request) == 0 {
                 let is_silent = error_destination(plan.words()) == ErrorDestination::Null;
-                return Some(Replaced { shell, is_silent });
+                return Some(ReplacedShell { shell, is_silent });
             }
             count(Counter::Failed);
             None
@@ -120,8 +120,8 @@ unsafe extern "C" fn posix_spawn(
     path: *const c_char,
     actions: *const Actions,
     attributes: *const Attributes,
-    argv: Strings,
-    environment: Strings,
+    argv: StringArray,
+    environment: StringArray,
 ) -> c_int {
     let request = Request {
         path,
@@ -146,8 +146,8 @@ unsafe extern "C" fn posix_spawnp(
     file: *const c_char,
     actions: *const Actions,
     attributes: *const Attributes,
-    argv: Strings,
-    environment: Strings,
+    argv: StringArray,
+    environment: StringArray,
 ) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {

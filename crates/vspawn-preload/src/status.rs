@@ -4,11 +4,11 @@
 use libc::{c_int, pid_t};
 
 use crate::shell::Shell;
-use crate::spawn::Replaced;
+use crate::spawn::ReplacedShell;
 use crate::strings::{bytes, errno};
 
 /// Waits for a child that replaced a shell, or for a shell (`None`). Returns its status, or -1 with errno.
-pub fn wait(pid: pid_t, replaced: Option<Replaced>) -> c_int {
+pub fn wait(pid: pid_t, replaced: Option<ReplacedShell>) -> c_int {
     let mut status = 0;
     loop {
         // SAFETY: the status is this function's own.

@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, stat};
 
-/// The size of a buffer for a path, with its NUL. With a longer path, the shell is used.
+/// The size of a buffer for a path and its NUL, in bytes. With a longer path, the shell is used.
 pub const PATH_LIMIT: usize = 1024;
 
 /// A path on the stack, ended by NUL.

@@ -7,9 +7,9 @@ use core::mem::{MaybeUninit, zeroed};
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t, sigaction, sigset_t};
 
 use crate::exec::own_environment;
-use crate::hooks::{Strings, real};
+use crate::hooks::{StringArray, real};
 use crate::lock::Lock;
-use crate::spawn::{Replaced, Request, skip_shell};
+use crate::spawn::{ReplacedShell, Request, skip_shell};
 use crate::status::wait;
 use crate::strings::{errno, set_errno};
 
@@ -20,7 +20,7 @@ unsafe extern "C" {
 }
 
 /// The number of concurrent callers, and the dispositions from before the first of them.
-struct Shared {
+struct SharedState {
     lock: Lock,
     callers: UnsafeCell<usize>,
     interrupt: UnsafeCell<MaybeUninit<sigaction>>,
@@ -28,25 +28,25 @@ struct Shared {
 }
 
 // SAFETY: the cells are used with the lock held only.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedState {}
 
-static SHARED: Shared = Shared {
+static SHARED: SharedState = SharedState {
     lock: Lock::new(),
     callers: UnsafeCell::new(0),
     interrupt: UnsafeCell::new(MaybeUninit::uninit()),
     quit: UnsafeCell::new(MaybeUninit::uninit()),
 };
 
-/// SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked, while this lives.
-struct Ignored {
+/// While a value of this type exists, SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked.
+struct InterruptGuard {
     /// The caller's mask.
     mask: sigset_t,
-    /// The signals, of SIGINT and SIGQUIT, that are reset to their default in the child.
+    /// Those of SIGINT and SIGQUIT that are reset to their default in the child.
     defaults: sigset_t,
 }
 
-impl Ignored {
-    fn start() -> Ignored {
+impl InterruptGuard {
+    fn start() -> InterruptGuard {
         let _guard = SHARED.lock.take();
         // SAFETY: the lock is held; all structures are libc's, zeroed before.
         unsafe {
@@ -57,7 +57,7 @@ impl Ignored {
                 libc::sigaction(libc::SIGQUIT, &raw const ignore, SHARED.quit.get().cast());
             }
             *SHARED.callers.get() += 1;
-            let mut ignored = Ignored {
+            let mut ignored = InterruptGuard {
                 mask: zeroed(),
                 defaults: zeroed(),
             };
@@ -74,7 +74,7 @@ impl Ignored {
     }
 }
 
-impl Drop for Ignored {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         let _guard = SHARED.lock.take();
         // SAFETY: the lock is held; the first caller has saved the dispositions.
@@ -106,7 +106,7 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
 }
 
 fn run(text: *const c_char) -> c_int {
-    let ignored = Ignored::start();
+    let ignored = InterruptGuard::start();
     let (status, error) = match launch(text, &ignored) {
         Ok((pid, replaced)) => (wait(pid, replaced), errno()),
         // The status is the same as if the shell could not be executed.
@@ -120,7 +120,7 @@ fn run(text: *const c_char) -> c_int {
 }
 
 /// Launches the command. Returns the child's pid and the shell that it replaces, or `None` if the child is a shell. The error is an errno.
-fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Replaced>), c_int> {
+fn launch(text: *const c_char, ignored: &InterruptGuard) -> Result<(pid_t, Option<ReplacedShell>), c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut pid = 0;
     let mut attributes = MaybeUninit::<posix_spawnattr_t>::uninit();
@@ -154,11 +154,11 @@ fn no_actions(actions: *mut Actions) -> c_int {
 /// The arguments are valid for `posix_spawn`; `copy_actions` initializes the same actions.
 pub unsafe fn spawn(
     pid: &mut pid_t,
-    argv: Strings,
+    argv: StringArray,
     actions: *const Actions,
     copy_actions: &dyn Fn(*mut Actions) -> c_int,
     attributes: *const posix_spawnattr_t,
-) -> Result<Option<Replaced>, c_int> {
+) -> Result<Option<ReplacedShell>, c_int> {
     let request = Request {
         path: SHELL,
         actions,

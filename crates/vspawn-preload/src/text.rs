@@ -5,7 +5,7 @@
 
 use crate::names::belongs_to_shell;
 
-/// The length of the longest text that is read.
+/// The length of the longest text that is read, in bytes.
 pub const TEXT_MAX: usize = 4096;
 /// The largest number of words.
 pub const WORDS_MAX: usize = 128;
@@ -27,7 +27,7 @@ pub struct Words {
 pub struct Redirection {
     /// The descriptor that is redirected: 0, 1 or 2.
     pub target: i32,
-    pub to: Destination,
+    pub destination: Destination,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,11 @@ pub enum Mode {
 /// Why a text needs a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is longer than the buffers.
-    Long,
-    /// It has syntax that is left to a shell.
+    /// The text, or the list of its words or redirections, is longer than its buffer.
+    TooLong,
+    /// The text has syntax that is left to a shell.
     Syntax,
-    /// Its command is, or may be, a builtin or a reserved word.
+    /// The command is, or may be, a builtin or a reserved word.
     Builtin,
 }
 
@@ -66,7 +66,7 @@ impl Words {
             count: 0,
             redirections: [Redirection {
                 target: 0,
-                to: Destination::Descriptor(0),
+                destination: Destination::Descriptor(0),
             }; REDIRECTIONS_MAX],
             redirection_count: 0,
         }
@@ -97,13 +97,13 @@ impl Words {
     }
 
     fn push(&mut self, byte: u8) -> Result<(), Refusal> {
-        *self.bytes.get_mut(self.length).ok_or(Refusal::Long)? = byte;
+        *self.bytes.get_mut(self.length).ok_or(Refusal::TooLong)? = byte;
         self.length += 1;
         Ok(())
     }
 
     fn begin_word(&mut self) -> Result<(), Refusal> {
-        *self.starts.get_mut(self.count).ok_or(Refusal::Long)? = self.length as u16;
+        *self.starts.get_mut(self.count).ok_or(Refusal::TooLong)? = self.length as u16;
         self.count += 1;
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Words {
     pub fn read(&mut self, text: &[u8]) -> Result<(), Refusal> {
         (self.length, self.count, self.redirection_count) = (0, 0, 0);
         if text.len() > TEXT_MAX {
-            return Err(Refusal::Long);
+            return Err(Refusal::TooLong);
         }
         // dash and bash read such a text as options.
         if matches!(text.first(), Some(b'-' | b'+')) {
@@ -150,7 +150,7 @@ impl Words {
 
     /// Reads the name of a redirection's file, and adds the redirection. Returns the text after it.
     fn add_redirection<'a>(&mut self, mut redirection: Redirection, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
-        match &mut redirection.to {
+        match &mut redirection.destination {
             Destination::File { name, .. } => {
                 while let [b' ' | b'\t', after @ ..] = rest {
                     rest = after;
@@ -171,7 +171,10 @@ impl Words {
                 }
             }
         }
-        *self.redirections.get_mut(self.redirection_count).ok_or(Refusal::Long)? = redirection;
+        *self
+            .redirections
+            .get_mut(self.redirection_count)
+            .ok_or(Refusal::TooLong)? = redirection;
         self.redirection_count += 1;
         Ok(rest)
     }
@@ -246,7 +249,7 @@ impl Words {
 /// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
 fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
     let file = |mode| Destination::File { name: 0, mode };
-    let (target, to, rest) = match text {
+    let (target, destination, rest) = match text {
         [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),
         [b'1', b'>', b'&', b'2', rest @ ..] | [b'>', b'&', b'2', rest @ ..] => (1, Destination::Descriptor(2), rest),
         [b'2', b'>', b'>', rest @ ..] => (2, file(Mode::Append), rest),
@@ -257,9 +260,9 @@ fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
         _ => return None,
     };
     // The rest of a longer operator: `>&-`, `>|`, `<<`, `<&`, `<>`, `>(`.
-    let is_longer =
-        matches!(to, Destination::File { .. }) && matches!(rest.first(), Some(b'<' | b'>' | b'&' | b'|' | b'('));
-    (!is_longer).then_some((Redirection { target, to }, rest))
+    let is_longer = matches!(destination, Destination::File { .. })
+        && matches!(rest.first(), Some(b'<' | b'>' | b'&' | b'|' | b'('));
+    (!is_longer).then_some((Redirection { target, destination }, rest))
 }
 
 /// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and bash uses some control characters

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use libc::c_char;
 
 use crate::exec::{own_environment, skip_searched_shell, skip_shell};
-use crate::hooks::{Strings, address_of};
+use crate::hooks::{StringArray, address_of};
 
 type Text = *const c_char;
 
@@ -76,7 +76,7 @@ unsafe extern "C" fn inspect_execle(
     option: Text,
     text: Text,
     end: Text,
-    environment: Strings,
+    environment: StringArray,
 ) -> *mut c_void {
     if let Some(argv) = exactly_three([shell, option, text, end]) {
         // SAFETY: the arguments are the caller's.

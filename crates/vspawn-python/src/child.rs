@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::failure::{NamedObjects, exception, os_error};
 use crate::request::Request;
 use crate::values::deadline;
-use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
+use crate::waiting::{WaitResult, pidfd, returncode, wait_for_end};
 
 /// Starts a process. Returns after the exec, or raises an exception if the exec or a step before it failed.
 #[pyfunction]
@@ -72,7 +72,7 @@ impl Child {
         ended.map_err(|error| exception(py, &error, &NamedObjects::default()))
     }
 
-    /// Waits for the child's end and returns the return code, or None if the child has not ended within this time.
+    /// Waits until the child has ended, and returns its return code. Returns None if it has not ended within `timeout` seconds.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<i32>> {
         let deadline = deadline(timeout)?;
@@ -81,9 +81,9 @@ impl Child {
                 return Ok(Some(code));
             }
             match py.detach(|| wait_for_end(self.pidfd, deadline)).map_err(os_error)? {
-                Waited::Ready => {}
-                Waited::TimedOut => return self.poll(py),
-                Waited::Interrupted => py.check_signals()?,
+                WaitResult::Ready => {}
+                WaitResult::TimedOut => return self.poll(py),
+                WaitResult::Interrupted => py.check_signals()?,
             }
         }
     }

@@ -10,10 +10,11 @@ use pyo3::types::PyBytes;
 
 use crate::failure::os_error;
 use crate::values::deadline;
-use crate::waiting::{Waited, errno, pollfd, wait_for_any};
+use crate::waiting::{WaitResult, errno, pollfd, wait_for_any};
 
+/// The memory that is reserved for each read: at least the first, at most the second of these constants.
 const MIN_ROOM_BYTES: usize = 4096;
-const MAX_READ_BYTES: usize = 1024 * 1024;
+const MAX_ROOM_BYTES: usize = 1024 * 1024;
 
 /// The state of an exchange when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(crate) enum Progress {
     /// The input is written, or has no reader. The owner of its descriptor has to close it and call again.
     InputDone,
     TimedOut,
-    /// See `Waited::Interrupted`.
+    /// See `WaitResult::Interrupted`.
     Interrupted,
 }
 
@@ -31,7 +32,7 @@ pub(crate) enum Progress {
 pub(crate) struct Streams {
     stdin: Option<RawFd>,
     input: Option<PyBackedBytes>,
-    written: usize,
+    written_bytes: usize,
     outputs: [Output; 2],
 }
 
@@ -59,13 +60,13 @@ impl Output {
         let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
             return Ok(true);
         };
-        bytes.reserve(bytes.len().clamp(MIN_ROOM_BYTES, MAX_READ_BYTES));
+        bytes.reserve(bytes.len().clamp(MIN_ROOM_BYTES, MAX_ROOM_BYTES));
         let room = bytes.spare_capacity_mut();
         // SAFETY: the room is ours, with its length.
         let count = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };
         match usize::try_from(count) {
             Ok(0) => self.fd = None,
-            // SAFETY: the kernel has written this many bytes after the present ones.
+            // SAFETY: the kernel has written this many bytes after the existing ones.
             Ok(count) => unsafe { bytes.set_len(bytes.len() + count) },
             Err(_) => match errno() {
                 libc::EINTR => return Ok(false),
@@ -90,7 +91,7 @@ impl Streams {
         Streams {
             stdin,
             input,
-            written: 0,
+            written_bytes: 0,
             outputs: [Output::new(stdout), Output::new(stderr)],
         }
     }
@@ -116,9 +117,9 @@ impl Streams {
             let is_nonblocking = self.outputs.iter().any(|output| output.is_nonblocking);
             if open > 1 || deadline.is_some() || self.stdin.is_some() || is_nonblocking {
                 match wait_for_any(&mut polls, deadline)? {
-                    Waited::Ready => {}
-                    Waited::TimedOut => return Ok(Progress::TimedOut),
-                    Waited::Interrupted => return Ok(Progress::Interrupted),
+                    WaitResult::Ready => {}
+                    WaitResult::TimedOut => return Ok(Progress::TimedOut),
+                    WaitResult::Interrupted => return Ok(Progress::Interrupted),
                 }
             } else {
                 polls.iter_mut().for_each(|poll| poll.revents = poll.events);
@@ -155,7 +156,7 @@ impl Streams {
     fn write(&mut self) -> Result<bool, i32> {
         let Some(stdin) = self.stdin else { return Ok(true) };
         let input = self.input.as_deref().unwrap_or_default();
-        let rest = input.get(self.written..).unwrap_or_default();
+        let rest = input.get(self.written_bytes..).unwrap_or_default();
         if rest.is_empty() {
             return Ok(true);
         }
@@ -163,7 +164,7 @@ impl Streams {
         let count = unsafe { libc::write(stdin, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(count) {
             Ok(count) => {
-                self.written += count;
+                self.written_bytes += count;
                 Ok(count == rest.len())
             }
             Err(_) => match errno() {

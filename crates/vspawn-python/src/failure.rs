@@ -18,10 +18,10 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, named: &NamedObjects) -> 
     if error.stage() == Stage::Prepare {
         return PyValueError::new_err(format!("cannot {}", error.action()));
     }
-    build(py, error, named).unwrap_or_else(|failed| failed)
+    build_exception(py, error, named).unwrap_or_else(|failed| failed)
 }
 
-fn build(py: Python<'_>, error: &Error, named: &NamedObjects) -> PyResult<PyErr> {
+fn build_exception(py: Python<'_>, error: &Error, named: &NamedObjects) -> PyResult<PyErr> {
     let errno = error.raw_os_error();
     let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
     let filename = match error.stage() {

@@ -17,7 +17,7 @@ pub(crate) struct Request {
 }
 
 /// Options whose effect depends on other options.
-struct Combined {
+struct CombinedOptions {
     close_fds: bool,
     restore_signals: bool,
     pass_fds: Vec<i32>,
@@ -31,7 +31,7 @@ impl Request {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Request> {
         let mut request = Request::for_program(args, options)?;
-        let mut combined = Combined {
+        let mut combined = CombinedOptions {
             close_fds: true,
             restore_signals: true,
             pass_fds: Vec::new(),
@@ -73,7 +73,7 @@ impl Request {
     }
 
     /// Sets one option. None, and the other defaults of `subprocess`, have the same meaning as there.
-    fn set_option(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut Combined) -> PyResult<()> {
+    fn set_option(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut CombinedOptions) -> PyResult<()> {
         match name {
             "close_fds" => combined.close_fds = value.is_truthy()?,
             "restore_signals" => combined.restore_signals = value.is_truthy()?,
@@ -126,7 +126,7 @@ impl Request {
         Ok(())
     }
 
-    fn set_combined_options(&mut self, py: Python<'_>, combined: &Combined) -> PyResult<()> {
+    fn set_combined_options(&mut self, py: Python<'_>, combined: &CombinedOptions) -> PyResult<()> {
         if !combined.close_fds && !combined.pass_fds.is_empty() {
             let class = py.get_type::<PyRuntimeWarning>();
             PyErr::warn(py, &class, c"pass_fds overriding close_fds.", 2)?;
@@ -149,7 +149,7 @@ impl Request {
 
 const NO_SHELL: &str = "shell=True is not supported for asyncio: pass the program and its arguments as a list, \
     or [\"/bin/sh\", \"-c\", text] if you need a shell";
-const NO_HOOK: &str = "preexec_fn is not supported: it could run only in a fork, whose cost depends on the parent's \
+const NO_HOOK: &str = "preexec_fn is not supported for asyncio: it could run only in a fork, whose cost depends on the parent's \
     memory. Use cwd=, umask=, user=, group=, extra_groups=, process_group=, start_new_session=, pass_fds= instead";
 
 fn value_error(text: &'static str) -> PyErr {

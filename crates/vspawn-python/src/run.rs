@@ -13,9 +13,9 @@ use crate::exchange::{Progress, Streams};
 use crate::failure::{exception, os_error};
 use crate::request::Request;
 use crate::values::deadline;
-use crate::waiting::{Waited, pidfd, returncode, returncode_when_ended, wait_for_end};
+use crate::waiting::{WaitResult, pidfd, returncode, returncode_when_ended, wait_for_end};
 
-/// Ctrl-C at a terminal reaches the child, too. It has this time to end by itself, as with `subprocess`.
+/// Ctrl-C at a terminal reaches the child, too. The child then has this time to end by itself, as with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Return code, standard output, standard error, and whether the child was killed because of the timeout.
@@ -38,7 +38,7 @@ pub(crate) fn run<'py>(
     let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
     // An invalid timeout is reported before anything is started.
     deadline(timeout)?;
-    let started = py.detach(|| Running::start(&prepared, input));
+    let started = py.detach(|| RunningChild::start(&prepared, input));
     let mut running = started.map_err(|error| exception(py, &error, &named))?;
     let deadline = deadline(timeout)?;
     // A signal may have arrived while the child was started.
@@ -73,13 +73,13 @@ enum Pause {
     Interrupted,
 }
 
-struct Running {
+struct RunningChild {
     child: vspawn::Child,
     streams: Streams,
 }
 
-impl Running {
-    fn start(command: &Prepared, input: Option<PyBackedBytes>) -> Result<Running, vspawn::Error> {
+impl RunningChild {
+    fn start(command: &Prepared, input: Option<PyBackedBytes>) -> Result<RunningChild, vspawn::Error> {
         let mut child = command.spawn()?;
         if input.as_ref().is_none_or(|input| input.is_empty()) {
             child.stdin = None;
@@ -90,7 +90,7 @@ impl Running {
             child.stdout.as_ref().map(AsRawFd::as_raw_fd),
             child.stderr.as_ref().map(AsRawFd::as_raw_fd),
         );
-        Ok(Running { child, streams })
+        Ok(RunningChild { child, streams })
     }
 
     fn advance(&mut self, deadline: Option<Instant>) -> Result<Pause, i32> {
@@ -107,9 +107,9 @@ impl Running {
             return Ok(code.map_or(Pause::Interrupted, Pause::Ended));
         }
         match wait_for_end(pidfd(&self.child), deadline)? {
-            Waited::TimedOut => return Ok(Pause::TimedOut),
-            Waited::Interrupted => return Ok(Pause::Interrupted),
-            Waited::Ready => {}
+            WaitResult::TimedOut => return Ok(Pause::TimedOut),
+            WaitResult::Interrupted => return Ok(Pause::Interrupted),
+            WaitResult::Ready => {}
         }
         let code = returncode(&mut self.child).map_err(|error| error.raw_os_error())?;
         Ok(code.map_or(Pause::Interrupted, Pause::Ended))
@@ -122,7 +122,7 @@ impl Running {
         let _ = self.kill();
     }
 
-    /// Kills the child and waits for it. Does not wait for a child that may not be killed (it has become another user).
+    /// Kills the child and waits for it. Does not wait for a child that may not be killed (it now runs as another user).
     fn kill(&mut self) -> Result<i32, i32> {
         self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();

@@ -45,7 +45,7 @@ pub(crate) fn words<'py>(args: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, Py
     Ok(words)
 }
 
-/// Which of the three standard streams.
+/// One of the three standard streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Input,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitResult {
     Ready,
     TimedOut,
     /// A signal arrived: call `Python::check_signals`, then wait again.
@@ -24,39 +24,46 @@ pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
 }
 
 /// Waits until one of the descriptors is ready. Call it without the GIL.
-pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>) -> Result<Waited, i32> {
-    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let limit = left.map(|left| libc::timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
+pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>) -> Result<WaitResult, i32> {
+    let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let limit = remaining.map(|remaining| libc::timespec {
+        tv_sec: remaining.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: remaining.subsec_nanos().into(),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the pollfds with their number, a timespec or NULL, no mask.
     let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit, std::ptr::null()) };
     match ready {
-        0 => Ok(Waited::TimedOut),
+        0 => Ok(WaitResult::TimedOut),
         -1 => match errno() {
-            libc::EINTR => Ok(Waited::Interrupted),
+            libc::EINTR => Ok(WaitResult::Interrupted),
             errno => Err(errno),
         },
-        _ => Ok(Waited::Ready),
+        _ => Ok(WaitResult::Ready),
     }
 }
 
 /// Waits until the process of a pidfd has ended. Without a pidfd, returns `Ready` after `POLL_INTERVAL`, and the caller checks again.
-pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> Result<Waited, i32> {
+pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> Result<WaitResult, i32> {
     if pidfd.is_some() {
         return wait_for_any(&mut [pollfd(pidfd, libc::POLLIN)], deadline);
     }
-    let soon = Instant::now() + POLL_INTERVAL;
-    let is_last = deadline.is_some_and(|deadline| deadline <= soon);
-    match wait_for_any(&mut [], Some(if is_last { deadline.unwrap_or(soon) } else { soon }))? {
-        Waited::TimedOut if !is_last => Ok(Waited::Ready),
+    let next_poll = Instant::now() + POLL_INTERVAL;
+    let is_last = deadline.is_some_and(|deadline| deadline <= next_poll);
+    match wait_for_any(
+        &mut [],
+        Some(if is_last {
+            deadline.unwrap_or(next_poll)
+        } else {
+            next_poll
+        }),
+    )? {
+        WaitResult::TimedOut if !is_last => Ok(WaitResult::Ready),
         waited => Ok(waited),
     }
 }
 
-/// How often a child without a pidfd is polled.
+/// The interval at which a child without a pidfd is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Returns a child's status in the form of `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores
@@ -65,21 +72,21 @@ pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspaw
     as_returncode(child.try_wait())
 }
 
-/// Like `returncode`, but waits for the end. Returns `None` if a signal interrupted the wait. Call it without the GIL.
+/// Like `returncode`, but waits until the child has ended. Returns `None` if a signal interrupted the wait. Call it without the GIL.
 pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.wait_interruptible())
 }
 
 fn as_returncode(ended: Result<Option<ExitStatus>, vspawn::Error>) -> Result<Option<i32>, vspawn::Error> {
     match ended {
-        Ok(status) => Ok(status.map(code)),
+        Ok(status) => Ok(status.map(exit_code)),
         Err(error) if error.raw_os_error() == libc::ECHILD => Ok(Some(0)),
         Err(error) => Err(error),
     }
 }
 
 /// Returns the exit code, or the negative number of the signal that killed the process.
-fn code(status: ExitStatus) -> i32 {
+fn exit_code(status: ExitStatus) -> i32 {
     let by_signal = || status.signal().map_or(0, |signal| -signal);
     status.code().unwrap_or_else(by_signal)
 }

@@ -14,7 +14,7 @@ import pytest
 import vspawn
 
 LARGE = bytes(range(256)) * 4096
-# Copies its input to both outputs, in pieces larger than a pipe.
+# Reads its whole input, then writes it to both outputs.
 TEE = [sys.executable, "-c", "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d); sys.stderr.buffer.write(d)"]
 
 

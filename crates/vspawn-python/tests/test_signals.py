@@ -25,12 +25,12 @@ def raise_error(number: int, frame: FrameType | None) -> None:
 def handlers() -> Iterator[list[int]]:
     """Handlers: SIGINT raises KeyboardInterrupt, SIGUSR1 raises `HandlerError`, SIGUSR2 is only counted."""
     received: list[int] = []
-    wanted: dict[int, Any] = {
+    handlers_by_signal: dict[int, Any] = {
         signal.SIGINT: signal.default_int_handler,
         signal.SIGUSR1: raise_error,
         signal.SIGUSR2: lambda number, frame: received.append(number),
     }
-    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    before = {number: signal.signal(number, handler) for number, handler in handlers_by_signal.items()}
     yield received
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -51,7 +51,7 @@ STREAMS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1
 
 @pytest.mark.parametrize("options", STREAMS)
 def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
-    """`subprocess` kills the child, too, but does not wait for its end."""
+    """`subprocess` kills the child, too, but does not wait until it has ended."""
     with pytest.raises(KeyboardInterrupt):
         vspawn.run(signal_parent("INT", "exec sleep 1000"), **options)
 
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
 
 
 def test_ctrl_c_ends_call_and_its_child() -> None:
-    """`call` of `subprocess` does not wait for the child's end."""
+    """`call` of `subprocess` does not wait until the child has ended."""
     with pytest.raises(KeyboardInterrupt):
         vspawn.call(signal_parent("INT", "exec sleep 1000"), timeout=1000)
 

@@ -90,8 +90,8 @@ impl Command {
         self.add_action(Action::Dup { source, target })
     }
 
-    /// Changes the child's directory at this point of the requests, so that it applies to later ones. The directory of
-    /// [`Command::current_dir`], in contrast, is entered after the change of user.
+    /// Changes the child's directory when this request is carried out: relative paths of later requests start there. The directory
+    /// of [`Command::current_dir`], in contrast, is entered after the change of user.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("cat");

@@ -15,7 +15,7 @@ use crate::process::Child;
 use crate::pty::Pty;
 
 impl Child {
-    /// Waits for the child's end without blocking the thread. The child's standard input is closed first, as with [`Child::wait`].
+    /// Waits until the child has ended, without blocking the thread. Closes the child's standard input first, like [`Child::wait`].
     /// Safe to cancel: if the future is dropped before it is ready, the child can still be waited for.
     ///
     /// # Errors

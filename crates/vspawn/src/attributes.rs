@@ -79,7 +79,7 @@ impl Command {
         self
     }
 
-    /// Adds to the child's niceness.
+    /// Adds `increment` to the child's niceness.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").nice(5).status()?.success());
@@ -154,8 +154,8 @@ impl Command {
         self.identity.get_or_insert_default()
     }
 
-    /// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
-    /// [`Command::groups`] sets them.
+    /// Sets the real, effective and saved user id. If the parent runs as root (real user id 0), the child also drops all supplementary
+    /// groups, unless [`Command::groups`] sets them.
     ///
     /// While any child that changes its user has not yet called exec, the parent's dumpable flag may be off. It is restored
     /// afterwards.
@@ -205,8 +205,8 @@ impl Command {
         self
     }
 
-    /// Resets these signals to their default effect, even if the parent ignores them. SIGPIPE is always reset, unless it is in
-    /// [`Command::ignored_signals`].
+    /// Resets these signals to their default effect, even if the parent ignores them. SIGPIPE is reset in any case, unless
+    /// it is in [`Command::ignored_signals`] or [`Command::inherit_sigpipe`] is called.
     ///
     /// ```
     /// use std::os::unix::process::ExitStatusExt;
@@ -261,7 +261,7 @@ impl Command {
         valid.into_iter().fold(0, |set, signal| set | signal_bit(signal))
     }
 
-    /// Creates the child in the cgroup (v2) whose open directory is given. Needs Linux 5.7 and clone3.
+    /// Creates the child in a cgroup (v2). `directory` is the cgroup's open directory. Needs Linux 5.7 and clone3.
     ///
     /// ```no_run
     /// let cgroup = std::fs::File::open("/sys/fs/cgroup/workers").unwrap();
@@ -276,7 +276,7 @@ impl Command {
     /// Sets the signal that the child gets when the *thread* that spawned it ends.
     ///
     /// ```
-    /// // The kernel kills the child when the thread that started it ends, for whatever reason.
+    /// // The kernel kills the child when the thread that started it ends, whatever the reason.
     /// let mut child = vspawn::Command::new("sleep").arg("60").parent_death_signal(libc::SIGKILL).spawn()?;
     /// child.kill()?;
     /// child.wait()?;

@@ -15,7 +15,7 @@ use crate::actions::carry_out;
 use crate::descriptors::{Move, close_others, place_descriptors};
 use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
-use crate::sys::{Errno, SIGNAL_SET_BYTES, SIGNALS, SignalAction, SignalSet, signal_bit, syscall};
+use crate::sys::{Errno, SIGNAL_COUNT, SIGNAL_SET_BYTES, SignalAction, SignalSet, signal_bit, syscall};
 
 /// What a child reports to its parent, in memory that both share.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub(crate) struct Report {
     pub(crate) stage: AtomicU32,
     /// Which object failed if a stage has several: the index of a move, a file action, a limit, or a candidate for exec.
     pub(crate) index: AtomicU32,
-    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while it runs in the parent's memory. The
-    /// kernel then sets it to 0.
+    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while it runs in the parent's memory. When
+    /// the child leaves that memory, the kernel sets this to 0.
     pub(crate) sharing_state: AtomicU32,
 }
 
@@ -178,12 +178,12 @@ unsafe fn join_groups(plan: &Plan) -> Step {
 /// Sets the dispositions of signals. The child has its own table of them, so the parent's are not affected.
 unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
     if job.clear_handlers {
-        for signal in 1..=SIGNALS {
+        for signal in 1..=SIGNAL_COUNT {
             // SAFETY: reads into and writes from a local.
             unsafe { clear_handler(signal) };
         }
     }
-    for signal in 1..=SIGNALS {
+    for signal in 1..=SIGNAL_COUNT {
         let bit = signal_bit(signal);
         let handler = match (plan.default_signals & bit != 0, plan.ignored_signals & bit != 0) {
             (true, _) => libc::SIG_DFL,
@@ -236,9 +236,9 @@ unsafe fn set_limits(plan: &Plan) -> Step {
     unsafe {
         if let Some(increment) = plan.nice {
             // The system call returns 20 minus the niceness.
-            let now = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(failed_at(Stage::Nice))? as i32;
-            let wanted = 20i32.wrapping_sub(now).saturating_add(increment);
-            syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, wanted).map_err(failed_at(Stage::Nice))?;
+            let result = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(failed_at(Stage::Nice))? as i32;
+            let niceness = 20i32.wrapping_sub(result).saturating_add(increment);
+            syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, niceness).map_err(failed_at(Stage::Nice))?;
         }
         for (index, Limit { resource, values }) in plan.limits.iter().enumerate() {
             syscall!(SYS_prlimit64, 0, *resource, values.as_ptr(), 0).map_err(|errno| Failure {
@@ -295,7 +295,7 @@ unsafe fn become_user(identity: &Identity) -> Step {
     Ok(())
 }
 
-/// Requests a signal for the parent's death. If the parent has died already, sends the signal at once.
+/// Requests a signal at the parent's death. If the parent has already died, sends the signal at once.
 unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
     // SAFETY: integers.
     unsafe {
@@ -303,9 +303,9 @@ unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
         // getppid returns 0 if the parent is in another pid namespace. It is then probably alive.
         let parent = syscall!(SYS_getppid).map_err(failed_at(Stage::ParentDeath))?;
         if parent != 0 && parent != job.parent_pid as usize {
-            let own = syscall!(SYS_getpid).map_err(failed_at(Stage::ParentDeath))?;
+            let pid = syscall!(SYS_getpid).map_err(failed_at(Stage::ParentDeath))?;
             let _ = set_mask(0);
-            let _ = syscall!(SYS_kill, own, signal);
+            let _ = syscall!(SYS_kill, pid, signal);
         }
     }
     Ok(())

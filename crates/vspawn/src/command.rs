@@ -219,8 +219,8 @@ impl Command {
     /// that sets or removes variables.
     ///
     /// # Safety
-    /// No thread may change the environment while the command is prepared or spawned. Meant for interpreters that hold their own lock, and for
-    /// programs that change no variable while they have several threads.
+    /// No thread may change the environment while the command is prepared or spawned. Meant for interpreters, which hold a lock of their
+    /// own, and for programs that change no variable while they have several threads.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("true");
@@ -350,9 +350,9 @@ impl Command {
         self
     }
 
-    /// Closes, in the child, all descriptors except the standard streams and those given with [`Command::fd`]. By default,
+    /// Closes, in the child, all descriptors except the standard streams and those of `fd`, `fd_number` and `keep`. By default,
     /// the child inherits every descriptor without close-on-exec, as with std. With `close_others`, the time of a spawn does not
-    /// depend on the number of files that the parent has open, unless a given file has a high number (1024 or more).
+    /// depend on the number of files that the parent has open, unless the child gets a file with a high number (1024 or more).
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");

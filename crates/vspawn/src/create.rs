@@ -1,4 +1,4 @@
-//! Creates the child: by clone3, by clone where clone3 is missing, and as a fork only if that was requested.
+//! Creates the child by clone3 or, if clone3 is missing, by clone. The child is a fork only if that was requested.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,21 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::arch::clone_arguments;
 use crate::child::{self, Job, SHARES_MEMORY};
 use crate::error::{Error, Stage};
-use crate::guards::SignalsBlocked;
+use crate::guards::SignalGuard;
 use crate::handle::{Handle, pidfd_open};
 use crate::launch::Start;
 use crate::plan::Plan;
 use crate::stdio::Pipe;
-use crate::sys::{
-    CLONE_ARGS_FIRST_BYTES, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall,
-};
+use crate::sys::{CLONE_ARGS_SIZE_VER0, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall};
 use crate::workspace::Workspace;
 
 /// Whether clone3 is missing (an old kernel, or a seccomp filter). It is then not tried again.
 static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 
-/// Creates the child, without a pidfd if no descriptor number is free. Only a fork tolerates an emulator that refuses pidfds
-/// (qemu-user), since such an emulator would serve a request for shared memory with a silent copy.
+/// Creates the child, without a pidfd if no descriptor number is free. An emulator that refuses pidfds (qemu-user) is accepted only
+/// for a fork: if it were asked for shared memory without a pidfd, it would silently make a copy.
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -32,7 +30,7 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
     }
 }
 
-/// Forks under an emulator that refuses pidfds. It also ignores CLONE_VFORK, so the parent waits until the child has closed a pipe,
+/// Forks under an emulator that refuses pidfds. The emulator also ignores CLONE_VFORK, so the parent waits until the child has closed a pipe,
 /// which happens when it calls exec or ends.
 unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
     let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
@@ -111,7 +109,7 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
     if IS_CLONE3_MISSING.load(Ordering::Relaxed) && plan.cgroup.is_none() {
         return Err(libc::ENOSYS);
     }
-    let mut bytes = CLONE_ARGS_FIRST_BYTES;
+    let mut bytes = CLONE_ARGS_SIZE_VER0;
     if let Some(cgroup) = &plan.cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;
@@ -130,7 +128,7 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
 
 /// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
 unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
-    let _blocked = SignalsBlocked::new().map_err(|error| error.raw_os_error())?;
+    let _blocked = SignalGuard::new().map_err(|error| error.raw_os_error())?;
     // SAFETY: the caller's promise; the address for the pidfd is passed where clone expects it (`parent_tid`).
     unsafe {
         (*job).clear_handlers = true;

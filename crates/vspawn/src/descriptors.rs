@@ -7,7 +7,7 @@ use crate::error::Stage;
 use crate::plan::Plan;
 use crate::sys::{Errno, syscall};
 
-/// A descriptor on its way from the parent's number to the child's.
+/// A descriptor to copy from the parent's number to the child's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
     /// The parent's descriptor, or `NULL_DEVICE`.
@@ -21,7 +21,7 @@ pub(crate) struct Move {
 pub(crate) const NULL_DEVICE: i32 = -1;
 
 /// Puts each descriptor at its target. First copies every source whose number is also a target to another number, then copies each
-/// source to its target. So swaps and cycles need no special case, and no source is overwritten before it was used.
+/// source to its target. This order handles swaps and cycles: no source is overwritten before it has been copied.
 pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     // SAFETY: the moves are in the job's own workspace; the system calls get integers and a constant string.
     unsafe {
@@ -36,7 +36,7 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         }) = moves.get(index).copied()
         {
             if is_source_a_target {
-                let copy = copy_beside_targets(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
+                let copy = copy_to_non_target(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
                 moves.get_mut(index).into_iter().for_each(|a_move| a_move.source = copy);
             }
             index = index.wrapping_add(1);
@@ -57,7 +57,7 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
 
 /// Copies a descriptor to a number that is not a target: above all targets or, if RLIMIT_NOFILE leaves no number there, in any gap
 /// between them. The exec closes the copies.
-unsafe fn copy_beside_targets(source: i32, above_targets: i32, moves: &[Move]) -> Result<i32, Errno> {
+unsafe fn copy_to_non_target(source: i32, above_targets: i32, moves: &[Move]) -> Result<i32, Errno> {
     // SAFETY: integers.
     unsafe {
         if let Ok(fd) = syscall!(SYS_fcntl, source, libc::F_DUPFD_CLOEXEC, above_targets) {
@@ -87,12 +87,12 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes the descriptors between those that stay open, and all above them. A table that the child has unshared (`unshare_above`) has
-/// only close-on-exec descriptors above that number, opened since then.
+/// Closes the descriptors between those that stay open, and all above them. If the child has unshared its table (`unshare_above`), the
+/// descriptors above that number are left alone: they were opened after that, and are close-on-exec.
 pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
-    for &kept in &plan.kept {
+    for &kept in &plan.kept_descriptors {
         let kept = kept as u32;
         if kept > next {
             // SAFETY: integers.
@@ -115,12 +115,12 @@ pub(crate) unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<()
     match unsafe { syscall!(SYS_close_range, first, last, flags) } {
         // EINVAL: CLOSE_RANGE_CLOEXEC before Linux 5.11.
         // SAFETY: as above.
-        Err(libc::ENOSYS | libc::EPERM | libc::EINVAL) => unsafe { close_listed(first, last, flags) },
+        Err(libc::ENOSYS | libc::EPERM | libc::EINVAL) => unsafe { close_range_by_proc(first, last, flags) },
         result => result.map(drop),
     }
 }
 
-unsafe fn close_listed(first: u32, last: u32, close_flags: u32) -> Result<(), Errno> {
+unsafe fn close_range_by_proc(first: u32, last: u32, close_flags: u32) -> Result<(), Errno> {
     // SAFETY: the kernel writes at most the buffer's size: whole entries, each with its length.
     unsafe {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;

@@ -1,44 +1,44 @@
-//! Preserves the process's dumpable flag while children change their user. A `set*id` in a child that shares memory also clears
-//! the flag for the parent. The parent could then not be debugged, and its `/proc` files would belong to root.
+//! Restores the process's dumpable flag after children have changed their user. A `set*id` in a child that shares memory also clears
+//! the flag for the parent. If it stayed cleared, the parent could not be debugged, and its `/proc` files would belong to root.
 //!
 //! Among spawns that overlap, the first saves the flag and the last restores it, so that no spawn waits for the exec of another. The flag
 //! is not restored earlier: while it is off, processes of a child's new user cannot trace the child, whose memory is the parent's.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use crate::guards::SignalsBlocked;
+use crate::guards::SignalGuard;
 use crate::sys::{Errno, syscall};
 
 /// The number of spawns in progress that change the user.
 static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
 /// The flag before the first spawn that is counted in `IN_FLIGHT`.
-static SAVED: AtomicUsize = AtomicUsize::new(UNKNOWN);
+static SAVED_FLAG: AtomicUsize = AtomicUsize::new(UNKNOWN_FLAG);
 /// The flag that the next forked process gets, stored just before the fork.
-static FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN);
-const UNKNOWN: usize = usize::MAX;
+static FLAG_FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN_FLAG);
+const UNKNOWN_FLAG: usize = usize::MAX;
 
-/// Counts one spawn that changes the user. All signals must be blocked.
+/// Counts one spawn that changes the user. When the last one is dropped, the flag is restored. All signals must be blocked.
 #[derive(Debug)]
-pub(crate) struct DumpableKept;
+pub(crate) struct DumpableGuard;
 
-impl DumpableKept {
-    pub(crate) fn new() -> DumpableKept {
+impl DumpableGuard {
+    pub(crate) fn new() -> DumpableGuard {
         let _section = Section::enter();
         if IN_FLIGHT.load(Ordering::Relaxed) == 0 {
-            SAVED.store(dumpable(), Ordering::Relaxed);
+            SAVED_FLAG.store(dumpable(), Ordering::Relaxed);
         }
         IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
-        DumpableKept
+        DumpableGuard
     }
 }
 
-impl Drop for DumpableKept {
+impl Drop for DumpableGuard {
     fn drop(&mut self) {
         let _section = Section::enter();
         // In a process that was forked without libc's fork handlers, the count includes spawns of the parent's other threads, which never
         // end there.
         if IN_FLIGHT.load(Ordering::Relaxed) == 1 {
-            set_dumpable(SAVED.load(Ordering::Relaxed));
+            set_dumpable(SAVED_FLAG.load(Ordering::Relaxed));
         }
         IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
     }
@@ -62,32 +62,32 @@ pub(crate) fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Ordering::Relaxed) {
         // SAFETY: both functions make system calls and touch atomics only. Without memory, forked children keep the copied flag.
-        let _ = unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_forked_child)) };
+        let _ = unsafe { libc::pthread_atfork(Some(before_fork), None, Some(reset_in_forked_child)) };
     }
 }
 
 unsafe extern "C" fn before_fork() {
     // A signal handler must not interrupt its own thread within the section.
-    let _blocked = SignalsBlocked::new();
+    let _blocked = SignalGuard::new();
     let _section = Section::enter();
     let value = match IN_FLIGHT.load(Ordering::Relaxed) {
         0 => dumpable(),
-        _ => SAVED.load(Ordering::Relaxed),
+        _ => SAVED_FLAG.load(Ordering::Relaxed),
     };
-    FOR_FORKS.store(value, Ordering::Relaxed);
+    FLAG_FOR_FORKS.store(value, Ordering::Relaxed);
 }
 
 /// Resets the state in a forked process, in which the spawns of the parent's other threads do not exist.
-unsafe extern "C" fn in_forked_child() {
+unsafe extern "C" fn reset_in_forked_child() {
     SECTION.store(0, Ordering::Relaxed);
     IN_FLIGHT.store(0, Ordering::Relaxed);
-    let value = FOR_FORKS.load(Ordering::Relaxed);
+    let value = FLAG_FOR_FORKS.load(Ordering::Relaxed);
     if dumpable() != value {
         set_dumpable(value);
     }
 }
 
-/// The id of the thread in the critical section, which reads or writes the statics above; 0 if there is none. A futex with priority
+/// The id of the thread that is in the critical section, which reads or writes `IN_FLIGHT` and the flags; 0 if there is none. A futex with priority
 /// inheritance: a preempted thread of low priority continues to run while one of high priority waits for it. The section lasts two
 /// system calls.
 static SECTION: AtomicU32 = AtomicU32::new(0);
@@ -119,12 +119,12 @@ impl Section {
     }
 }
 
-/// Whether the thread that holds the section does not exist in this process. This process was then forked, without libc's fork
-/// handlers, while another thread of the parent was in the section.
-fn is_holder_gone(holder: u32, own: u32) -> bool {
+/// Whether the thread that holds the section does not exist in this process. If so, this process was forked, without libc's fork
+/// handlers, while another thread of the parent was in the section. A holder with this thread's own id is such a thread, too.
+fn is_holder_gone(holder: u32, this_thread: u32) -> bool {
     // SAFETY: integers; signal 0 only checks.
     let exists = unsafe { syscall!(SYS_tgkill, std::process::id(), holder, 0) };
-    holder == own || (holder != 0 && exists == Err(libc::ESRCH))
+    holder == this_thread || (holder != 0 && exists == Err(libc::ESRCH))
 }
 
 fn wait_for_section() -> Result<(), Errno> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI8, AtomicPtr, Ordering};
 
 use crate::command::Command;
 use crate::error::Error;
-use crate::plan::{StringArray, Strings};
+use crate::plan::{StringArray, StringArrayBuilder};
 
 /// How the child gets its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,17 @@ impl Environment {
             Environment::Copy(strings) => strings.as_ptr(),
             Environment::Environ => match environ() {
                 // clearenv sets `environ` to NULL.
-                array if array.is_null() => EMPTY.0.as_ptr(),
+                array if array.is_null() => EMPTY_ARRAY.0.as_ptr(),
                 array => array,
             },
         }
     }
 }
 
-struct Empty([*const c_char; 1]);
+struct EmptyArray([*const c_char; 1]);
 // SAFETY: never written.
-unsafe impl Sync for Empty {}
-static EMPTY: Empty = Empty([ptr::null()]);
+unsafe impl Sync for EmptyArray {}
+static EMPTY_ARRAY: EmptyArray = EmptyArray([ptr::null()]);
 
 /// Whether libc knows that the process has one thread: `__libc_single_threaded` of glibc 2.32 and later. `false` with other C libraries.
 fn is_single_threaded() -> bool {
@@ -83,12 +83,14 @@ fn environ() -> *const *const c_char {
 
 /// Copies the parent's variables that the command keeps, and adds those that it sets.
 fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
-    let mut strings = Strings::default();
+    let mut strings = StringArrayBuilder::default();
     let mut push = |key: &OsStr, value: &OsStr| {
-        let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
-        if !is_name {
+        let is_valid_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
+        if !is_valid_name {
             let name = key.to_string_lossy();
-            return Err(Error::invalid(format!("pass variable {name}: not a valid name")));
+            return Err(Error::invalid(format!(
+                "pass variable {name}: its name is empty or contains ="
+            )));
         }
         strings.reserve(1, key.len() + 1 + value.len())?;
         match strings.push(&[key, OsStr::new("="), value]) {
@@ -113,7 +115,7 @@ fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
 /// # Safety
 /// No thread may change the environment during the call.
 unsafe fn copy_environ() -> StringArray {
-    let mut strings = Strings::default();
+    let mut strings = StringArrayBuilder::default();
     // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
     unsafe {
         let mut next = environ();

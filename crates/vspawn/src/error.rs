@@ -15,7 +15,7 @@ use std::io;
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Stage {
-    /// The command itself was invalid: no process was started.
+    /// Preparing the command: it is invalid, or memory is short. No process was started.
     Prepare = 1,
     /// Making a pipe.
     Pipe,
@@ -69,7 +69,8 @@ pub enum Stage {
     Timeout,
     /// The output exceeded its limit.
     Limit,
-    /// A file action of the child: opening, closing or copying a descriptor, a directory, the foreground group of a terminal.
+    /// A file action of the child: opening, closing or copying a descriptor, changing the directory, setting a terminal's foreground
+    /// group.
     FileAction,
     /// Setting the scheduling policy or the CPUs.
     Scheduler,
@@ -105,8 +106,8 @@ impl Stage {
             Scheduler,
             NoNewPrivileges,
         ];
-        let known = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);
-        known.unwrap_or(Exec)
+        let stage = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);
+        stage.unwrap_or(Exec)
     }
 }
 
@@ -152,8 +153,8 @@ impl Error {
         self.stage
     }
 
-    /// Returns the errno: `EINVAL` for an invalid command, `ETIMEDOUT` and `EMSGSIZE` for the timeout and the limit of
-    /// [`Capture`](crate::Capture), otherwise the kernel's.
+    /// Returns the errno: usually the kernel's. It is `EINVAL` or `EBADF` for an invalid command, `ENOMEM` if an allocation failed, and
+    /// `ETIMEDOUT` and `EMSGSIZE` for the timeout and the limit of [`Capture`](crate::Capture).
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().raw_os_error(), libc::ENOENT);

@@ -3,38 +3,38 @@
 use crate::error::{Error, Stage};
 use crate::sys::{SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
 
-/// Blocks all signals of this thread, including those that libc reserves (cancellation, set*id).
+/// Blocks all signals of this thread, including those that libc reserves (for cancellation and set*id).
 #[derive(Debug)]
-pub(crate) struct SignalsBlocked {
-    before: SignalSet,
+pub(crate) struct SignalGuard {
+    previous_mask: SignalSet,
 }
 
-impl SignalsBlocked {
-    pub(crate) fn new() -> Result<SignalsBlocked, Error> {
-        let (all, mut before): (SignalSet, SignalSet) = (!0, 0);
+impl SignalGuard {
+    pub(crate) fn new() -> Result<SignalGuard, Error> {
+        let (all, mut previous_mask): (SignalSet, SignalSet) = (!0, 0);
         // SAFETY: both sets are locals. The raw call is needed: libc's leaves its own signals unblocked.
         unsafe {
             syscall!(
                 SYS_rt_sigprocmask,
                 libc::SIG_SETMASK,
                 &raw const all,
-                &raw mut before,
+                &raw mut previous_mask,
                 SIGNAL_SET_BYTES
             )
         }
         .map_err(|errno| Error::new(Stage::Signals, errno, "block the caller's signals"))?;
-        Ok(SignalsBlocked { before })
+        Ok(SignalGuard { previous_mask })
     }
 }
 
-impl Drop for SignalsBlocked {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         // SAFETY: the set is ours. The call cannot fail with a valid set.
         unsafe {
             let _ = syscall!(
                 SYS_rt_sigprocmask,
                 libc::SIG_SETMASK,
-                &raw const self.before,
+                &raw const self.previous_mask,
                 0,
                 SIGNAL_SET_BYTES
             );
@@ -42,9 +42,9 @@ impl Drop for SignalsBlocked {
     }
 }
 
-// The function may unwind: when it enables cancellation, a pending one acts at once.
+// The function may unwind: when it enables cancellation, a pending cancellation acts at once.
 unsafe extern "C-unwind" {
-    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+    fn pthread_setcancelstate(state: libc::c_int, previous: *mut libc::c_int) -> libc::c_int;
 }
 /// The value is the same in glibc and musl.
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
@@ -52,52 +52,52 @@ const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 /// Disables cancellation of this thread. A cancellation within a spawn would leave behind open pipes, a wrong count in `dumpable.rs`,
 /// or a child without a handle.
 #[derive(Debug)]
-pub(crate) struct CancellationDisabled {
-    before: libc::c_int,
+pub(crate) struct CancellationGuard {
+    previous_state: libc::c_int,
 }
 
-impl CancellationDisabled {
-    pub(crate) fn new() -> CancellationDisabled {
-        let mut before = 0;
+impl CancellationGuard {
+    pub(crate) fn new() -> CancellationGuard {
+        let mut previous_state = 0;
         // SAFETY: stores the state in a local.
-        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        CancellationDisabled { before }
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut previous_state) };
+        CancellationGuard { previous_state }
     }
 }
 
-impl Drop for CancellationDisabled {
+impl Drop for CancellationGuard {
     fn drop(&mut self) {
         let mut disabled = 0;
         // SAFETY: as above.
-        unsafe { pthread_setcancelstate(self.before, &raw mut disabled) };
+        unsafe { pthread_setcancelstate(self.previous_state, &raw mut disabled) };
     }
 }
 
 /// Blocks SIGPIPE in this thread, so that a write to a pipe without a reader only returns EPIPE.
 #[derive(Debug)]
-pub(crate) struct SigpipeBlocked {
-    before: SignalSet,
+pub(crate) struct SigpipeGuard {
+    previous_mask: SignalSet,
     was_pending: bool,
 }
 
-impl SigpipeBlocked {
-    pub(crate) fn new() -> SigpipeBlocked {
-        let (set, mut before, mut pending): (SignalSet, SignalSet, SignalSet) = (SIGPIPE_ONLY, 0, 0);
+impl SigpipeGuard {
+    pub(crate) fn new() -> SigpipeGuard {
+        let (set, mut previous_mask, mut pending): (SignalSet, SignalSet, SignalSet) = (SIGPIPE_ONLY, 0, 0);
         // SAFETY: the sets are locals.
         unsafe {
             let _ = syscall!(SYS_rt_sigpending, &raw mut pending, SIGNAL_SET_BYTES);
             let (how, set) = (libc::SIG_BLOCK, &raw const set);
-            let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut before, SIGNAL_SET_BYTES);
+            let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut previous_mask, SIGNAL_SET_BYTES);
         }
-        SigpipeBlocked {
-            before,
+        SigpipeGuard {
+            previous_mask,
             was_pending: pending & SIGPIPE_ONLY != 0,
         }
     }
 
     /// Removes the pending SIGPIPE of a failed write, unless one was pending before.
     pub(crate) fn remove_pending(&self) {
-        let (set, no_timeout) = (SIGPIPE_ONLY, [0u64; 2]);
+        let (set, zero_timeout) = (SIGPIPE_ONLY, [0u64; 2]);
         if !self.was_pending {
             // SAFETY: a set, no siginfo, and a timespec of 0.
             unsafe {
@@ -105,7 +105,7 @@ impl SigpipeBlocked {
                     SYS_rt_sigtimedwait,
                     &raw const set,
                     0,
-                    no_timeout.as_ptr(),
+                    zero_timeout.as_ptr(),
                     SIGNAL_SET_BYTES
                 );
             }
@@ -113,12 +113,18 @@ impl SigpipeBlocked {
     }
 }
 
-impl Drop for SigpipeBlocked {
+impl Drop for SigpipeGuard {
     fn drop(&mut self) {
         // SAFETY: the set is ours.
         unsafe {
-            let before = &raw const self.before;
-            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, before, 0, SIGNAL_SET_BYTES);
+            let previous_mask = &raw const self.previous_mask;
+            let _ = syscall!(
+                SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                previous_mask,
+                0,
+                SIGNAL_SET_BYTES
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
 
-/// How often a child without a pidfd is polled in waits with a timeout: only a pidfd can report its end to `poll`.
+/// The interval at which a wait that must not block polls a child without a pidfd. Only a pidfd can report the child's end to `poll`.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Handle {
         let by_pid = || wait_by(libc::P_PID, self.pid as i32, options);
         match &self.pidfd {
             Some(pidfd) => match wait_by(libc::P_PIDFD, pidfd.as_raw_fd(), options) {
-                // Before Linux 5.4, and in emulators.
+                // There is no P_PIDFD before Linux 5.4, and in emulators.
                 Err(libc::EINVAL) => by_pid(),
                 result => result,
             },

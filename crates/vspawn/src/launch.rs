@@ -1,4 +1,4 @@
-//! The parent's part of a spawn: makes pipes, writes the job for the child, and reads what the child reported.
+//! The parent's part of a spawn: makes pipes, writes the job for the child, and reads the child's report.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::child::{self, Job, Report, SHARES_MEMORY};
 use crate::create::{clone_error, create};
 use crate::descriptors::Move;
-use crate::dumpable::DumpableKept;
+use crate::dumpable::DumpableGuard;
 use crate::error::{Error, Stage};
-use crate::guards::{CancellationDisabled, SignalsBlocked};
+use crate::guards::{CancellationGuard, SignalGuard};
 use crate::plan::Plan;
-use crate::process::{Child, Parts};
+use crate::process::{Child, ChildParts};
 use crate::stdio::{Pipe, Source};
 use crate::sys::syscall;
-use crate::workspace::{InUse, Workspace};
+use crate::workspace::{ChildMemory, Workspace};
 
 /// Whether the parent continues before the child has called exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Start {
 }
 
 /// The number of descriptors up to which a table is cheap to copy (a few microseconds). Sharing the table helps only above it.
-const SMALL_TABLE: i32 = 1024;
+const SMALL_TABLE_DESCRIPTORS: i32 = 1024;
 
 /// Whether close_range with CLOSE_RANGE_UNSHARE is missing. It is then not tried again.
 static IS_UNSHARE_MISSING: AtomicBool = AtomicBool::new(false);
@@ -36,7 +36,7 @@ type Pipes = [Option<Pipe>; 3];
 
 /// Starts a child.
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
-    let cancellation_disabled = CancellationDisabled::new();
+    let cancellation_disabled = CancellationGuard::new();
     let child = launch_uncancelled(plan, start);
     // Dropped while `child` is a local: a pending cancellation acts here and unwinds, and must then drop the child's handle.
     drop(cancellation_disabled);
@@ -44,7 +44,7 @@ pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
 }
 
 fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
-    check_numbers(plan)?;
+    check_numbered_sources(plan)?;
     let pipes = make_pipes(plan)?;
     match launch_with(plan, start, &pipes, !IS_UNSHARE_MISSING.load(Ordering::Relaxed)) {
         Err(error) if error.stage() == Stage::UnshareFiles => {
@@ -65,16 +65,16 @@ pub(crate) fn replace(plan: &Plan) -> Error {
     if plan.cgroup.is_some() || plan.placements.iter().any(piped) {
         return Error::invalid("replace this process: a pipe or a cgroup needs a new process");
     }
-    let _cancellation_disabled = CancellationDisabled::new();
+    let _cancellation_disabled = CancellationGuard::new();
     let run_steps = || {
-        check_numbers(plan)?;
+        check_numbered_sources(plan)?;
         let workspace = Workspace::take()?;
         let report = ReportMemory::InWorkspace(workspace.report());
         // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
         unsafe {
             let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
             job.parent_pid = std::os::unix::process::parent_id();
-            let _blocked = SignalsBlocked::new()?;
+            let _blocked = SignalGuard::new()?;
             let failure = child::run(job);
             Ok(plan.error(job, failure.stage, failure.index, failure.errno))
         }
@@ -82,8 +82,8 @@ pub(crate) fn replace(plan: &Plan) -> Error {
     run_steps().unwrap_or_else(|error| error)
 }
 
-/// Checks that every source given by its number is open. Otherwise, the next pipe or the pidfd could get that number.
-fn check_numbers(plan: &Plan) -> Result<(), Error> {
+/// Checks that every source that is given by its number is open. Otherwise, the next pipe or the pidfd could get that number.
+fn check_numbered_sources(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {
         if let Source::Number(number) = placement.source {
             // SAFETY: integers.
@@ -115,35 +115,35 @@ fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
     })
 }
 
-fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<Parts, Error> {
+fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<ChildParts, Error> {
     let workspace = Workspace::take()?;
     let report = ReportMemory::new(plan.fork, &workspace)?;
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals are blocked first, so that no handler of this thread runs within the critical section of the dumpable flag. A
+        // Signals are blocked first, so that no handler of this thread runs within the critical section in `dumpable.rs`. A
         // detached child needs them blocked only if it ignores or blocks signals, or has file actions (one may cause SIGTTOU).
-        // Otherwise, CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system calls would be a tenth
-        // of this start's time.
+        // Otherwise, CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system calls would take a tenth
+        // of the time of a detached start.
         let must_block =
             start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0 || !plan.actions.is_empty();
-        let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
-        let _dumpable = plan.identity.is_some().then(DumpableKept::new);
+        let _blocked = must_block.then(SignalGuard::new).transpose()?;
+        let _dumpable = plan.identity.is_some().then(DumpableGuard::new);
         // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }
     };
     let handle = created.map_err(|errno| clone_error(plan, errno))?;
-    let parts = Parts {
+    let parts = ChildParts {
         handle,
-        in_use: None,
+        child_memory: None,
         has_own_group: plan.new_session || plan.process_group == Some(0),
     };
     if start == Start::Detached {
-        let in_use = InUse {
+        let child_memory = ChildMemory {
             workspace,
             plan: Arc::clone(plan),
         };
-        return finish_detached(parts, in_use);
+        return finish_detached(parts, child_memory);
     }
     // SAFETY: the job is still valid, and the child no longer uses it.
     let job = unsafe { &*job };
@@ -158,21 +158,21 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
 
 /// Returns the parts of a child that runs at the same time as the parent. If the child starts with our file table, waits until it has its
 /// own, because the caller may close or open descriptors as soon as it continues.
-fn finish_detached(parts: Parts, in_use: InUse) -> Result<Parts, Error> {
-    let job = in_use.job();
+fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<ChildParts, Error> {
+    let job = child_memory.job();
     if job.parent_waits_for_files {
-        while in_use.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !parts.handle.has_ended() {
-            in_use.sleep_while(SHARES_MEMORY);
+        while child_memory.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !parts.handle.has_ended() {
+            child_memory.sleep_while(SHARES_MEMORY);
         }
-        if let Some(error) = reported_error(&in_use.plan, job)
+        if let Some(error) = reported_error(&child_memory.plan, job)
             && error.stage() == Stage::UnshareFiles
         {
             parts.reap();
             return Err(error);
         }
     }
-    Ok(Parts {
-        in_use: Some(in_use),
+    Ok(ChildParts {
+        child_memory: Some(child_memory),
         ..parts
     })
 }
@@ -244,7 +244,7 @@ unsafe fn write_job(
             && plan.close_others
             // An action may name any of the parent's descriptors.
             && plan.actions.is_empty()
-            && needed < SMALL_TABLE
+            && needed < SMALL_TABLE_DESCRIPTORS
             // The parent of a detached child waits until the child has its own table, which must be worth it.
             && (start == Start::Waited || (!plan.fork && has_large_table()));
         workspace.job().write(Job {
@@ -270,7 +270,7 @@ fn has_large_table() -> bool {
         let copy = (0..3).find_map(|fd| syscall!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0).ok());
         copy.is_some_and(|copy| {
             let _ = syscall!(SYS_close, copy);
-            copy >= SMALL_TABLE as usize
+            copy >= SMALL_TABLE_DESCRIPTORS as usize
         })
     }
 }

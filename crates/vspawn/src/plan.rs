@@ -38,14 +38,14 @@ impl StringArray {
 
 /// Builds a `StringArray`: the pointers can be taken only when the block has its final size.
 #[derive(Default)]
-pub(crate) struct Strings {
+pub(crate) struct StringArrayBuilder {
     bytes: Vec<u8>,
     starts: Vec<usize>,
 }
 
-impl Strings {
-    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Result<Strings, Error> {
-        let mut empty = Strings::default();
+impl StringArrayBuilder {
+    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Result<StringArrayBuilder, Error> {
+        let mut empty = StringArrayBuilder::default();
         empty.reserve(strings, bytes)?;
         Ok(empty)
     }
@@ -65,9 +65,9 @@ impl Strings {
         parts
             .iter()
             .for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
-        let is_clean = !self.bytes[start..].contains(&0);
+        let has_no_nul = !self.bytes[start..].contains(&0);
         self.bytes.push(0);
-        is_clean
+        has_no_nul
     }
 
     pub(crate) fn finish(self) -> StringArray {
@@ -114,6 +114,7 @@ pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
 pub(crate) struct Plan {
     /// The program, for messages.
     pub(crate) program: String,
+    /// The paths that the child tries to execute, in this order.
     pub(crate) candidates: StringArray,
     pub(crate) argv: StringArray,
     pub(crate) envp: Environment,
@@ -122,8 +123,8 @@ pub(crate) struct Plan {
     /// Sorted by target, without `Source::Inherit`.
     pub(crate) placements: Vec<Placement>,
     pub(crate) highest_target: i32,
-    /// The descriptors that stay open with `close_others`: sorted, each once.
-    pub(crate) kept: Vec<i32>,
+    /// The descriptors that stay open with `close_others`, sorted and without duplicates.
+    pub(crate) kept_descriptors: Vec<i32>,
     pub(crate) close_others: bool,
     pub(crate) actions: Vec<Action>,
     pub(crate) umask: Option<u32>,
@@ -171,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// Returns the parent's descriptor that becomes the child's standard output: the parent's own standard output if none is given.
+    /// Returns the parent's descriptor that becomes the child's standard output: by default, the parent's own standard output.
     fn stdout_source(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
         let stdout = self.placements.iter().find(|placement| placement.target == 1);
         stdout.map_or(1, |stdout| source_number(&stdout.source, 1, pipe_end))
@@ -181,7 +182,7 @@ impl Plan {
     pub(crate) fn highest_needed(&self, moves: &[Move]) -> i32 {
         let sources = moves.iter().map(|a_move| a_move.source);
         let needed = sources
-            .chain(self.kept.iter().copied())
+            .chain(self.kept_descriptors.iter().copied())
             .chain(self.controlling_terminal);
         needed.max().unwrap_or(2)
     }
@@ -192,7 +193,7 @@ impl Plan {
     }
 
     fn action(&self, job: &Job, stage: Stage, index: usize, errno: i32) -> String {
-        let path = |path: &Option<CString>| path.as_ref().map_or(String::new(), lossy);
+        let path = |path: &Option<CString>| path.as_ref().map_or(String::new(), to_lossy_string);
         match stage {
             Stage::Signals => "set the child's signals".to_owned(),
             Stage::UnshareFiles => "give the child a file table of its own".to_owned(),
@@ -214,8 +215,8 @@ impl Plan {
             }),
             Stage::Chroot => format!("chroot to {}", path(&self.chroot)),
             Stage::Groups => "set the supplementary groups".to_owned(),
-            Stage::Group => format!("become group {}", self.identity_number(|identity| identity.gid)),
-            Stage::User => format!("become user {}", self.identity_number(|identity| identity.uid)),
+            Stage::Group => format!("become group {}", self.requested_id(|identity| identity.gid)),
+            Stage::User => format!("become user {}", self.requested_id(|identity| identity.uid)),
             Stage::Chdir => format!("chdir to {}", path(&self.cwd)),
             Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
             Stage::Scheduler => match self.scheduler {
@@ -257,7 +258,7 @@ impl Plan {
         }
     }
 
-    fn identity_number(&self, id: impl Fn(&Identity) -> Option<u32>) -> u32 {
+    fn requested_id(&self, id: impl Fn(&Identity) -> Option<u32>) -> u32 {
         self.identity.as_ref().and_then(id).unwrap_or_default()
     }
 }
@@ -268,13 +269,13 @@ fn source_number(source: &Source, target: i32, pipe_end: &impl Fn(i32) -> i32) -
         Source::Fd(fd) => fd.as_raw_fd(),
         Source::Number(fd) => *fd,
         Source::Piped => pipe_end(target),
-        // Only if standard output is given as its own source. It is then the parent's.
+        // Reached only if the child's standard output has `Source::Stdout` itself. It is then the parent's.
         Source::Stdout => 1,
         Source::Null | Source::Inherit => NULL_DEVICE,
     }
 }
 
-fn lossy(string: &CString) -> String {
+fn to_lossy_string(string: &CString) -> String {
     string.to_string_lossy().into_owned()
 }
 

@@ -10,7 +10,7 @@ use crate::command::{Command, Mechanism};
 use crate::environment::{Environment, Inheritance};
 use crate::error::Error;
 use crate::launch::{Start, launch, replace};
-use crate::plan::{Identity, Placement, Plan, StringArray, Strings};
+use crate::plan::{Identity, Placement, Plan, StringArray, StringArrayBuilder};
 use crate::process::Child;
 use crate::stdio::Source;
 use crate::workspace::MAX_MOVES;
@@ -55,7 +55,7 @@ impl Prepared {
             chroot: path(&command.chroot, "the root directory")?,
             placements: placements(command),
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
-            kept: kept_descriptors(command),
+            kept_descriptors: kept_descriptors(command),
             close_others: command.close_others,
             actions: command.actions.clone(),
             umask: command.umask,
@@ -127,7 +127,7 @@ impl Prepared {
     }
 }
 
-/// Rejects requests that are known to be invalid before anything is started.
+/// Rejects invalid requests, before anything is started.
 fn check(command: &Command) -> Result<(), Error> {
     if let Some(mistake) = &command.mistake {
         return Err(Error::invalid(mistake.clone()));
@@ -172,7 +172,7 @@ fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {
 fn arguments(command: &Command) -> Result<StringArray, Error> {
     let bytes = command.args.iter().map(|arg| arg.len()).sum::<usize>();
     let name = command.name.as_ref().unwrap_or(&command.program);
-    let mut strings = Strings::with_capacity(command.args.len() + 1, name.len() + bytes)?;
+    let mut strings = StringArrayBuilder::with_capacity(command.args.len() + 1, name.len() + bytes)?;
     for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
         if !strings.push(&[arg]) {
             return Err(match index {
@@ -189,7 +189,7 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
 fn candidates(command: &Command) -> Result<StringArray, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
-        let mut one = Strings::with_capacity(1, program.len())?;
+        let mut one = StringArrayBuilder::with_capacity(1, program.len())?;
         return push_path(&mut one, &[program]).map(|()| one.finish());
     }
     let path = match command.env.get(OsStr::new("PATH")) {
@@ -200,7 +200,7 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
     let directories = path.as_bytes().split(|byte| *byte == b':');
     let count = directories.clone().count();
-    let mut candidates = Strings::with_capacity(count, path.len() + count * (program.len() + 1))?;
+    let mut candidates = StringArrayBuilder::with_capacity(count, path.len() + count * (program.len() + 1))?;
     for directory in directories {
         if directory.is_empty() {
             push_path(&mut candidates, &[program])?;
@@ -215,7 +215,7 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     Ok(candidates.finish())
 }
 
-fn push_path(strings: &mut Strings, parts: &[&OsStr]) -> Result<(), Error> {
+fn push_path(strings: &mut StringArrayBuilder, parts: &[&OsStr]) -> Result<(), Error> {
     match strings.push(parts) {
         true => Ok(()),
         false => Err(Error::nul("the program")),
@@ -235,7 +235,7 @@ fn placements(command: &Command) -> Vec<Placement> {
         .collect()
 }
 
-/// Returns the descriptors that `close_others` leaves open: the standard streams and the given files.
+/// Returns the descriptors that `close_others` leaves open: the standard streams and the files that the command gives the child.
 fn kept_descriptors(command: &Command) -> Vec<i32> {
     let mut kept: Vec<i32> = command.fds.keys().copied().chain(0..3).collect();
     kept.sort_unstable();

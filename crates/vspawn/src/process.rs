@@ -1,4 +1,4 @@
-//! A running child: no signal handler is needed, and no other child is ever reaped or signalled.
+//! A running child. Its methods need no signal handler, and never reap or signal another child.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
@@ -11,18 +11,18 @@ use crate::handle::Handle;
 use crate::launch::reported_error;
 use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
 use crate::sys::Errno;
-use crate::workspace::{InUse, keep_until_child_has_left};
+use crate::workspace::{ChildMemory, keep_until_child_has_left};
 
-/// The result of a spawn.
+/// The parts of a `Child` that a spawn returns. Its pipes are added later.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct ChildParts {
     pub(crate) handle: Handle,
     /// Set while a detached child may still use our memory.
-    pub(crate) in_use: Option<InUse>,
+    pub(crate) child_memory: Option<ChildMemory>,
     pub(crate) has_own_group: bool,
 }
 
-impl Parts {
+impl ChildParts {
     /// Waits for a child that has failed and is about to end.
     pub(crate) fn reap(&self) {
         let _ = self.handle.wait(0);
@@ -44,7 +44,7 @@ impl Parts {
 #[derive(Debug)]
 pub struct Child {
     handle: Handle,
-    in_use: Option<InUse>,
+    child_memory: Option<ChildMemory>,
     /// Why a detached child did not call exec successfully.
     failure: Option<Error>,
     has_own_group: bool,
@@ -58,11 +58,11 @@ pub struct Child {
 }
 
 impl Child {
-    pub(crate) fn new(parts: Parts, pipes: [Option<Pipe>; 3]) -> Child {
+    pub(crate) fn new(parts: ChildParts, pipes: [Option<Pipe>; 3]) -> Child {
         let [stdin, stdout, stderr] = pipes;
         Child {
             handle: parts.handle,
-            in_use: parts.in_use,
+            child_memory: parts.child_memory,
             failure: None,
             has_own_group: parts.has_own_group,
             status: None,
@@ -120,13 +120,13 @@ impl Child {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn started(&mut self) -> Result<(), Error> {
-        if let Some(in_use) = &self.in_use {
-            while !self.has_left(in_use) {
-                let state = in_use.sharing_state().load(Ordering::Acquire);
-                in_use.sleep_while(state.max(SHARES_MEMORY));
+        if let Some(child_memory) = &self.child_memory {
+            while !self.has_left(child_memory) {
+                let state = child_memory.sharing_state().load(Ordering::Acquire);
+                child_memory.sleep_while(state.max(SHARES_MEMORY));
             }
-            self.failure = reported_error(&in_use.plan, in_use.job());
-            self.in_use = None;
+            self.failure = reported_error(&child_memory.plan, child_memory.job());
+            self.child_memory = None;
             if self.failure.is_some() {
                 let _ = self.wait_for_end(0);
             }
@@ -134,13 +134,13 @@ impl Child {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns whether a detached child has left our memory, by an exec or by its end. The kernel then clears the state, except for a
-    /// child that dumps core (before Linux 5.16) and except in the memory of a process forked from us.
-    fn has_left(&self, in_use: &InUse) -> bool {
-        in_use.sharing_state().load(Ordering::Acquire) == 0 || self.handle.has_ended()
+    /// Returns whether a detached child has left our memory, by an exec or by its end. The kernel then clears the state, with two
+    /// exceptions: a child that dumps core (before Linux 5.16), and the memory of a process that was forked from us.
+    fn has_left(&self, child_memory: &ChildMemory) -> bool {
+        child_memory.sharing_state().load(Ordering::Acquire) == 0 || self.handle.has_ended()
     }
 
-    /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
+    /// Closes the child's standard input, and waits until the child has ended, like [`std::process::Child::wait`].
     ///
     /// # Errors
     /// [`Stage::Wait`] with `ECHILD` if the parent ignores SIGCHLD (the kernel then keeps no status), or if other code
@@ -186,7 +186,7 @@ impl Child {
         self.wait_and_check_exec(libc::WNOHANG)
     }
 
-    /// Waits for the child's end, then checks that its exec succeeded. In the other order, the parent would sleep twice.
+    /// Waits until the child has ended, then checks that its exec succeeded. In the other order, the parent would sleep twice.
     fn wait_and_check_exec(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         let status = self.wait_for_end(options);
         if !matches!(status, Ok(None)) {
@@ -211,7 +211,7 @@ impl Child {
         self.wait_and_check_exec(libc::WNOHANG)
     }
 
-    /// Waits until the child ends, for at most `timeout`. Returns `None` if the child still runs.
+    /// Waits until the child ends, for at most `timeout`. Returns `None` if the child is still running then.
     ///
     /// # Errors
     /// The same as [`Child::wait`].
@@ -232,12 +232,12 @@ impl Child {
             if let Some(status) = self.try_wait()? {
                 return Ok(Some(status));
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if remaining == Some(Duration::ZERO) {
                 return Ok(None);
             }
             self.handle
-                .sleep_until_end(left)
+                .sleep_until_end(remaining)
                 .map_err(|errno| wait_error(self.id(), errno))?;
         }
     }
@@ -255,7 +255,7 @@ impl Child {
     /// Kills the child with SIGKILL. Does nothing if the child has been waited for.
     ///
     /// # Errors
-    /// [`Stage::Kill`], for instance with `EPERM` if the child has become another user.
+    /// [`Stage::Kill`], for instance with `EPERM` if the child now runs as another user.
     ///
     /// ```
     /// use std::os::unix::process::ExitStatusExt;
@@ -332,8 +332,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Some(in_use) = self.in_use.take() {
-            keep_until_child_has_left(in_use);
+        if let Some(child_memory) = self.child_memory.take() {
+            keep_until_child_has_left(child_memory);
         }
     }
 }

@@ -118,7 +118,7 @@ impl Pty {
         })
     }
 
-    /// Sets the size. If it differs from the present one, the foreground processes get SIGWINCH.
+    /// Sets the size. If it differs from the current one, the foreground processes get SIGWINCH.
     ///
     /// # Errors
     /// [`Stage::Pty`].
@@ -162,7 +162,7 @@ impl Pty {
         }
     }
 
-    /// Starts a command in a session of its own, with this as its controlling terminal. The terminal becomes each standard stream that the
+    /// Starts a command in a session of its own, with this terminal as its controlling terminal, and as each standard stream that the
     /// command does not set. As for every command, memory is shared with the parent, so the cost does not depend on the parent's size.
     ///
     /// # Errors

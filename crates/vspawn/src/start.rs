@@ -12,11 +12,10 @@ use crate::prepared::Prepared;
 use crate::process::Child;
 
 impl Command {
-    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Environment, PATH and descriptors are
-    /// read by this call.
+    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Reads the environment and PATH now, not at each spawn.
     ///
     /// # Errors
-    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL` for a NUL byte, an empty program, or a request that requires
+    /// [`Stage::Prepare`](crate::Stage::Prepare), for example with `EINVAL` for a NUL byte, an empty program, or a request that requires
     /// another one.
     ///
     /// ```
@@ -83,7 +82,7 @@ impl Command {
         }
     }
 
-    /// Starts the process and waits for its end.
+    /// Starts the process and waits until it has ended.
     ///
     /// # Errors
     /// The same as [`Command::spawn`] and [`Child::wait`].
@@ -112,7 +111,7 @@ impl Command {
         self.capture().run()
     }
 
-    /// Prepares to run the command like [`Command::output`], but with input, a limit of the output, or a timeout.
+    /// Prepares to run the command like [`Command::output`], but with input, a limit on the output, or a timeout.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");

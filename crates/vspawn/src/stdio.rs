@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Stage};
 use crate::sys::syscall;
 
-/// A standard stream of a child, as [`std::process::Stdio`].
+/// A standard stream of a child, like [`std::process::Stdio`].
 ///
 /// ```
 /// use vspawn::{Command, Stdio};
@@ -17,7 +17,7 @@ use crate::sys::syscall;
 /// let mut command = Command::new("echo");
 /// command.arg("hello").stdin(Stdio::null()).stdout(writer).stderr(Stdio::inherit());
 /// assert!(command.status()?.success());
-/// drop(command); // and with it the pipe's last writer
+/// drop(command); // closes the last writer of the pipe
 /// assert_eq!(std::io::read_to_string(reader).unwrap(), "hello\n");
 /// # Ok::<(), vspawn::Error>(())
 /// ```

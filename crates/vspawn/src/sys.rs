@@ -62,8 +62,8 @@ pub(crate) unsafe fn clone_into(
 /// A set of signals in the kernel's format: bit N-1 is signal N.
 pub(crate) type SignalSet = u64;
 /// The number of signals. They are numbered from 1.
-pub(crate) const SIGNALS: i32 = 64;
-/// The size of a set, which the system calls for signals take.
+pub(crate) const SIGNAL_COUNT: i32 = 64;
+/// The size of a set in bytes, which system calls for signals take as an argument.
 pub(crate) const SIGNAL_SET_BYTES: usize = size_of::<SignalSet>();
 
 /// Returns the set that contains only this signal.
@@ -97,8 +97,8 @@ pub(crate) struct CloneArgs {
     pub(crate) set_tid_size: u64,
     pub(crate) cgroup: u64,
 }
-/// The size of the part of `CloneArgs` that every kernel with clone3 supports.
-pub(crate) const CLONE_ARGS_FIRST_BYTES: usize = 64;
+/// The size in bytes of the part of `CloneArgs` that every kernel with clone3 supports.
+pub(crate) const CLONE_ARGS_SIZE_VER0: usize = 64;
 
 pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;

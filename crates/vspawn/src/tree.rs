@@ -7,7 +7,7 @@ use crate::handle::Handle;
 use crate::process::Child;
 
 /// The maximum number of scans of `/proc`, in case a tree grows faster than it can be stopped.
-const MAX_ROUNDS: usize = 64;
+const MAX_SCANS: usize = 64;
 
 impl Child {
     /// Kills the child and all its descendants, and returns the number of descendants. Each process is stopped
@@ -30,7 +30,7 @@ impl Child {
         }
         self.signal(libc::SIGSTOP)?;
         let mut stopped: Vec<Handle> = Vec::new();
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_SCANS {
             let found = self.stop_new_descendants(&mut stopped);
             if !found {
                 break;
@@ -43,10 +43,10 @@ impl Child {
         Ok(stopped.len())
     }
 
-    /// Scans all processes once, and stops each whose parent is the child or a known descendant. Returns whether it found any.
+    /// Scans all processes once, and stops those whose parent is the child or a known descendant. Returns whether it found any.
     fn stop_new_descendants(&self, stopped: &mut Vec<Handle>) -> bool {
         let mut found = false;
-        for (pid, parent) in processes() {
+        for (pid, parent) in pids_and_parents() {
             let known = |pid: u32| pid == self.id() || stopped.iter().any(|other| other.pid == pid);
             if !known(parent) || known(pid) {
                 continue;
@@ -65,8 +65,8 @@ impl Child {
     }
 }
 
-/// Returns the pid of every process with that of its parent. Most parents come before their children.
-fn processes() -> Vec<(u32, u32)> {
+/// Returns the pids of each process and of its parent, sorted by pid, so that most parents come before their children.
+fn pids_and_parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };

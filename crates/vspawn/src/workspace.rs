@@ -1,5 +1,5 @@
-//! The memory that a child uses before its exec: its stack and its instructions. It is mapped once and kept for later spawns. The pool
-//! has no lock, so that a `fork` in another thread can never leave one locked.
+//! The memory that a child uses before its exec: its stack and its job. It is mapped once and kept for later spawns. The pool has no
+//! lock, so that a `fork` in another thread can never leave one locked.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use crate::error::{Error, Stage};
 use crate::plan::Plan;
 use crate::sys::syscall;
 
-/// The size of the guard below the stack, where an overflow faults instead of overwriting other memory. Whole pages on every kernel.
+/// The size of the guard below the stack, where an overflow faults instead of overwriting other memory. A whole number of
+/// pages on every kernel.
 const GUARD_BYTES: usize = MAX_PAGE_BYTES;
 /// The size of the stack. The child's code needs less than 2 KiB (in an unoptimised build, less than 16 KiB).
 const STACK_BYTES: usize = 64 * 1024;
-/// The size of the area above the stack, which contains the instructions and the descriptor moves.
+/// The size of the area above the stack, which contains the report, the job and the descriptor moves.
 const JOB_BYTES: usize = 16 * 1024;
 const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
 /// The number of descriptor moves that fit into `JOB_BYTES`.
-pub(crate) const MAX_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
+pub(crate) const MAX_MOVES: usize = (JOB_BYTES - size_of::<JobArea>()) / size_of::<Move>();
 
-/// The data above the stack; the moves follow it.
+/// The layout of the area above the stack.
 #[repr(C)]
-struct Instructions {
+struct JobArea {
     report: Report,
     job: Job,
     moves: [Move; 0],
@@ -44,7 +45,7 @@ unsafe impl Sync for Workspace {}
 impl Workspace {
     /// Takes a free workspace, or maps a new one.
     pub(crate) fn take() -> Result<Workspace, Error> {
-        release_dropped();
+        release_dropped_children();
         for slot in &POOL {
             // Reading is cheaper than swapping, and most slots are empty while many children are in flight.
             if slot.load(Ordering::Relaxed).is_null() {
@@ -84,25 +85,25 @@ impl Workspace {
         STACK_BYTES
     }
 
-    fn instructions(&self) -> *mut Instructions {
+    fn job_area(&self) -> *mut JobArea {
         // SAFETY: within the mapping, and aligned to a page.
         unsafe { self.base.as_ptr().add(GUARD_BYTES + STACK_BYTES).cast() }
     }
 
     pub(crate) fn report(&self) -> *mut Report {
         // SAFETY: within the mapping; nothing is read.
-        unsafe { &raw mut (*self.instructions()).report }
+        unsafe { &raw mut (*self.job_area()).report }
     }
 
     pub(crate) fn job(&self) -> *mut Job {
         // SAFETY: as above.
-        unsafe { &raw mut (*self.instructions()).job }
+        unsafe { &raw mut (*self.job_area()).job }
     }
 
     /// Returns the array of moves, which has room for `MAX_MOVES`.
     pub(crate) fn moves(&self) -> *mut Move {
         // SAFETY: as above.
-        unsafe { (&raw mut (*self.instructions()).moves).cast() }
+        unsafe { (&raw mut (*self.job_area()).moves).cast() }
     }
 }
 
@@ -126,17 +127,17 @@ impl Drop for Workspace {
     }
 }
 
-/// Free workspaces. A single busy thread may have this many children in flight.
+/// Free workspaces: as many as a single busy thread may have children in flight.
 static POOL: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 
 /// Memory that a detached child still uses: until its exec, it runs in the parent's memory.
 #[derive(Debug)]
-pub(crate) struct InUse {
+pub(crate) struct ChildMemory {
     pub(crate) workspace: Workspace,
     pub(crate) plan: Arc<Plan>,
 }
 
-impl InUse {
+impl ChildMemory {
     pub(crate) fn job(&self) -> &Job {
         // SAFETY: a job was written there before the child was created; only atomics change after that.
         unsafe { &*self.workspace.job() }
@@ -163,31 +164,31 @@ impl InUse {
     }
 }
 
-/// A list of the children whose handle was dropped before their exec. Items are only pushed; the list is only taken as a whole.
-static DROPPED: AtomicPtr<Dropped> = AtomicPtr::new(ptr::null_mut());
+/// A list of the children whose handles were dropped before their exec. Items are only pushed; the list is only taken as a whole.
+static DROPPED_CHILDREN: AtomicPtr<DroppedChild> = AtomicPtr::new(ptr::null_mut());
 
-struct Dropped {
-    in_use: InUse,
-    next: *mut Dropped,
+struct DroppedChild {
+    child_memory: ChildMemory,
+    next: *mut DroppedChild,
 }
 
 /// Keeps the memory until the child has left it.
-pub(crate) fn keep_until_child_has_left(in_use: InUse) {
-    if in_use.sharing_state().load(Ordering::Acquire) == 0 {
+pub(crate) fn keep_until_child_has_left(child_memory: ChildMemory) {
+    if child_memory.sharing_state().load(Ordering::Acquire) == 0 {
         return;
     }
-    push(Box::new(Dropped {
-        in_use,
+    push(Box::new(DroppedChild {
+        child_memory,
         next: ptr::null_mut(),
     }));
 }
 
-fn push(mut dropped: Box<Dropped>) {
-    let mut head = DROPPED.load(Ordering::Relaxed);
+fn push(mut dropped: Box<DroppedChild>) {
+    let mut head = DROPPED_CHILDREN.load(Ordering::Relaxed);
     loop {
         dropped.next = head;
         let raw = Box::into_raw(dropped);
-        match DROPPED.compare_exchange_weak(head, raw, Ordering::AcqRel, Ordering::Relaxed) {
+        match DROPPED_CHILDREN.compare_exchange_weak(head, raw, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return,
             Err(now) => {
                 head = now;
@@ -199,16 +200,16 @@ fn push(mut dropped: Box<Dropped>) {
 }
 
 /// Releases the memory of dropped children that have left it.
-fn release_dropped() {
-    if DROPPED.load(Ordering::Relaxed).is_null() {
+fn release_dropped_children() {
+    if DROPPED_CHILDREN.load(Ordering::Relaxed).is_null() {
         return;
     }
-    let mut next = DROPPED.swap(ptr::null_mut(), Ordering::AcqRel);
+    let mut next = DROPPED_CHILDREN.swap(ptr::null_mut(), Ordering::AcqRel);
     while !next.is_null() {
         // SAFETY: the whole list was taken, so it is ours alone.
         let dropped = unsafe { Box::from_raw(next) };
         next = dropped.next;
-        if dropped.in_use.sharing_state().load(Ordering::Acquire) != 0 {
+        if dropped.child_memory.sharing_state().load(Ordering::Acquire) != 0 {
             push(dropped);
         }
     }

@@ -92,7 +92,7 @@ static void commands(void)
 	vspawn_command_free(command);
 }
 
-/* Tests every way to start a command that copies the caller's many variables. */
+/* Tests all calls that copy the caller's environment, which is large here. */
 static void environment(void)
 {
 	struct vspawn_command *command = vspawn_command_new("true");

@@ -1,5 +1,5 @@
-/* Tests popen_noshell.h: its names have exactly the types of the original and its behaviour; compat mode accepts and refuses the right
- * commands. */
+/* Tests popen_noshell.h: its functions have exactly the types and the behaviour of the original; compat mode accepts and refuses the
+ * right commands. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>

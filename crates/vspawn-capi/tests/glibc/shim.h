@@ -35,6 +35,7 @@
 #define TEST_COMPARE_BLOB(left, left_size, right, right_size) \
 	TEST_VERIFY_EXIT((size_t)(left_size) == (size_t)(right_size) && memcmp((left), (right), (left_size)) == 0)
 
+/* Defines a function that makes a call, and ends the test if the call fails. */
 #define OR_END(type, name, parameters, call, failed)             \
 	static inline __attribute__((unused)) type name parameters \
 	{                                                        \

@@ -21,8 +21,8 @@ pub fn libraries() -> &'static Path {
         }
         run(&mut cargo);
         // This program is in PROFILE/deps.
-        let own = std::env::current_exe().expect("a program has a path");
-        let profile = own.ancestors().nth(2).expect("cargo's directories").to_owned();
+        let this_program = std::env::current_exe().expect("a program has a path");
+        let profile = this_program.ancestors().nth(2).expect("cargo's directories").to_owned();
         assert!(
             profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(),
             "{profile:?}"

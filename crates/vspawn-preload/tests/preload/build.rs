@@ -24,8 +24,8 @@ pub fn library() -> &'static Path {
         }
         succeed(&mut cargo);
         // This program is in PROFILE/deps.
-        let own = std::env::current_exe().expect("a program has a path");
-        let library = own
+        let this_program = std::env::current_exe().expect("a program has a path");
+        let library = this_program
             .ancestors()
             .nth(2)
             .expect("cargo's directories")

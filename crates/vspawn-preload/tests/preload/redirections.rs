@@ -235,7 +235,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
     let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 20_000);
     let mut words = Words::new();
     while remaining > 0 {
-        let (directory, own) = (memory_directory(), memory_directory());
+        let (directory, emulation_directory) = (memory_directory(), memory_directory());
         let mut script = b"exec 9>&1 1>/dev/null 2>/dev/null\n\
             p() { printf '%s\\0' \"$@\" >&9; printf 1; printf 2 >&2; l=; IFS= read -r l; printf '\\1%s\\n' \"$l\" >&9; }\n"
             .to_vec();
@@ -251,7 +251,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
                 continue;
             }
             let before = expected.len();
-            if !emulate_function(own.path(), &words, &mut expected) {
+            if !emulate_function(emulation_directory.path(), &words, &mut expected) {
                 continue;
             }
             texts.push((text.clone(), before));
@@ -274,7 +274,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
             let text = texts.iter().rev().find(|(_, start)| *start <= same);
             panic!("dash carries {text:?} out differently");
         }
-        assert_eq!(contents(directory.path()), contents(own.path()));
+        assert_eq!(contents(directory.path()), contents(emulation_directory.path()));
     }
 }
 
@@ -303,7 +303,7 @@ fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> b
     };
     let mut redirections = words.redirections().iter();
     if redirections
-        .any(|redirection| matches!(redirection.to, Destination::File { name, mode: Mode::Read } if is_missing(name)))
+        .any(|redirection| matches!(redirection.destination, Destination::File { name, mode: Mode::Read } if is_missing(name)))
     {
         return false;
     }
@@ -318,7 +318,7 @@ fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> b
     };
     let mut descriptors = [null(), null(), null()];
     for redirection in words.redirections() {
-        let file = match redirection.to {
+        let file = match redirection.destination {
             Destination::Descriptor(from) => descriptors[usize::try_from(from).expect("a number")].clone(),
             Destination::File { name, mode } => {
                 let name = std::str::from_utf8(words.name(name)).expect("text");

@@ -13,7 +13,7 @@ from subprocess import (
     SubprocessError,
     TimeoutExpired,
 )
-from subprocess import list2cmdline as list2cmdline  # has no place in `__all__` there either
+from subprocess import list2cmdline as list2cmdline  # not in `__all__`, as in `subprocess`
 
 from ._calls import call, check_call, check_output, getoutput, getstatusoutput
 from ._popen import Popen

@@ -86,7 +86,7 @@ class AsyncProcess:
         return self._child.fileno()
 
     async def wait(self) -> int:
-        """Wait for the child's end and return its code."""
+        """Wait until the child has ended, and return its code."""
         while self.returncode is None:
             waiter = self._loop.create_future()
             self._waiters.append(waiter)
@@ -94,7 +94,7 @@ class AsyncProcess:
         return self.returncode
 
     async def communicate(self, input: Input | None = None) -> tuple[bytes | None, bytes | None]:
-        """Write `input`, read both outputs to their ends, and wait for the child's end."""
+        """Write `input`, read both outputs to their ends, and wait until the child has ended."""
         outputs = bytearray(), bytearray()
         await self._communicate(input, outputs)
         out, err = (bytes(output) for output in outputs)
@@ -148,12 +148,12 @@ class AsyncProcess:
         return f"<{type(self).__name__}: pid {self.pid} returncode: {self.returncode} args: {self.args!r}>"
 
 
-async def _read(stream: asyncio.StreamReader | None, into: bytearray) -> None:
+async def _read(stream: asyncio.StreamReader | None, buffer: bytearray) -> None:
     while stream is not None:
         chunk = await stream.read(_STREAM_LIMIT)
         if not chunk:
             return
-        into += chunk
+        buffer += chunk
 
 
 async def create_process(
@@ -192,7 +192,7 @@ async def run_async(
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]:
     """`vspawn.run` for asyncio. The child is killed at the timeout, and when the task is cancelled."""
-    in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
+    in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")

@@ -1,5 +1,5 @@
-"""Children that `subprocess` starts for us, because they need a shell or a preexec_fn. Also what every call has in common with one of
-`subprocess`: the audit event and the options for Windows."""
+"""Children that `subprocess` starts for us, because they need a shell or a preexec_fn. Also the audit event and the options for
+Windows, which all calls share with `subprocess`."""
 
 from __future__ import annotations
 

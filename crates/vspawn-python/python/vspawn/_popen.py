@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._options import Args, File, Input, Options, Path
 
-# Ctrl-C at a terminal reaches the child, too. It has this many seconds to end by itself, as with `subprocess`.
+# Ctrl-C at a terminal reaches the child, too. The child then has this many seconds to end by itself, as with `subprocess`.
 _GRACE = 0.25
 
 # Children that were still running when their Popen was garbage-collected. A later Popen reaps those that have ended.
@@ -68,7 +68,7 @@ class Popen:
         self.stderr: IO[Any] | None = None
         self.args = args
         self._exchange: _core.Exchange | None = None
-        self._text = _text.is_wanted(text, encoding, errors, universal_newlines)
+        self._text = _text.is_text_mode(text, encoding, errors, universal_newlines)
         if bufsize is None:
             bufsize = -1
         if not isinstance(bufsize, int):
@@ -82,7 +82,7 @@ class Popen:
         if not is_forked:  # otherwise, `subprocess` raises it
             _fallback.raise_audit_event(args, executable, options)
         if self._text:
-            io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises before anything is started
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises for an unknown encoding, before anything is started
         if _abandoned:
             _reap_abandoned()
         self._child: _core.Child | _fallback.ForkedChild
@@ -125,13 +125,13 @@ class Popen:
         return self._child.fileno()
 
     def poll(self) -> int | None:
-        """Return the code if the child has ended, otherwise None. It is the negative number of the signal if one killed the child."""
+        """Return the code if the child has ended, otherwise None. If a signal killed the child, the code is the signal's negative number."""
         if self.returncode is None:
             self.returncode = self._child.poll()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the child's end and return its code. Raise `TimeoutExpired` after this many seconds."""
+        """Wait until the child has ended, and return its code. Raise `TimeoutExpired` after `timeout` seconds."""
         if self.returncode is None:
             self.returncode = self._child.wait(timeout)
             if self.returncode is None:

@@ -60,7 +60,7 @@ def run(
             **options,
         )  # type: ignore[call-overload]
     _fallback.raise_audit_event(args, options.get("executable"), options)
-    in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
+    in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")

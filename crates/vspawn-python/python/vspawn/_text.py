@@ -6,7 +6,7 @@ import io
 from subprocess import SubprocessError
 
 
-def is_wanted(text: bool | None, encoding: str | None, errors: str | None, universal_newlines: bool | None) -> bool:
+def is_text_mode(text: bool | None, encoding: str | None, errors: str | None, universal_newlines: bool | None) -> bool:
     """Return whether the streams are text. Raise if the arguments contradict each other."""
     if text is not None and universal_newlines is not None and bool(universal_newlines) != bool(text):
         raise SubprocessError(

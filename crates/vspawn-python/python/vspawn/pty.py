@@ -38,7 +38,7 @@ class Pty:
         _core.resize_pty(self._fd, rows, columns)
 
     def spawn(self, args: Args, **options: Unpack[Options]) -> Popen[Any]:
-        """Start a program in a session of its own, with this as its controlling terminal and its standard streams."""
+        """Start a program in a session of its own, with this terminal as its controlling terminal and its standard streams."""
         terminal = _core.open_terminal(self._fd)
         try:
             all_options: dict[str, Any] = {"stdin": terminal, "stdout": terminal, "stderr": terminal, **options}

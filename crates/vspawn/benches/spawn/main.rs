@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use mechanisms::{ALL, Fixture, Mechanism};
+use mechanisms::{Fixture, MECHANISMS, Mechanism};
 use raw::Raw;
 
 struct Options {
@@ -80,10 +80,14 @@ fn main() {
     );
 }
 
+/// The times of one mechanism.
 #[derive(Default)]
 struct Samples {
+    /// Nanoseconds from the start to the end of the wait, for each child.
     total: Vec<u64>,
+    /// Nanoseconds in the starting call, for each child.
     call: Vec<u64>,
+    /// CPU time in user space and in the kernel, of this process and of all children.
     user: Duration,
     system: Duration,
 }
@@ -91,18 +95,22 @@ struct Samples {
 fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
     // fork_exec runs only on request: after a fork, the parent has to copy each page that it writes, and the next mechanism
     // would pay for these copies.
-    let wanted = |name: &str| match &options.only {
+    let is_selected = |name: &str| match &options.only {
         Some(only) => only.iter().any(|other| other == name),
         None => name != "fork_exec",
     };
-    let chosen: Vec<(&str, Mechanism)> = ALL.iter().copied().filter(|(name, _)| wanted(name)).collect();
-    let mut samples: Vec<Samples> = chosen.iter().map(|_| Samples::default()).collect();
+    let selected: Vec<(&str, Mechanism)> = MECHANISMS
+        .iter()
+        .copied()
+        .filter(|(name, _)| is_selected(name))
+        .collect();
+    let mut samples: Vec<Samples> = selected.iter().map(|_| Samples::default()).collect();
     for _ in 0..3 {
-        for (_, mechanism) in &chosen {
+        for (_, mechanism) in &selected {
             mechanism(fixture);
         }
     }
-    let mut order: Vec<usize> = (0..chosen.len()).collect();
+    let mut order: Vec<usize> = (0..selected.len()).collect();
     let mut random = Random(1);
     for _ in 0..options.rounds {
         // A start that follows a slow one finds cold caches, so each round has a new order.
@@ -110,7 +118,7 @@ fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
         for &index in &order {
             let cpu = cpu_time();
             let begin = Instant::now();
-            let call = chosen[index].1(fixture);
+            let call = selected[index].1(fixture);
             let total = begin.elapsed();
             let (user, system) = cpu_time();
             let samples = &mut samples[index];
@@ -120,7 +128,7 @@ fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
             samples.system += system - cpu.1;
         }
     }
-    let rows: Vec<String> = chosen
+    let rows: Vec<String> = selected
         .iter()
         .zip(&samples)
         .map(|((name, _), samples)| samples.json(name))

@@ -44,7 +44,7 @@ impl Fixture {
 pub type Mechanism = fn(&mut Fixture) -> Duration;
 
 /// All mechanisms, with their names. Each starts one child, waits for its end, and returns the time inside the starting call.
-pub const ALL: &[(&str, Mechanism)] = &[
+pub const MECHANISMS: &[(&str, Mechanism)] = &[
     ("raw_clone3", raw_clone3),
     ("raw_clone", raw_clone),
     ("vspawn", vspawn_prepared),

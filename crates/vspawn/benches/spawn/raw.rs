@@ -8,7 +8,7 @@ use crate::arch::{call, clone_arguments, clone_into};
 const STACK_BYTES: usize = 64 * 1024;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// The program of a raw child, and the target of its standard output.
+/// Starts children by bare system calls. `output` becomes their standard output unless it is -1.
 #[repr(C)]
 pub struct Raw {
     path: *const c_char,

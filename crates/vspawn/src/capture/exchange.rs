@@ -54,19 +54,18 @@ impl<'a> Exchange<'a> {
     }
 
     pub(super) fn finish(mut self) -> Result<Captured, Error> {
-        let cut = match self.exchange() {
-            Ok(cut) => cut,
+        let mut stopped_by = match self.exchange() {
+            Ok(stopped_by) => stopped_by,
             Err(errno) => {
                 self.stop()?;
                 let _ = self.child.wait();
                 return Err(Error::new(Stage::Communicate, errno, "exchange data with the child"));
             }
         };
-        let cut = cut
-            .map(Ok)
-            .or_else(|| self.wait_until_deadline().transpose())
-            .transpose()?;
-        if cut.is_some() {
+        if stopped_by.is_none() {
+            stopped_by = self.wait_until_deadline()?;
+        }
+        if stopped_by.is_some() {
             self.stop()?;
         }
         let status = self.child.wait()?;
@@ -78,7 +77,7 @@ impl<'a> Exchange<'a> {
             status,
             stdout,
             stderr,
-            cut,
+            cut: stopped_by,
         })
     }
 
@@ -152,7 +151,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Waits for the child's end once its streams have ended. Returns an error for the timeout if the child still runs at the deadline.
+    /// Waits until the child has ended. Returns an error for the timeout if it is still running at the deadline.
     fn wait_until_deadline(&mut self) -> Result<Option<Error>, Error> {
         let Some(remaining) = self.remaining_time() else {
             return Ok(None);
@@ -161,8 +160,8 @@ impl<'a> Exchange<'a> {
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (it has become
-    /// another user). The caller then does not wait for the child, which could take forever.
+    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (it now runs
+    /// as another user). The caller then does not wait for the child, which could take forever.
     fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);
@@ -211,7 +210,7 @@ fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
 /// Writes without sending SIGPIPE to the caller. The kernel sends it after a write to a pipe without a reader; it is blocked during
 /// the write and then removed, so the caller's disposition does not matter.
 fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    let sigpipe_blocked = crate::guards::SigpipeBlocked::new();
+    let sigpipe_blocked = crate::guards::SigpipeGuard::new();
     // SAFETY: the bytes are borrowed, with their length.
     let result = unsafe { syscall!(SYS_write, fd.as_raw_fd(), bytes.as_ptr(), bytes.len()) };
     if result == Err(libc::EPIPE) {

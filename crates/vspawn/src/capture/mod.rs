@@ -1,5 +1,5 @@
 //! Runs a command and captures its output. Input, output and error are transferred at the same time, so that no full pipe can
-//! block the child. A limit of the size and a timeout are optional.
+//! block the child. A limit on the size and a timeout are optional.
 
 pub(crate) mod exchange;
 

@@ -181,7 +181,7 @@ fn parent_death() {
     );
 }
 
-/// Uses more stack than a child that shares memory has.
+/// The function uses more stack than a child that shares memory has.
 fn pre_exec() {
     let hook = || {
         let large = std::hint::black_box([1u8; 500_000]);

@@ -84,7 +84,7 @@ fn root() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
-    // The child does not keep the parent's working directory either, from which the relative paths below would be looked up.
+    // The child does not keep the parent's working directory either. Otherwise, the relative paths below would start there.
     std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
     std::env::set_current_dir(directory.path().join("inner")).unwrap();
     let error = Command::new("../here")

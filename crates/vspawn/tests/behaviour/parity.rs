@@ -34,7 +34,7 @@ fn stdout_of(command: &mut Command) -> String {
 }
 
 fn replaced() {
-    let status = kernel::in_fork(|| {
+    let status = kernel::run_in_fork(|| {
         let mut command = shell("test $ONE = 1 -a $PWD = / && exit 42");
         let error = command.env("ONE", "1").current_dir("/").exec();
         eprintln!("{error}");
@@ -44,7 +44,7 @@ fn replaced() {
 }
 
 fn not_replaced() {
-    let status = kernel::in_fork(|| {
+    let status = kernel::run_in_fork(|| {
         let error = Command::new("/nowhere").exec();
         let is_reported = (error.stage(), error.raw_os_error()) == (Stage::Exec, libc::ENOENT);
         let piped = shell("exit 0").stdout(Stdio::piped()).exec();

@@ -48,7 +48,7 @@ struct Spawner {
     key: libc::pthread_key_t,
 }
 
-/// Runs at the thread's end, and records whether the cancellation has left any signal blocked.
+/// Runs when the thread ends, and records whether the cancellation has left all signals unblocked.
 extern "C" fn record_mask(_: *mut c_void) {
     WAS_MASK_EMPTY.store(status_field("SigBlk") == "0000000000000000", SeqCst);
 }

@@ -24,18 +24,18 @@ pub fn tests() -> Vec<Test> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Wish {
+enum Request {
     Inherit,
     Null,
     Piped,
 }
 
-impl Wish {
+impl Request {
     fn stdio(self) -> Stdio {
         match self {
-            Wish::Inherit => Stdio::inherit(),
-            Wish::Null => Stdio::null(),
-            Wish::Piped => Stdio::piped(),
+            Request::Inherit => Stdio::inherit(),
+            Request::Null => Stdio::null(),
+            Request::Piped => Stdio::piped(),
         }
     }
 }
@@ -46,12 +46,12 @@ fn check(closed: u32) {
     let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
     (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
     let outcome = std::panic::catch_unwind(|| {
-        let wishes = [Wish::Inherit, Wish::Null, Wish::Piped];
+        let requests = [Request::Inherit, Request::Null, Request::Piped];
         for index in 0..27usize {
-            let wished = [wishes[index / 9], wishes[index / 3 % 3], wishes[index % 3]];
+            let requested = [requests[index / 9], requests[index / 3 % 3], requests[index % 3]];
             for close_others in [false, true] {
-                check_streams(wished, close_others, directory.path());
-                check_contents(wished, close_others);
+                check_streams(requested, close_others, directory.path());
+                check_contents(requested, close_others);
             }
         }
     });
@@ -64,23 +64,23 @@ fn check(closed: u32) {
 }
 
 /// Checks that the child's three descriptors have the right targets, and that no other descriptor is open in it.
-fn check_streams(wished: [Wish; 3], close_others: bool, directory: &std::path::Path) {
+fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::path::Path) {
     let before = open_files();
     let inherited = |fd: i32| before.get(&fd).cloned();
     let mut command = Command::new(helper::path());
-    let [stdin, stdout, stderr] = wished.map(Wish::stdio);
+    let [stdin, stdout, stderr] = requested.map(Request::stdio);
     command
         .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .close_others(close_others);
     let found = helper::run_and_list_descriptors(&mut command, &directory.join("report"));
-    for (fd, wish) in (0..).zip(wished) {
+    for (fd, request) in (0..).zip(requested) {
         let found = found.get(&fd);
-        match wish {
-            Wish::Inherit => assert_eq!(found.cloned(), inherited(fd), "{fd} of {wished:?}"),
-            Wish::Null => assert_eq!(found.unwrap(), "/dev/null", "{fd} of {wished:?}"),
-            Wish::Piped => assert!(found.unwrap().starts_with("pipe:"), "{fd} of {wished:?}"),
+        match request {
+            Request::Inherit => assert_eq!(found.cloned(), inherited(fd), "{fd} of {requested:?}"),
+            Request::Null => assert_eq!(found.unwrap(), "/dev/null", "{fd} of {requested:?}"),
+            Request::Piped => assert!(found.unwrap().starts_with("pipe:"), "{fd} of {requested:?}"),
         }
     }
     let others: Vec<_> = found
@@ -92,8 +92,8 @@ fn check_streams(wished: [Wish; 3], close_others: bool, directory: &std::path::P
 }
 
 /// Checks that data written at one end arrives at the other, and nowhere else.
-fn check_contents(wished: [Wish; 3], close_others: bool) {
-    if wished[0] == Wish::Inherit || wished[1] != Wish::Piped {
+fn check_contents(requested: [Request; 3], close_others: bool) {
+    if requested[0] == Request::Inherit || requested[1] != Request::Piped {
         return;
     }
     let mut command = Command::new("/bin/sh");
@@ -101,7 +101,7 @@ fn check_contents(wished: [Wish; 3], close_others: bool) {
         "-c",
         "read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2",
     ]);
-    let [stdin, stdout, stderr] = wished.map(Wish::stdio);
+    let [stdin, stdout, stderr] = requested.map(Request::stdio);
     command
         .stdin(stdin)
         .stdout(stdout)
@@ -116,11 +116,11 @@ fn check_contents(wished: [Wish; 3], close_others: bool) {
     };
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!(text, format!("out {sent}\n"), "{wished:?}");
+    assert_eq!(text, format!("out {sent}\n"), "{requested:?}");
     if let Some(mut stderr) = child.stderr.take() {
         let mut text = String::new();
         stderr.read_to_string(&mut text).unwrap();
-        assert_eq!(text, format!("err {sent}\n"), "{wished:?}");
+        assert_eq!(text, format!("err {sent}\n"), "{requested:?}");
     }
     child.wait().unwrap();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use vspawn::{Command, Mechanism, Stage};
 
 use crate::support::needs::Need;
-use crate::support::seccomp::{Waiting, ask, call};
+use crate::support::seccomp::{PendingCall, ask, call};
 use crate::support::state::{State, field, mappings};
 use crate::support::{Test, kernel, test};
 
@@ -137,7 +137,7 @@ fn killed() {
 fn block_execs() -> Arc<AtomicBool> {
     let open = Arc::new(AtomicBool::new(false));
     let is_open = Arc::clone(&open);
-    ask(&[call(EXEC)], move |waiting: Waiting<'_>| {
+    ask(&[call(EXEC)], move |waiting: PendingCall<'_>| {
         wait_until(|| is_open.load(SeqCst));
         waiting.allow();
     });
@@ -245,7 +245,7 @@ fn change_of_user() {
 
 fn forked_during_change() {
     let (open, thread) = hold_child_after_change_of_user();
-    let found = kernel::in_fork(|| {
+    let found = kernel::run_in_fork(|| {
         let inherited = kernel::dumpable();
         let spawned = Command::new("/bin/true")
             .uid(65533)

@@ -14,8 +14,8 @@ mod fallbacks;
 mod held;
 mod namespaces;
 mod programs;
-mod quiet;
 mod refused;
+mod side_effects;
 mod signals;
 mod stress;
 
@@ -29,7 +29,7 @@ fn main() -> std::process::ExitCode {
         fallbacks::tests(),
         held::tests(),
         signals::tests(),
-        quiet::tests(),
+        side_effects::tests(),
         namespaces::tests(),
         cancelled::tests(),
         stress::tests(),

@@ -6,23 +6,23 @@ use crate::support::needs::Need;
 use crate::support::{Test, kernel, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
-    let through = |wrapper: &'static [&str], inner: &'static str| move || run_alone(wrapper, inner).unwrap();
+    let run_under = |wrapper: &'static [&str], inner: &'static str| move || run_alone(wrapper, inner).unwrap();
     vec![
         test(
-            "all_ways_to_start_work_as_pid_1_of_a_namespace",
-            through(&["unshare", "--pid", "--fork", "--mount-proc"], "as_pid_1"),
+            "every_kind_of_spawn_works_as_pid_1_of_a_namespace",
+            run_under(&["unshare", "--pid", "--fork", "--mount-proc"], "as_pid_1"),
         )
         .needs(&[Need::PidNs]),
         test(
-            "all_ways_to_start_work_under_strace",
-            through(&["strace", "-f", "-o", "/dev/null"], "all_ways_to_start"),
+            "every_kind_of_spawn_works_under_strace",
+            run_under(&["strace", "-f", "-o", "/dev/null"], "every_kind_of_spawn"),
         )
         .needs(&[Need::Strace]),
         test(
-            "all_ways_to_start_work_under_strace_with_a_filter",
-            through(
+            "every_kind_of_spawn_works_under_strace_with_a_filter",
+            run_under(
                 &["strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null"],
-                "all_ways_to_start",
+                "every_kind_of_spawn",
             ),
         )
         .needs(&[Need::Strace]),
@@ -33,13 +33,13 @@ pub fn tests() -> Vec<Test> {
         .needs(&[Need::PidNs])
         .changes_its_process(),
         test("as_pid_1", as_pid_1).inner(),
-        test("all_ways_to_start", all_ways_to_start).inner(),
+        test("every_kind_of_spawn", every_kind_of_spawn).inner(),
     ]
 }
 
 fn as_pid_1() {
     assert_eq!(std::process::id(), 1);
-    all_ways_to_start();
+    every_kind_of_spawn();
     assert!(
         Command::new("/bin/true")
             .parent_death_signal(libc::SIGKILL)
@@ -49,7 +49,7 @@ fn as_pid_1() {
     );
 }
 
-fn all_ways_to_start() {
+fn every_kind_of_spawn() {
     for _ in 0..20 {
         assert!(Command::new("/bin/true").status().unwrap().success());
         assert!(

@@ -214,11 +214,11 @@ fn empty() {
 fn bad_names() {
     assert_refused(
         Command::new("/bin/true").env("", "x"),
-        "pass variable : not a valid name",
+        "pass variable : its name is empty or contains =",
     );
     assert_refused(
         Command::new("/bin/true").env("A=B", "x"),
-        "pass variable A=B: not a valid name",
+        "pass variable A=B: its name is empty or contains =",
     );
 }
 

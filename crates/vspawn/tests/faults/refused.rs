@@ -181,9 +181,9 @@ impl Row {
 
 /// The parent makes the same call as the child, so the filter asks the test, which refuses only the child's.
 fn mask_of_the_child() {
-    let own = std::process::id();
+    let parent = std::process::id();
     ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| {
-        match waiting.pid == own {
+        match waiting.pid == parent {
             true => waiting.allow(),
             false => waiting.fail(EIO),
         }

@@ -128,7 +128,7 @@ fn fork_in_another_thread() {
         }
         let mut forks = 0;
         while Instant::now() < end || forks < MIN_FORKS {
-            let status = kernel::in_fork(|| {
+            let status = kernel::run_in_fork(|| {
                 let worked = || {
                     commands
                         .works

@@ -18,7 +18,7 @@ pub fn set_dumpable(value: i32) {
 }
 
 /// Whether a signal can be sent to a process group by a pidfd (Linux 6.9). Sends signal 0 to this process's own group.
-pub fn signals_groups_by_pidfd() -> bool {
+pub fn can_signal_groups_by_pidfd() -> bool {
     const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
     // SAFETY: integers, and no siginfo; the value owns the descriptor.
     let result = unsafe {
@@ -90,11 +90,11 @@ pub fn copy_to_inheritable(fd: RawFd, number: RawFd) {
     assert_eq!(unsafe { libc::dup2(fd, number) }, number);
 }
 
-/// Copies a descriptor to the lowest free number from `least` on.
-pub fn copy_above(fd: RawFd, least: RawFd) -> Option<OwnedFd> {
+/// Copies a descriptor to the first free number from `min_number` on.
+pub fn copy_above(fd: RawFd, min_number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the returned value owns the new descriptor.
     unsafe {
-        let copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least);
+        let copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, min_number);
         (copy >= 0).then(|| OwnedFd::from_raw_fd(copy))
     }
 }
@@ -142,8 +142,8 @@ pub fn set_handler(signal: i32, handler: libc::sighandler_t) {
     }
 }
 
-/// Runs a function in a forked process. Returns its exit status as `waitpid` stores it.
-pub fn in_fork(run: impl FnOnce() -> i32) -> i32 {
+/// Runs a function in a forked process. Returns the process's status as `waitpid` stores it.
+pub fn run_in_fork(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only runs the function and ends.
     unsafe {
         let pid = libc::fork();

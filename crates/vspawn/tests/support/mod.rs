@@ -20,17 +20,17 @@ use needs::{Need, required};
 use state::State;
 
 /// The environment variable with the name of the one test that this process runs.
-const ALONE: &str = "VSPAWN_TEST_ALONE";
+const TEST_NAME_VARIABLE: &str = "VSPAWN_TEST_ALONE";
 /// The timeout of a test.
 const TIMEOUT: Duration = Duration::from_secs(150);
 /// The environment variable with the seconds to add to the timeout, for emulated machines.
-const EXTRA_SECONDS: &str = "VSPAWN_TEST_PATIENCE";
+const EXTRA_SECONDS_VARIABLE: &str = "VSPAWN_TEST_PATIENCE";
 
 pub struct Test {
     name: String,
     needs: Vec<Need>,
-    /// Whether the harness checks that the state that a spawn must not change is the same afterwards. False for tests that change this
-    /// state themselves.
+    /// Whether the harness checks that the process has the same `State` after the test. False for tests that change this state
+    /// themselves.
     compares_state: bool,
     /// Whether the test is started only by another test, with `run_alone`.
     is_inner: bool,
@@ -66,9 +66,9 @@ impl Test {
 
 /// Runs the one test of this process, or all tests, each in its own process.
 pub fn main(tests: Vec<Test>) -> ExitCode {
-    if let Ok(name) = std::env::var(ALONE) {
+    if let Ok(name) = std::env::var(TEST_NAME_VARIABLE) {
         // SAFETY: this process has one thread.
-        unsafe { std::env::remove_var(ALONE) };
+        unsafe { std::env::remove_var(TEST_NAME_VARIABLE) };
         run_in_this_process(
             tests
                 .iter()
@@ -83,8 +83,8 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
 }
 
 fn timeout() -> Duration {
-    let more = std::env::var(EXTRA_SECONDS).ok();
-    TIMEOUT + Duration::from_secs(more.map_or(0, |more| more.parse().expect("a number of seconds")))
+    let extra = std::env::var(EXTRA_SECONDS_VARIABLE).ok();
+    TIMEOUT + Duration::from_secs(extra.map_or(0, |extra| extra.parse().expect("a number of seconds")))
 }
 
 fn run_in_this_process(test: &Test) {
@@ -120,7 +120,7 @@ pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let line: Vec<PathBuf> = wrapper.iter().map(PathBuf::from).chain([this]).collect();
     let mut child = Command::new(&line[0])
         .args(&line[1..])
-        .env(ALONE, name)
+        .env(TEST_NAME_VARIABLE, name)
         .stdin(Stdio::null())
         .stdout(log())
         .stderr(log())

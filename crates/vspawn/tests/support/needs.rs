@@ -68,7 +68,7 @@ impl Need {
     pub fn check(self) -> Result<(), String> {
         match self {
             Need::SharedMemory => shared_memory(),
-            Need::PidfdGroup if kernel::signals_groups_by_pidfd() => Ok(()),
+            Need::PidfdGroup if kernel::can_signal_groups_by_pidfd() => Ok(()),
             Need::PidfdGroup => Err("the kernel cannot signal a process group by a pidfd (before 6.9)".to_owned()),
             Need::Cc if helper::path().exists() => Ok(()),
             Need::Cc => succeeds(&["cc", "--version"]),

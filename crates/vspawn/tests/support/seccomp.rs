@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
 
+/// The offset in bytes of the arguments in `struct seccomp_data`.
 const OFFSET_OF_ARGUMENTS: u32 = 16;
 
 /// A system call, optionally restricted to a value of the low half of one of its arguments.
@@ -80,13 +81,13 @@ pub fn refuse(rules: &[(Call, i32)]) {
 }
 
 /// A call that waits for the test's answer.
-pub struct Waiting<'a> {
+pub struct PendingCall<'a> {
     listener: &'a OwnedFd,
     id: u64,
     pub pid: u32,
 }
 
-impl Waiting<'_> {
+impl PendingCall<'_> {
     pub fn allow(self) {
         self.answer(0, 1);
     }
@@ -109,7 +110,7 @@ impl Waiting<'_> {
 }
 
 /// Installs a filter that passes each of the calls to `decide`, which runs in a thread that the filter does not cover.
-pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static) {
+pub fn ask(calls: &[Call], mut decide: impl FnMut(PendingCall<'_>) + Send + 'static) {
     let (sender, receiver) = mpsc::channel::<OwnedFd>();
     std::thread::spawn(move || {
         let listener = receiver.recv().expect("the filter was installed");
@@ -124,7 +125,7 @@ pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static)
             };
             if result == 0 {
                 let (id, pid) = (request.id, request.pid);
-                decide(Waiting {
+                decide(PendingCall {
                     listener: &listener,
                     id,
                     pid,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::kernel;
 
-/// A number above all descriptors of these tests.
-const HIGHEST: i32 = 32_768;
+/// Above all descriptor numbers of these tests.
+const DESCRIPTOR_LIMIT: i32 = 32_768;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
@@ -31,7 +31,9 @@ impl State {
 pub fn open_files() -> BTreeMap<i32, String> {
     // Tries each number instead of listing the directory, because a filter may refuse the listing.
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
-    let found = (0..HIGHEST).filter(|fd| kernel::is_open(*fd)).filter_map(target);
+    let found = (0..DESCRIPTOR_LIMIT)
+        .filter(|fd| kernel::is_open(*fd))
+        .filter_map(target);
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
 }
 

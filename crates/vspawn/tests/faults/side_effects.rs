@@ -32,12 +32,12 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// Counts allocations of the whole process.
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: the system's allocator, with a count.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
         // SAFETY: the caller's promise.
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The child runs at the same time as its parent and shares the parent's thread-local memory, so a libc call in the child would write the
 /// parent's errno.
