@@ -60,7 +60,7 @@ impl Series {
 
     /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their
     /// waits for a CPU.
-    pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
+    pub(super) fn undisturbed_times(&self, min_count: usize) -> Vec<Nanos> {
         let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
