@@ -120,8 +120,8 @@ fn launch_delay(scan: &Scan) -> (Option<Effect>, String) {
     let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
     let first = scan.first_delay(MIN_DELAY);
     let effect = effect.or(first.map(|span| Effect::measured(span, "the first launch of a program there")));
-    let [first, later, memory] =
-        [&scan.first, &scan.later, &scan.unscanned].map(|times| units::time(median(times.clone())));
+    let [first, later, memory] = [&scan.first_launches, &scan.later_launches, &scan.memory_launches]
+        .map(|times| units::time(median(times.clone())));
     let evidence = match scan.stuck {
         Some(StuckOperation::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
         Some(StuckOperation::Launch(time)) => format!(

@@ -75,7 +75,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
         findings.add_not_examined(match scan.is_disturbed {
             true => "whether first launches of fresh files are slower: the machine is too busy",
-            false if scan.unscanned.is_empty() => {
+            false if scan.memory_launches.is_empty() => {
                 "whether each launch is scanned: the kernel cannot execute files from memory for comparison"
             }
             false => "whether first launches of fresh files are slower: too few could be timed",
@@ -220,7 +220,7 @@ fn times_sentence(scan: &Scan) -> Option<String> {
         }
         Some(StuckOperation::Launch(timeout)) => {
             let timeout = units::time(timeout);
-            let created = scan.created.first().copied();
+            let created = scan.creation_times.first().copied();
             let created = created.map_or(String::new(), |time| format!("; writing it took {}", units::time(time)));
             return Some(format!(
                 "the first launch of a fresh copy of a tiny program did not finish within {timeout}{created}"
@@ -229,9 +229,9 @@ fn times_sentence(scan: &Scan) -> Option<String> {
         None => {}
     }
     let kinds = [
-        ("first launches", &scan.first),
-        ("later launches", &scan.later),
-        ("from memory", &scan.unscanned),
+        ("first launches", &scan.first_launches),
+        ("later launches", &scan.later_launches),
+        ("from memory", &scan.memory_launches),
     ];
     let ranges: Vec<String> = kinds
         .into_iter()
@@ -249,8 +249,8 @@ fn times_sentence(scan: &Scan) -> Option<String> {
 }
 
 fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
-    let files = scan.concurrent.len();
-    let last = scan.concurrent.iter().max()?;
+    let files = scan.concurrent_launches.len();
+    let last = scan.concurrent_launches.iter().max()?;
     let min_delay = if scan.is_disturbed {
         MIN_QUEUE_DELAY_WHEN_BUSY
     } else {

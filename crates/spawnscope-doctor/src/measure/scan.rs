@@ -34,17 +34,17 @@ pub struct Scan {
     /// out; if too few remain, all are kept, with their waits subtracted.
     pub is_disturbed: bool,
     /// The time to write each file.
-    pub created: Vec<Nanos>,
+    pub creation_times: Vec<Nanos>,
     /// The first launch of each file.
-    pub first: Vec<Nanos>,
+    pub first_launches: Vec<Nanos>,
     /// The launches of each file after the first.
-    pub later: Vec<Nanos>,
+    pub later_launches: Vec<Nanos>,
     /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids such launches.
-    pub unscanned: Vec<Nanos>,
+    pub memory_launches: Vec<Nanos>,
     /// The operation that had not finished even once when the time limit was reached.
     pub stuck: Option<StuckOperation>,
     /// First launches of further files, all concurrent: the time from the common start to the end of each, in the order of the ends.
-    pub concurrent: Vec<Nanos>,
+    pub concurrent_launches: Vec<Nanos>,
 }
 
 /// An operation that did not finish, and the time after which it was abandoned.
@@ -60,20 +60,20 @@ impl Scan {
     /// Returns how much longer a first launch takes than a later one; `None` if the difference is below `min_delay` or within the noise.
     #[must_use]
     pub fn first_delay(&self, min_delay: Nanos) -> Option<Nanos> {
-        delay(&self.first, &self.later, min_delay)
+        delay(&self.first_launches, &self.later_launches, min_delay)
     }
 
     /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the
     /// noise.
     #[must_use]
     pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
-        delay(&self.later, &self.unscanned, min_delay)
+        delay(&self.later_launches, &self.memory_launches, min_delay)
     }
 
     /// Returns whether there are enough launches of each kind to conclude that no kind is slower.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
-        [&self.first, &self.later, &self.unscanned]
+        [&self.first_launches, &self.later_launches, &self.memory_launches]
             .iter()
             .all(|times| times.len() >= MIN_LAUNCHES)
     }
@@ -82,9 +82,9 @@ impl Scan {
     /// launches from memory, divided by `delay`. For a single-threaded scanner, this is the number of launches.
     #[must_use]
     pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
-        let last = self.concurrent.iter().max()?;
-        let unscanned = median(self.unscanned.clone()).unwrap_or_default();
-        let launches = Nanos(unscanned.0 * self.concurrent.len() as u64);
+        let last = self.concurrent_launches.iter().max()?;
+        let unscanned = median(self.memory_launches.clone()).unwrap_or_default();
+        let launches = Nanos(unscanned.0 * self.concurrent_launches.len() as u64);
         Some(last.since(launches).0 as f64 / delay.0 as f64)
     }
 }
@@ -153,12 +153,12 @@ fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
         [&first, &later, &unscanned] == [&undisturbed_first, &undisturbed_later, &undisturbed_unscanned];
     Scan {
         is_disturbed: !are_all_undisturbed || !is_healthy,
-        created,
-        first: undisturbed_first,
-        later: undisturbed_later,
-        unscanned: undisturbed_unscanned,
+        creation_times: created,
+        first_launches: undisturbed_first,
+        later_launches: undisturbed_later,
+        memory_launches: undisturbed_unscanned,
         stuck,
-        concurrent,
+        concurrent_launches: concurrent,
     }
 }
 
@@ -189,10 +189,10 @@ mod tests {
     fn scan(first: &[u64], later: &[u64], unscanned: &[u64], concurrent: &[u64]) -> Scan {
         let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
         Scan {
-            first: times(first),
-            later: times(later),
-            unscanned: times(unscanned),
-            concurrent: times(concurrent),
+            first_launches: times(first),
+            later_launches: times(later),
+            memory_launches: times(unscanned),
+            concurrent_launches: times(concurrent),
             ..Scan::default()
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct SharedResults {
 #[repr(C)]
 pub(super) struct Series {
     /// The time of the first launch, whose files are not yet cached.
-    first: AtomicU64,
+    first_launch: AtomicU64,
     /// The time after which the first launch was abandoned.
     abandoned_after: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
@@ -73,7 +73,7 @@ impl Series {
     }
 
     pub(super) fn set_first(&self, launch: LaunchTime) {
-        self.first.store(launch.took.0, Ordering::Release);
+        self.first_launch.store(launch.took.0, Ordering::Release);
         self.update_quickest(launch);
     }
 
@@ -83,7 +83,7 @@ impl Series {
 
     /// Returns the median, or the time of the first launch if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
-        median(self.times()).or_else(|| nonzero(&self.first))
+        median(self.times()).or_else(|| nonzero(&self.first_launch))
     }
 
     /// Returns the time of the fastest launch, without waits for a CPU.

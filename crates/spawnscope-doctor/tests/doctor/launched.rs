@@ -488,11 +488,11 @@ fn all_measurements_are_taken_on_a_real_machine() {
         let are_copies_launched = match &measured.scan {
             Some(scan) => {
                 let kinds = [
-                    &scan.created,
-                    &scan.first,
-                    &scan.later,
-                    &scan.unscanned,
-                    &scan.concurrent,
+                    &scan.creation_times,
+                    &scan.first_launches,
+                    &scan.later_launches,
+                    &scan.memory_launches,
+                    &scan.concurrent_launches,
                 ];
                 let counts = kinds.map(Vec::len);
                 // Launches that waited for a CPU are left out; then `is_disturbed` is set.

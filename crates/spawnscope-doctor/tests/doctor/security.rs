@@ -158,8 +158,8 @@ fn too_few_launches_are_reported_as_not_examined() {
     let machine = Tree::new().machine();
     let few = |first: u64, count: usize, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[]);
-        scan.first.truncate(count);
-        scan.later.truncate(count);
+        scan.first_launches.truncate(count);
+        scan.later_launches.truncate(count);
         scan.is_disturbed = is_disturbed;
         Measured {
             scan: Some(scan),
@@ -177,7 +177,7 @@ fn too_few_launches_are_reported_as_not_examined() {
     }
     for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
         let mut scan = scan(1, 1, &[]);
-        scan.unscanned.truncate(from_memory);
+        scan.memory_launches.truncate(from_memory);
         let measured = Measured {
             scan: Some(scan),
             ..usual_measurements()
@@ -206,7 +206,7 @@ fn too_few_launches_are_reported_as_not_examined() {
 #[test]
 fn one_fast_first_launch_rules_out_a_scanner() {
     let mut scan = scan(21, 1, &[]);
-    scan.first[3] = scan.later[0];
+    scan.first_launches[3] = scan.later_launches[0];
     let measured = Measured {
         scan: Some(scan),
         ..usual_measurements()
