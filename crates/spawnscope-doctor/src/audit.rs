@@ -40,7 +40,7 @@ pub(super) struct Rule {
 ///
 /// # Errors
 /// If the kernel refuses the query: it answers only root, and only outside of containers.
-pub(super) fn loaded() -> io::Result<Vec<Rule>> {
+pub(super) fn loaded_rules() -> io::Result<Vec<Rule>> {
     let statuses = match query(AuditMessage::GetStatus(None), true) {
         // The kernel has no audit support.
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Vec::new()),

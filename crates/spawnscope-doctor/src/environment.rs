@@ -41,11 +41,11 @@ impl Environment {
         self.is_gvisor || self.wsl == Some(1) || self.container.is_some()
     }
 
-    /// Returns where to change kernel settings, as the end of a sentence.
+    /// Returns where to change kernel settings, to be inserted into a sentence.
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         if self.is_kernel_foreign() {
-            "on the host: it cannot be changed in a container"
+            "on the host (not possible from inside)"
         } else {
             "as root"
         }

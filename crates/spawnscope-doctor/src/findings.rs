@@ -204,7 +204,7 @@ impl Findings {
     }
 
     /// Adds something that this check could not examine.
-    pub fn not_examined(&mut self, what: impl Into<String>) {
+    pub fn add_not_examined(&mut self, what: impl Into<String>) {
         self.not_examined.push(NotExamined {
             check: self.check,
             what: what.into(),

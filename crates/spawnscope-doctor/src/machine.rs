@@ -17,7 +17,7 @@ use super::mounts;
 use spawnscope_system::held::Identity;
 
 /// At most this much of a file is read. The files that checks need are smaller, but some files of /proc are endless.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A machine, real or made up by a test.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Machine {
     environment: BTreeMap<OsString, OsString>,
     directory: PathBuf,
     is_privileged: bool,
-    /// The user as whom programs are started; `None` for the doctor's own user.
+    /// The user that programs are started as; `None` for the doctor's own user.
     user: Option<Identity>,
     /// Directories that did not answer, or that were not tried. They are never accessed, and count as missing.
     left_out: HashSet<PathBuf>,
@@ -100,7 +100,7 @@ impl Machine {
 
     /// Returns the working directory.
     #[must_use]
-    pub fn directory(&self) -> &Path {
+    pub fn working_directory(&self) -> &Path {
         &self.directory
     }
 
@@ -168,7 +168,7 @@ impl Machine {
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.accessible_path(absolute)?)?
-            .take(MAX_BYTES)
+            .take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
@@ -309,7 +309,7 @@ impl Machine {
         }
     }
 
-    /// Returns the directory for temporary files.
+    /// Returns the directory for temporary files: TMPDIR, or /tmp.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
         let temporary = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);

@@ -19,9 +19,9 @@ const MAX_RESIDENT_BYTES: u64 = 1 << 30;
 /// The time limit for one check that reads memory files.
 pub(super) const TIMEOUT: Duration = Duration::from_millis(150);
 /// At most this much of a file is read. For 65,530 mappings, the default maximum per process, `smaps` has 50 MB.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_FILE_BYTES: usize = 64 << 20;
 /// The child process writes this byte after the complete file. The text itself does not contain it.
-const END: u8 = 0;
+const END_MARK: u8 = 0;
 
 /// Returns the content of a file in the process's /proc directory; `None` if the file may not be read or is not read completely before
 /// `until`, or if the process is too large.
@@ -35,7 +35,7 @@ pub(super) fn read(machine: &Machine, process: &Process, file: &str, until: Inst
     drop(writer);
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 14];
-    while bytes.len() < MAX_BYTES {
+    while bytes.len() < MAX_FILE_BYTES {
         if !is_readable_within(&reader, until.saturating_duration_since(Instant::now())) {
             return None;
         }
@@ -45,11 +45,11 @@ pub(super) fn read(machine: &Machine, process: &Process, file: &str, until: Inst
         }
     }
     drop(child);
-    let text = bytes.strip_suffix(&[END])?;
+    let text = bytes.strip_suffix(&[END_MARK])?;
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Copies the file to descriptor 0, and adds `END` if it was read completely.
+/// Copies the file to descriptor 0, and adds `END_MARK` if it was read completely.
 fn copy(path: &CStr) {
     die_with_parent(libc::SIGKILL);
     let mut part = [0_u8; 1 << 12];
@@ -66,6 +66,6 @@ fn copy(path: &CStr) {
                 _ => return,
             }
         }
-        libc::write(0, [END].as_ptr().cast(), 1);
+        libc::write(0, [END_MARK].as_ptr().cast(), 1);
     }
 }

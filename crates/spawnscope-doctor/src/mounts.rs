@@ -23,7 +23,7 @@ impl Mount {
     }
 
     /// Returns what the file system is, if accesses may have to wait for another machine or process.
-    pub(super) fn remote(&self) -> Option<&'static str> {
+    pub(super) fn remote_description(&self) -> Option<&'static str> {
         let kind = self.kind.as_str();
         match kind {
             "nfs" | "nfs4" | "cifs" | "smb3" | "afs" | "ceph" | "glusterfs" | "lustre" | "gpfs" | "beegfs" => {
@@ -47,7 +47,7 @@ pub(super) fn all(machine: &Machine) -> Vec<Mount> {
 }
 
 /// Returns the mount that contains an absolute path without symbolic links.
-pub(super) fn mount_of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
+pub(super) fn containing_mount<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     mounts
         .iter()
         .enumerate()
@@ -113,9 +113,12 @@ mod tests {
         .iter()
         .filter_map(|line| parse(line))
         .collect();
-        let found = mount_of(&mounts, Path::new("/mnt/a b/c")).unwrap();
-        assert!(found.remote().is_some() && !found.has_option("noexec"), "{found:?}");
-        assert_eq!(mount_of(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
+        let found = containing_mount(&mounts, Path::new("/mnt/a b/c")).unwrap();
+        assert!(
+            found.remote_description().is_some() && !found.has_option("noexec"),
+            "{found:?}"
+        );
+        assert_eq!(containing_mount(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
         assert!(mounts[1].has_option("noexec") && mounts[1].has_option("size=8m"));
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn running_in_session(session: u32) -> Vec<u32> {
 }
 
 /// Returns how many children each process has now.
-pub(super) fn children(processes: &[Process]) -> HashMap<u32, u64> {
+pub(super) fn child_counts(processes: &[Process]) -> HashMap<u32, u64> {
     let mut children = HashMap::new();
     for process in processes {
         *children.entry(process.parent).or_default() += 1;

@@ -46,11 +46,11 @@ impl Source {
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let loaded = machine.is_privileged().then(audit::loaded).and_then(Result::ok);
+    let loaded = machine.is_privileged().then(audit::loaded_rules).and_then(Result::ok);
     let (source, rules) = match loaded {
         Some(rules) => (Source::Kernel, rules),
         None => {
-            findings.not_examined("loaded audit rules: only root can read them, outside of containers");
+            findings.add_not_examined("loaded audit rules: only root can read them, outside of containers");
             (Source::Files, audit::parse_rules(&stored_rules(machine)))
         }
     };

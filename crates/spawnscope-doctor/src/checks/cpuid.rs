@@ -7,7 +7,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "cpuid",
-    examines: "time of a CPUID instruction: programs execute dozens at start",
+    examines: "time of a CPUID instruction; each program executes dozens at its start",
     run: Run::Reading(run),
 };
 
@@ -19,12 +19,12 @@ const MIN_PROBLEM: Nanos = Nanos(2_000_000);
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(one) = examination.measured.median_ns(Constant::Cpuid) else {
         if cfg!(target_arch = "x86_64") {
-            findings.not_examined("the instruction could not be timed");
+            findings.add_not_examined("the instruction could not be timed");
         }
         return;
     };
     let Some(all) = examination.measured.median_ns(Constant::Identify) else {
-        findings.not_examined(
+        findings.add_not_examined(
             "the instructions at the start of a program could not be counted: that needs ptrace and /bin/true",
         );
         return;

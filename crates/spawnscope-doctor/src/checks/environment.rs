@@ -9,7 +9,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "environment",
-    examines: "signs of gVisor, WSL, containers, hypervisors, sudo; the time of a CPUID instruction",
+    examines: "signs of gVisor, WSL, containers, sudo, and of one or two hypervisors",
     run: Run::Reading(run),
 };
 
@@ -17,7 +17,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let environment = &examination.environment;
     let launch = examination.measured.launch;
     if examination.machine.is_under_sudo() {
-        findings.not_examined(
+        findings.add_not_examined(
             "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
         );
     }
@@ -42,19 +42,19 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 })
                 .fix(match version {
                     1 => "WSL 2 launches as fast as Linux: `wsl --set-version NAME 2`",
-                    _ => "keep files that are built and launched in the Linux file system, not below /mnt/c",
+                    _ => "keep files that are built or executed in the Linux file system, not below /mnt/c",
                 })
                 .fix_cost("files that Windows programs use too are slower for one of the two systems"),
         );
     }
     if let Some(kind) = &environment.container {
-        findings.add(container(kind));
+        findings.add(container_finding(kind));
     }
     if let Some(name) = environment.hypervisor.as_ref().filter(|_| !environment.is_gvisor) {
-        findings.add(hypervisor(name, examination));
+        findings.add(hypervisor_finding(name, examination));
     }
     if environment.is_hypervisor_unknown {
-        findings.not_examined("whether this is a virtual machine: neither the processor nor the firmware shows it");
+        findings.add_not_examined("whether this is a virtual machine: neither the processor nor the firmware shows it");
     }
 }
 
@@ -66,14 +66,14 @@ fn with_fork_time(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
     }
 }
 
-fn container(kind: &str) -> Finding {
+fn container_finding(kind: &str) -> Finding {
     Finding::note(format!("this is a container ({kind})"))
         .evidence("kernel settings, security modules and scanners belong to the host")
-        .fix("run the doctor on the host as well: some of them cannot be seen in a container")
+        .fix("run the doctor on the host as well: a container hides some of these")
         .fix_cost("another run")
 }
 
-fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
+fn hypervisor_finding(name: &str, examination: &Examination<'_>) -> Finding {
     let (nesting, sentence) = examination.nesting().unzip();
     let is_nested = nesting == Some(Nesting::Nested);
     let fork = fork_ns_per_mebibyte(examination.measured).map(fork_time_sentence);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run};
-use crate::measure::{DIRECTORY_TIMEOUT, Scan, Stuck, median};
+use crate::measure::{DIRECTORY_TIMEOUT, Scan, StuckOperation, median};
 use crate::mounts::{self, Mount};
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
@@ -13,7 +13,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "file-systems",
-    examines: "file systems of the working directory and of TMPDIR: kind, response, free space",
+    examines: "file systems of the working directory and of TMPDIR: type, whether they answer, free space",
     run: Run::Reading(run),
 };
 
@@ -26,12 +26,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mounts = mounts::all(machine);
     if mounts.is_empty() {
-        findings.not_examined("the mount table");
+        findings.add_not_examined("the mount table");
         return;
     }
     let home = machine.variable("HOME").map(PathBuf::from);
     let directories = [
-        (WORKING, Some(machine.directory().to_owned())),
+        (WORKING, Some(machine.working_directory().to_owned())),
         (TEMPORARY, Some(machine.temporary_directory())),
         (HOME, home),
     ];
@@ -39,24 +39,28 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
             continue;
         };
-        let mount = |directory: &Path| mounts::mount_of(&mounts, directory);
+        let mount = |directory: &Path| mounts::containing_mount(&mounts, directory);
         if examination.measured.untried.contains(&directory) {
-            findings.not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
+            findings.add_not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;
         }
         if machine.is_left_out(&directory) {
-            findings.add(unresponsive(what, &directory, mount(&directory)));
+            findings.add(unresponsive_finding(what, &directory, mount(&directory)));
             continue;
         }
         let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
         // A remote file system may take long to report its free space.
-        let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
+        let is_local = mount(&real).is_none_or(|mount| mount.remote_description().is_none());
         if let Some(error) = machine
             .check_writable(&directory)
             .err()
             .filter(|_| what == TEMPORARY && is_local)
         {
-            findings.add(unwritable(&directory, machine.variable("TMPDIR").is_some(), &error));
+            findings.add(unwritable_finding(
+                &directory,
+                machine.variable("TMPDIR").is_some(),
+                &error,
+            ));
             continue;
         }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
@@ -70,7 +74,7 @@ const WORKING: &str = "the working directory";
 const TEMPORARY: &str = "the directory for temporary files";
 const HOME: &str = "the home directory";
 
-fn unresponsive(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
+fn unresponsive_finding(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
     let on = mount.map_or(String::new(), |mount| {
         format!(", apparently on {} ({})", mount.point.display(), mount.kind)
     });
@@ -83,7 +87,7 @@ fn unresponsive(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding 
         .fix_cost("programs that already hang in a detached file system keep hanging")
 }
 
-fn unwritable(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
+fn unwritable_finding(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
     let named = if is_named { "TMPDIR=" } else { "" };
     let finding = Finding::problem("temporary files cannot be created")
         .evidence(format!("{named}{}: {}", directory.display(), error_text(error)))
@@ -116,22 +120,22 @@ fn launch_delay(scan: &Scan) -> (Option<Effect>, String) {
     let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
     let first = scan.first_delay(MIN_DELAY);
     let effect = effect.or(first.map(|span| Effect::measured(span, "the first launch of a program there")));
-    let [first, later, memory] =
-        [&scan.first, &scan.later, &scan.unscanned].map(|times| units::time(median(times.clone())));
+    let [first, later, memory] = [&scan.first_launches, &scan.later_launches, &scan.memory_launches]
+        .map(|times| units::time(median(times.clone())));
     let evidence = match scan.stuck {
-        Some(Stuck::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
-        Some(Stuck::Launch(time)) => format!(
+        Some(StuckOperation::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
+        Some(StuckOperation::Launch(time)) => format!(
             "the first launch of a tiny program there did not finish within {}",
             units::time(time)
         ),
-        None => format!("a tiny program there: first launch {first}, second launch {later}, from memory {memory}"),
+        None => format!("a tiny program there: first launch {first}, later launches {later}, from memory {memory}"),
     };
     (effect, evidence)
 }
 
 fn check_mount(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
     let location = format!("{directory} is on {} ({})", mount.point.display(), mount.kind);
-    if let Some(remote) = mount.remote() {
+    if let Some(remote) = mount.remote_description() {
         let (effect, timed) = remote_scan.map(launch_delay).unzip();
         findings.add(
             Finding::problem(format!("{what} is on {remote}"))

@@ -52,9 +52,9 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         git,
     };
     let hooks = match repository.hooks_directory() {
-        Ok(Some(hooks)) => examination.machine.directory().join(hooks),
+        Ok(Some(hooks)) => examination.machine.working_directory().join(hooks),
         Ok(None) => return,
-        Err(Refusal::Message(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
+        Err(Refusal::Message(why)) => return findings.add_not_examined(format!("git refuses this directory: {why}")),
         Err(Refusal::NotRun(why)) => return hanging::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
@@ -176,7 +176,7 @@ impl Repository<'_> {
             .shortest(RUNS, || status(&WITHOUT_MONITOR))
             .and_then(RunTime::complete);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
-        findings.add(monitor(&setting, has_builtin, with.ok()));
+        findings.add(monitor_finding(&setting, has_builtin, with.ok()));
         match (without, with) {
             (Err(why), _) => hanging::report(
                 findings,
@@ -184,7 +184,7 @@ impl Repository<'_> {
                 "git -c core.fsmonitor=false status",
                 why,
             ),
-            (_, Err(why)) => findings.not_examined(format!("`git status` with its monitor {why}")),
+            (_, Err(why)) => findings.add_not_examined(format!("`git status` with its monitor {why}")),
             _ => {}
         }
         Ok(())
@@ -212,19 +212,20 @@ impl Repository<'_> {
         }
         findings.add(
             Finding::note(format!(
-                "git launches a program for each file of the filter {}",
+                "git launches a program for each file of {}: {}",
+                if single.len() == 1 { "a filter" } else { "these filters" },
                 single.join(", ")
             ))
-            .evidence("it has `clean` or `smudge`, but no `process`, with which one program serves all files")
-            .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
-            .fix_cost("the program must implement git's protocol"),
+            .evidence("a filter with `clean` or `smudge`, but without `process`, is launched for each file; with `process`, one program serves all files")
+            .fix("give each filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
+            .fix_cost("the program of a filter must implement git's protocol"),
         );
         Ok(())
     }
 }
 
 /// Returns the finding for a monitor that is a program. `times` are those of `git status` with the monitor and without, if known.
-fn monitor(setting: &Setting, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
+fn monitor_finding(setting: &Setting, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
     let more = times.and_then(|(with, without)| with.beyond_noise(without));
     Finding::problem_if(
         more.is_some_and(|more| more.time >= SLOW),

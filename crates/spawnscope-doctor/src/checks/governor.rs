@@ -39,7 +39,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             .evidence(format!("cpu0: governor {governor}, driver {driver}"))
             .evidence("a launch ends within a millisecond, before a sampling governor notices the load")
             .fix(format!(
-                "while it matters, use `schedutil` or `performance`, {}:",
+                "while speed matters, use `schedutil` or `performance`, {}:",
                 examination.environment.where_settings_are_made()
             ))
             .fix("  cpupower frequency-set -g schedutil")

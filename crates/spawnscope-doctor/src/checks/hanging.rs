@@ -12,12 +12,14 @@ const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 /// time.
 pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
     match why {
-        RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, command_line, after)),
-        why => findings.not_examined(format!("`{command_line}` {why}")),
+        RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => {
+            findings.add(hanging_finding(program, command_line, after))
+        }
+        why => findings.add_not_examined(format!("`{command_line}` {why}")),
     }
 }
 
-fn problem(program: &str, command_line: &str, after: Nanos) -> Finding {
+fn hanging_finding(program: &str, command_line: &str, after: Nanos) -> Finding {
     let took = RunTime {
         time: after,
         is_lower_bound: true,

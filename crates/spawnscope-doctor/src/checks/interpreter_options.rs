@@ -11,11 +11,11 @@ use spawnscope_data::units;
 
 /// How often an interpreter is timed, with and without its variable.
 const RUNS: usize = 2;
-/// Options that add this much to a start are a problem. The limit is the same as for Python.
+/// OptionVariable that add this much to a start are a problem. The limit is the same as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
 
 /// A variable with options.
-struct Options {
+struct OptionVariable {
     /// The name of the variable.
     name: &'static str,
     interpreter: &'static str,
@@ -28,12 +28,12 @@ struct Options {
 const NODE_LOADING: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
 const JAVA_LOADING: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
 /// PERL5DB is missing because Perl reads it only if options such as those in PERL5OPT request the debugger.
-const VARIABLES: [Options; 5] = [
-    Options::new("NODE_OPTIONS", "node", &["-e", "0"], NODE_LOADING),
-    Options::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),
-    Options::new("PERL5OPT", "perl", &["-e", "0"], &["-M", "-m", "-d"]),
-    Options::new("JAVA_TOOL_OPTIONS", "java", &["-version"], JAVA_LOADING),
-    Options::new("_JAVA_OPTIONS", "java", &["-version"], JAVA_LOADING),
+const VARIABLES: [OptionVariable; 5] = [
+    OptionVariable::new("NODE_OPTIONS", "node", &["-e", "0"], NODE_LOADING),
+    OptionVariable::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),
+    OptionVariable::new("PERL5OPT", "perl", &["-e", "0"], &["-M", "-m", "-d"]),
+    OptionVariable::new("JAVA_TOOL_OPTIONS", "java", &["-version"], JAVA_LOADING),
+    OptionVariable::new("_JAVA_OPTIONS", "java", &["-version"], JAVA_LOADING),
 ];
 
 /// Checks each variable that is set, if its interpreter is installed.
@@ -55,14 +55,14 @@ enum Cost {
     Unknown,
 }
 
-impl Options {
+impl OptionVariable {
     const fn new(
         name: &'static str,
         interpreter: &'static str,
         no_op_arguments: &'static [&'static str],
         loading_options: &'static [&'static str],
-    ) -> Options {
-        Options {
+    ) -> OptionVariable {
+        OptionVariable {
             name,
             interpreter,
             no_op_arguments,
@@ -85,12 +85,12 @@ impl Options {
                 Ok(full) => Cost::Times(full, bare),
                 Err(RunError::Failed) => Cost::Refused,
                 Err(why) => {
-                    findings.not_examined(format!("`{line}` with {} {why}", self.name));
+                    findings.add_not_examined(format!("`{line}` with {} {why}", self.name));
                     Cost::Unknown
                 }
             },
             Err(why) => {
-                findings.not_examined(format!("`{line}` without {} {why}", self.name));
+                findings.add_not_examined(format!("`{line}` without {} {why}", self.name));
                 Cost::Unknown
             }
         };

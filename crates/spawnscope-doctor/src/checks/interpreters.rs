@@ -70,7 +70,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
     };
     let full = match programs.shortest(RUNS, || with(&[])) {
         Ok(full) => full,
-        Err(why) => return findings.not_examined(format!("`{} -c pass` {why}", python.display())),
+        Err(why) => return findings.add_not_examined(format!("`{} -c pass` {why}", python.display())),
     };
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
         let table = programs.run(with(&["-X", "importtime"]), Capture::Stderr);
@@ -81,7 +81,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
             units::time(bare)
         );
         findings.add(
-            slow_python(more, &variables(machine))
+            slow_python_finding(more, &variables(machine))
                 .evidence(times)
                 .evidence_if(slowest_modules(&table))
                 .evidence_if(uncached_modules(machine, programs, &python)),
@@ -109,11 +109,11 @@ fn uncached_modules(machine: &Machine, programs: &Programs, python: &Path) -> Op
     let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?
         .parse()
         .ok()?;
-    let modules = units::counted(count, "module", "modules");
-    (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set; {modules} without a cache, compiled at each start"))
+    let modules = units::counted(count, "module has no cache and is", "modules have no cache and are");
+    (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set: {modules} compiled at each start"))
 }
 
-fn slow_python(more: RunTime, variables: &[String]) -> Finding {
+fn slow_python_finding(more: RunTime, variables: &[String]) -> Finding {
     let what = if variables.is_empty() {
         "site-packages"
     } else {
@@ -123,7 +123,7 @@ fn slow_python(more: RunTime, variables: &[String]) -> Finding {
         .evidence_if((!variables.is_empty()).then(|| variables.join(", ")))
         .effect(more.effect("each start of Python"))
         .fix("see `python3 -X importtime -c pass`; .pth files with `import`, sitecustomize and usercustomize run at each start")
-        .fix("run scripts that need no packages with `python3 -I -S`, or -E -s")
+        .fix("run scripts that need no packages with `python3 -I -S`, or with `-E -s`")
         .fix_cost("with -S, packages outside the standard library are not found")
 }
 

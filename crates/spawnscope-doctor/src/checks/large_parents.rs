@@ -28,7 +28,7 @@ const MALLOC_HUGE_PAGES_SINCE: u32 = 35;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(ns_per_mebibyte) = fork_ns_per_mebibyte(examination.measured) else {
-        findings.not_examined("what a fork costs for each MiB: it could not be measured");
+        findings.add_not_examined("what a fork costs for each MiB: it could not be measured");
         return;
     };
     let (forking, others): (Vec<LargeProcess<'_>>, _) = largest(examination, ns_per_mebibyte)
@@ -44,8 +44,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     if let Some(slowest) = others.iter().max_by_key(|large| large.max_fork) {
         let affected = match slowest.max_fork == slowest.min_fork {
-            true => "each fork of the largest, if it forks",
-            false => "each fork of the largest, if it forks, at most",
+            true => "each fork of the largest process, if it forks",
+            false => "each fork of the largest process, if it forks; this is an upper limit",
         };
         let finding = Finding::note("forks of the largest processes would be slow")
             .effect(Effect::modelled(slowest.max_fork, affected));
@@ -119,7 +119,7 @@ impl LargeProcess<'_> {
 fn largest<'p>(examination: &'p Examination<'_>, ns_per_mebibyte: f64) -> Vec<LargeProcess<'p>> {
     let machine = examination.machine;
     let until = Instant::now() + memory_files::TIMEOUT;
-    let children = processes::children(&examination.processes);
+    let children = processes::child_counts(&examination.processes);
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
     let fork = |bytes: u64| Nanos((ns_per_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64);

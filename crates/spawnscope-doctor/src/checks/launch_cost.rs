@@ -26,7 +26,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         ("a launch of a dynamic program", cost.exec_dynamic),
     ] {
         if time.is_none() {
-            findings.not_examined(format!("{what}: it could not be timed, or took too long"));
+            findings.add_not_examined(format!("{what}: it could not be timed, or took too long"));
         }
     }
     let Some(most) = longest(cost).filter(|most| *most > SLOW) else {
@@ -34,8 +34,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     // If some launches were fast, the machine is only busy.
     if longest(examination.measured.quickest).is_some_and(|quickest| quickest <= SLOW) {
-        findings.not_examined("whether launches are slow: the machine is too busy to measure it");
-    } else if let Some(finding) = slow_launch(cost, most) {
+        findings.add_not_examined("whether launches are slow: the machine is too busy to measure it");
+    } else if let Some(finding) = slow_launch_finding(cost, most) {
         findings.add(finding);
     }
 }
@@ -45,7 +45,7 @@ fn longest(cost: LaunchCost) -> Option<Nanos> {
     times.into_iter().flatten().max()
 }
 
-fn slow_launch(cost: LaunchCost, most: Nanos) -> Option<Finding> {
+fn slow_launch_finding(cost: LaunchCost, most: Nanos) -> Option<Finding> {
     let parts = parts(cost);
     let (name, cause, _) = parts
         .iter()

@@ -32,7 +32,7 @@ const LOADERS: [&str; 4] = [
     "/lib64/ld64.so.2",
 ];
 /// Directories that the loader searches by default.
-const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+const STANDARD_DIRECTORIES: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 /// At most this many libraries are listed.
 const MAX_NAMED: usize = 3;
 /// The time limit for the examination of libraries. If all are newer than the cache, as in unpacked images, there can be thousands.
@@ -40,15 +40,15 @@ const TIMEOUT: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    if let Some(how) = what_is_wrong(machine) {
+    if let Some(how) = why_unusable(machine) {
         let with = examination.measured.launch.exec_dynamic;
         let without = examination.measured.without_library_search;
-        findings.add(broken(how, with.zip(without)));
+        findings.add(unusable_cache_finding(how, with.zip(without)));
         return;
     }
     let missing = MissingLibraries::find(machine, Instant::now() + TIMEOUT);
     for what in missing.not_examined {
-        findings.not_examined(what);
+        findings.add_not_examined(what);
     }
     if !missing.libraries.is_empty() {
         let count = units::counted(missing.libraries.len() as u64, "library", "libraries");
@@ -65,7 +65,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 /// Returns why the cache is unusable; `None` if it is usable, or if no program needs it.
-pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
+pub(crate) fn why_unusable(machine: &Machine) -> Option<&'static str> {
     // On NixOS, each program contains the paths of its libraries.
     if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
         return None;
@@ -84,7 +84,7 @@ pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
 }
 
 /// Returns the finding for an unusable cache. `times` are those of a launch now, and without the library search, if they were measured.
-fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
+fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     let evidence = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));
         format!("`true` takes {with}, or {without} if its only library is given by path")
@@ -133,9 +133,9 @@ impl MissingLibraries {
             let file = fs::symlink_metadata(machine.path(path));
             file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
         };
-        let standard = STANDARD.map(|directory| (directory.to_owned(), false));
+        let standard = STANDARD_DIRECTORIES.map(|directory| (directory.to_owned(), false));
         let configured = configured(machine, CONFIGURATION, 0).into_iter();
-        let configured = configured.map(|Configured { directory, file }| (directory, is_newer(&file)));
+        let configured = configured.map(|ConfiguredDirectory { directory, file }| (directory, is_newer(&file)));
         for (directory, is_new) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
                 missing
@@ -149,7 +149,7 @@ impl MissingLibraries {
             }
             // If the file that configures this directory is newer than the cache, the cache may contain none of its libraries.
             let is_newer = |path: &str| is_new || is_newer(path);
-            if !missing.are_added_in_time(machine, &directory, &known, is_newer, until) {
+            if !missing.add_new_libraries(machine, &directory, &known, is_newer, until) {
                 missing.is_complete = false;
                 let what = format!("all libraries that are newer than {CACHE}: there are too many");
                 missing.not_examined.push(what);
@@ -159,8 +159,8 @@ impl MissingLibraries {
         missing
     }
 
-    /// Adds the new libraries of a directory; returns `false` if the time is up.
-    fn are_added_in_time(
+    /// Adds the new libraries of a directory. Returns `false` if the time was up before the end of the directory.
+    fn add_new_libraries(
         &mut self,
         machine: &Machine,
         directory: &str,
@@ -193,13 +193,13 @@ pub(crate) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
 }
 
 /// A directory, and the configuration file that names it.
-struct Configured {
+struct ConfiguredDirectory {
     directory: String,
     file: String,
 }
 
 /// Returns the directories that a configuration file names, including those in the files that it includes.
-fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
+fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<ConfiguredDirectory> {
     let text = machine.text(file).unwrap_or_default();
     let mut directories = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -217,7 +217,7 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
                 let files = names.map(|name| format!("{directory}/{name}"));
                 directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
             }
-            None if line.starts_with('/') => directories.push(Configured {
+            None if line.starts_with('/') => directories.push(ConfiguredDirectory {
                 directory: line.trim_end_matches('/').to_owned(),
                 file: file.to_owned(),
             }),

@@ -53,17 +53,19 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let more = with.zip(without).map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set
         .iter()
-        .flat_map(|(name, value)| missing(machine, name, value))
+        .flat_map(|(name, value)| missing_paths(machine, name, value))
         .collect();
     let faults = [
         (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
-        refused(machine, programs, &missing),
+        unloadable_libraries(machine, programs, &missing),
         relative_directory(&set),
     ];
     let is_faulty = faults.iter().any(Option::is_some);
     let matters = is_faulty || more.is_some_and(|more| more.time >= MIN_PROBLEM);
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
-    let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
+    let names = names.join(", ");
+    let changes = if set.len() == 1 { "changes" } else { "change" };
+    let mut finding = Finding::problem_if(matters, format!("{names} {changes} each start of a program"))
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
     for (name, value) in &set {
         let meaning = VARIABLES
@@ -77,7 +79,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
     if let (Some(with), Some(without)) = (with, without) {
         let without = units::time(without);
-        finding = finding.evidence(format!("`true` takes {with} with them, {without} without"));
+        finding = finding.evidence(format!("`true` takes {with} with {names}, {without} without"));
     }
     findings.add(
         finding
@@ -90,7 +92,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 
 /// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones.
 /// Other loaders print other messages, which are ignored.
-fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
+fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs
         .run(machine.command(machine.program("true")?), Capture::Stderr)
@@ -164,7 +166,7 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
 }
 
 /// Returns the files and directories that a variable names but that do not exist. A directory that does not answer may exist.
-fn missing(machine: &Machine, name: &str, value: &str) -> Vec<String> {
+fn missing_paths(machine: &Machine, name: &str, value: &str) -> Vec<String> {
     let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
     paths(name, value).filter(is_missing).map(str::to_owned).collect()
 }

@@ -11,14 +11,14 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// A limit from this on is reported. Usual limits are 1,024 to 65,536.
-const HUGE: u64 = 100_000;
+/// The smallest limit that is reported. Usual limits are 1,024 to 65,536.
+const MIN_REPORTED_LIMIT: u64 = 100_000;
 /// A loop up to the limit that takes this long is a problem.
-const MAX_LOOP_TIME: Nanos = Nanos(10_000_000);
+const MIN_PROBLEM_TIME: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(limits) = examination.machine.text("/proc/self/limits") else {
-        findings.not_examined("/proc/self/limits");
+        findings.add_not_examined("/proc/self/limits");
         return;
     };
     let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
@@ -29,14 +29,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         "unlimited" => u64::from(u32::MAX),
         number => number.parse().unwrap_or_default(),
     };
-    if limit < HUGE {
+    if limit < MIN_REPORTED_LIMIT {
         return;
     }
     let close = examination.measured.system_call;
     let all = close.map(|close| Nanos(close.0.saturating_mul(limit)));
     findings.add(
         Finding::problem_if(
-            all.is_none_or(|all| all >= MAX_LOOP_TIME),
+            all.is_none_or(|all| all >= MIN_PROBLEM_TIME),
             format!("the limit on open files is {}", units::count(limit)),
         )
         .evidence("some programs close every possible descriptor before an exec: older Python, Ruby, daemons, some libraries' `popen`")

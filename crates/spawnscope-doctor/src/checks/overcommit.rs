@@ -27,21 +27,21 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         machine.number("/proc/sys/vm/overcommit_memory"),
         machine.text("/proc/meminfo"),
     ) else {
-        findings.not_examined("/proc/sys/vm/overcommit_memory and /proc/meminfo");
+        findings.add_not_examined("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
     let limit = match limit(mode, &memory) {
         Limit::Bytes(limit) => limit,
         Limit::None => return,
         Limit::Unknown => {
-            findings.not_examined("the limits in /proc/meminfo");
+            findings.add_not_examined("the limits in /proc/meminfo");
             return;
         }
     };
     let Some((process, needs)) = largest_refused(examination, mode, limit, findings) else {
         return;
     };
-    findings.add(refused(
+    findings.add(refused_fork_finding(
         examination,
         process,
         format!(
@@ -79,7 +79,7 @@ fn largest_refused<'p>(
         }
     }
     if not_examined > 0 {
-        findings.not_examined(format!(
+        findings.add_not_examined(format!(
             "whether a fork of {} larger than the limit would be refused: reading their mappings is not permitted, or would block them",
             units::counted(not_examined, "process", "processes")
         ));
@@ -89,7 +89,7 @@ fn largest_refused<'p>(
     Some((process, needs))
 }
 
-fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
+fn refused_fork_finding(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
     Finding::problem(format!(
         "a fork of {} (process {}) fails: it needs to commit too much memory",
         process.name, process.pid

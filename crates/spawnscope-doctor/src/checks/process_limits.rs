@@ -134,7 +134,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             limits.extend(machine.number(file).map(|limit| Limit { source, used, limit }));
         }
     } else {
-        findings.not_examined("the number of tasks in /proc/loadavg");
+        findings.add_not_examined("the number of tasks in /proc/loadavg");
     }
     limits.extend(user_limit(machine));
     for limit in limits.iter().filter(|limit| limit.is_near()) {

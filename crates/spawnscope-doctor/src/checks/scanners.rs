@@ -1,5 +1,5 @@
 //! On-access scanners: programs that delay an open or exec until they have scanned the file. The check finds them by fanotify permission
-//! marks, by process name, and by their effect: it compares the first launch of a fresh file with the second.
+//! marks, by process name, and by their effect: it compares the first launch of a fresh file with later ones.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Check, Run};
-use crate::measure::{Scan, Stuck};
+use crate::measure::{Scan, StuckOperation};
 use crate::mounts;
 use crate::processes::Process;
 use crate::{Effect, Examination, Finding, Findings, Machine};
@@ -52,7 +52,7 @@ const MIN_UNKNOWN_DELAY: Nanos = Nanos(400_000);
 const MIN_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
 /// Replaces `MIN_UNKNOWN_DELAY` if a process holds permission marks.
 const MIN_KNOWN_DELAY: Nanos = Nanos(50_000);
-/// Only if one launch is delayed by at least this, can a queue be distinguished from concurrent launches that share the CPUs.
+/// If one launch is delayed by less than this, a queue cannot be distinguished from concurrent launches that share the CPUs.
 const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
 /// Replaces `MIN_QUEUE_DELAY` if other programs share the CPUs, too.
 const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
@@ -62,7 +62,7 @@ const MIN_QUEUE_SHARE: f64 = 0.5;
 const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let marks = Marks::find(examination.machine, &examination.processes);
+    let marks = PermissionMarks::find(examination.machine, &examination.processes);
     report_not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
     let min_delay = match scan {
@@ -73,9 +73,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let delay = scan.and_then(|scan| Delay::find(scan, min_delay));
     let stuck = scan.and_then(|scan| scan.stuck);
     if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
-        findings.not_examined(match scan.is_disturbed {
+        findings.add_not_examined(match scan.is_disturbed {
             true => "whether first launches of fresh files are slower: the machine is too busy",
-            false if scan.unscanned.is_empty() => {
+            false if scan.memory_launches.is_empty() => {
                 "whether each launch is scanned: the kernel cannot execute files from memory for comparison"
             }
             false => "whether first launches of fresh files are slower: too few could be timed",
@@ -104,7 +104,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 /// Returns a sentence for each process that holds marks or, if there is none, for each process with a known name.
-fn suspects(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
+fn suspects(examination: &Examination<'_>, marks: &PermissionMarks<'_>) -> Vec<String> {
     if !marks.holders.is_empty() {
         return marks.holders.iter().map(|process| holder_line(process)).collect();
     }
@@ -115,18 +115,18 @@ fn suspects(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     known.map(known_line).collect()
 }
 
-fn report_not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
+fn report_not_examined(examination: &Examination<'_>, marks: &PermissionMarks<'_>, findings: &mut Findings) {
     if let Some(why) = &marks.incomplete {
-        findings.not_examined(why.as_str());
+        findings.add_not_examined(why.as_str());
     }
     if hides_processes(examination.machine) {
-        findings.not_examined("processes of other users: /proc is mounted with hidepid");
+        findings.add_not_examined("processes of other users: /proc is mounted with hidepid");
     }
     if examination.environment.container.is_some() {
-        findings.not_examined("scanners on the host, except for their delays: this is a container");
+        findings.add_not_examined("scanners on the host, except for their delays: this is a container");
     }
     if examination.measured.scan.is_none() {
-        findings.not_examined(match examination.measured.remote_scan {
+        findings.add_not_examined(match examination.measured.remote_scan {
             Some(_) => {
                 "first launches of fresh files: only timed on a file system that another machine or process serves"
             }
@@ -173,10 +173,10 @@ impl Delay {
 }
 
 /// Returns the effect of an operation that did not finish: at least the time until it was abandoned.
-fn stuck_effect(stuck: Stuck) -> Effect {
+fn stuck_effect(stuck: StuckOperation) -> Effect {
     let (span, affected) = match stuck {
-        Stuck::Creation(span) => (span, "each new file"),
-        Stuck::Launch(span) => (span, "the first launch of each file"),
+        StuckOperation::Creation(span) => (span, "each new file"),
+        StuckOperation::Launch(span) => (span, "the first launch of each file"),
     };
     Effect {
         is_lower_bound: true,
@@ -185,7 +185,7 @@ fn stuck_effect(stuck: Stuck) -> Effect {
 }
 
 /// Returns the title of the finding. Only a process that holds marks is named as the cause.
-fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
+fn title(holders: &str, delay: Option<&Delay>, stuck: Option<StuckOperation>) -> String {
     match delay {
         Some(Delay { span, affected }) if holders.is_empty() => {
             format!(
@@ -201,7 +201,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
                 holders
             };
             match stuck {
-                Some(Stuck::Creation(_)) => format!("new files cannot be written: {who} blocks them"),
+                Some(StuckOperation::Creation(_)) => format!("new files cannot be written: {who} blocks them"),
                 _ => format!("the first launch of a file does not finish: {who} blocks it"),
             }
         }
@@ -214,13 +214,13 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
 
 fn times_sentence(scan: &Scan) -> Option<String> {
     match scan.stuck {
-        Some(Stuck::Creation(timeout)) => {
+        Some(StuckOperation::Creation(timeout)) => {
             let timeout = units::time(timeout);
             return Some(format!("files could not even be created within {timeout}"));
         }
-        Some(Stuck::Launch(timeout)) => {
+        Some(StuckOperation::Launch(timeout)) => {
             let timeout = units::time(timeout);
-            let created = scan.created.first().copied();
+            let created = scan.creation_times.first().copied();
             let created = created.map_or(String::new(), |time| format!("; writing it took {}", units::time(time)));
             return Some(format!(
                 "the first launch of a fresh copy of a tiny program did not finish within {timeout}{created}"
@@ -229,9 +229,9 @@ fn times_sentence(scan: &Scan) -> Option<String> {
         None => {}
     }
     let kinds = [
-        ("first launches", &scan.first),
-        ("second launches", &scan.later),
-        ("from memory", &scan.unscanned),
+        ("first launches", &scan.first_launches),
+        ("later launches", &scan.later_launches),
+        ("from memory", &scan.memory_launches),
     ];
     let ranges: Vec<String> = kinds
         .into_iter()
@@ -249,8 +249,8 @@ fn times_sentence(scan: &Scan) -> Option<String> {
 }
 
 fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
-    let files = scan.concurrent.len();
-    let last = scan.concurrent.iter().max()?;
+    let files = scan.concurrent_launches.len();
+    let last = scan.concurrent_launches.iter().max()?;
     let min_delay = if scan.is_disturbed {
         MIN_QUEUE_DELAY_WHEN_BUSY
     } else {
@@ -286,7 +286,8 @@ fn hides_processes(machine: &Machine) -> bool {
         )
     };
     !machine.is_privileged()
-        && mounts::mount_of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
+        && mounts::containing_mount(&mounts, Path::new("/proc"))
+            .is_some_and(|mount| mount.options.split(',').any(hides))
 }
 
 fn product(name: &str) -> Option<&'static str> {
@@ -295,17 +296,17 @@ fn product(name: &str) -> Option<&'static str> {
 }
 
 /// The search for permission marks.
-struct Marks<'p> {
+struct PermissionMarks<'p> {
     /// The processes that hold permission marks.
     holders: Vec<&'p Process>,
     /// What could not be searched, and why.
     incomplete: Option<String>,
 }
 
-impl Marks<'_> {
-    fn find<'p>(machine: &Machine, processes: &'p [Process]) -> Marks<'p> {
+impl PermissionMarks<'_> {
+    fn find<'p>(machine: &Machine, processes: &'p [Process]) -> PermissionMarks<'p> {
         let until = Instant::now() + TIMEOUT;
-        let mut marks = Marks {
+        let mut marks = PermissionMarks {
             holders: Vec::new(),
             incomplete: None,
         };

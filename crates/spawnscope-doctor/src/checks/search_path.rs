@@ -31,11 +31,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let path = machine.search_path();
     if path.is_empty() {
-        findings.not_examined("PATH is not set: shells, git and other programs were not found");
+        findings.add_not_examined("PATH is not set: shells, git and other programs were not found");
         return;
     }
     if !path.iter().any(|directory| directory.is_absolute()) {
-        findings.not_examined("PATH has no absolute directory: shells, git and other programs were not found");
+        findings.add_not_examined("PATH has no absolute directory: shells, git and other programs were not found");
     }
     report_slow(examination, findings);
     report_untried(examination, &path, findings);
@@ -64,13 +64,13 @@ fn report_untried(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
             untried_directories[0].display()
         ),
     };
-    findings.not_examined(format!(
+    findings.add_not_examined(format!(
         "{directories}: not tried, for lack of time or of processes; left out of all checks"
     ));
 }
 
 fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
-    let useless = Useless::find(examination, path);
+    let useless = UselessDirectories::find(examination, path);
     let count = useless.is_useless.iter().filter(|is_useless| **is_useless).count();
     if count == 0 {
         return;
@@ -112,9 +112,9 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     );
 }
 
-/// Useless directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
+/// UselessDirectories directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
 #[derive(Default)]
-struct Useless<'p> {
+struct UselessDirectories<'p> {
     absent: Vec<&'p PathBuf>,
     /// Paths that are not directories.
     files: Vec<&'p PathBuf>,
@@ -129,9 +129,9 @@ struct Useless<'p> {
     is_useless: Vec<bool>,
 }
 
-impl<'p> Useless<'p> {
-    fn find(examination: &Examination<'_>, path: &'p [PathBuf]) -> Useless<'p> {
-        let mut useless = Useless::default();
+impl<'p> UselessDirectories<'p> {
+    fn find(examination: &Examination<'_>, path: &'p [PathBuf]) -> UselessDirectories<'p> {
+        let mut useless = UselessDirectories::default();
         let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
         // How often each directory was named.
         let mut named: HashMap<&PathBuf, usize> = HashMap::new();
@@ -221,7 +221,7 @@ fn report_slow(examination: &Examination<'_>, findings: &mut Findings) {
         finding
             .fix("put them at the end of PATH, after the directories of programs that are launched often, or launch by absolute path")
             .fix(match examination.environment.wsl {
-                Some(_) => "in WSL, `appendWindowsPath=false` removes the Windows directories; in /etc/wsl.conf ([interop])",
+                Some(_) => "in WSL, `appendWindowsPath=false` in the section [interop] of /etc/wsl.conf removes the Windows directories",
                 None => "copy or install programs that are launched often on a local disk",
             })
             .fix_cost("a program that is in two directories may then be found in the other one"),
@@ -251,7 +251,7 @@ impl SlowDirectories {
             are_slow: false,
         };
         for (directory, time) in &examination.measured.lookups {
-            let remote = mounts::mount_of(&mounts, directory).and_then(Mount::remote);
+            let remote = mounts::containing_mount(&mounts, directory).and_then(Mount::remote_description);
             let is_slow = time.is_none_or(|time| time >= min_slow_lookup(examination));
             if !is_slow && remote.is_none() {
                 continue;

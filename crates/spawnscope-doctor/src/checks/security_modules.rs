@@ -25,7 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let modules = machine.text(MODULES).unwrap_or_default();
     if modules.is_empty() {
-        findings.not_examined(format!("{MODULES}: securityfs is not mounted"));
+        findings.add_not_examined(format!("{MODULES}: securityfs is not mounted"));
     }
     let active: Vec<&str> = modules.split(',').collect();
     let checking: Vec<_> = EXEC_CHECKS.iter().filter(|(name, _)| active.contains(name)).collect();

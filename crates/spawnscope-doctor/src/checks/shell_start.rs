@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
 
 /// How often a shell is timed, with and without its files.
 const RUNS: usize = 2;
-/// Start-up files of interactive shells that take this long are a problem: users notice a tenth of a second.
+/// Start-up files of interactive shells that take this long are a problem: with other delays, users notice them.
 const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
 /// Start-up files with this many launches are reported, even if they are fast.
 const MANY_LAUNCHES: u64 = 10;
@@ -28,9 +28,9 @@ const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
 struct Shell {
     name: &'static str,
     /// Arguments with which the shell reads its start-up files and ends.
-    with: &'static [&'static str],
+    arguments_with_files: &'static [&'static str],
     /// Arguments with which the shell reads no start-up files and ends.
-    without: &'static [&'static str],
+    arguments_without_files: &'static [&'static str],
     /// The names of the start-up files.
     files: &'static str,
 }
@@ -38,14 +38,14 @@ struct Shell {
 const INTERACTIVE: [Shell; 2] = [
     Shell {
         name: "bash",
-        with: &["-ic", "true"],
-        without: &["--norc", "--noprofile", "-ic", "true"],
+        arguments_with_files: &["-ic", "true"],
+        arguments_without_files: &["--norc", "--noprofile", "-ic", "true"],
         files: "~/.bashrc and /etc/bash.bashrc",
     },
     Shell {
         name: "zsh",
-        with: &["-ic", "true"],
-        without: &["-fic", "true"],
+        arguments_with_files: &["-ic", "true"],
+        arguments_without_files: &["-fic", "true"],
         files: "~/.zshenv, ~/.zshrc, /etc/zsh",
     },
 ];
@@ -59,10 +59,10 @@ struct Variable {
     reader: &'static str,
     /// What is slower because of the file.
     effect: &'static str,
-    /// A file that takes this long is a problem.
-    slow: Nanos,
-    /// A file with this many launches is a problem.
-    launches: u64,
+    /// A file that takes at least this long is a problem.
+    problem_time: Nanos,
+    /// A file with at least this many launches is a problem.
+    problem_launches: u64,
     fix: &'static str,
     fix_cost: &'static str,
     /// Whether the variable has no other use. ENV is also used for other purposes.
@@ -75,8 +75,8 @@ const VARIABLES: [Variable; 2] = [
         command: ["bash", "-c", "true"],
         reader: "bash script",
         effect: "each bash script, and each bash -c",
-        slow: SLOW_SCRIPT,
-        launches: 1,
+        problem_time: SLOW_SCRIPT,
+        problem_launches: 1,
         fix: "make it return at once when it is not needed, or unset BASH_ENV for builds: `env -u BASH_ENV make`",
         fix_cost: "functions that it defines, such as `module`, are then missing in scripts",
         is_for_files_only: true,
@@ -86,8 +86,8 @@ const VARIABLES: [Variable; 2] = [
         command: ["sh", "-ic", "true"],
         reader: "interactive sh",
         effect: "each interactive sh",
-        slow: SLOW_INTERACTIVE,
-        launches: u64::MAX,
+        problem_time: SLOW_INTERACTIVE,
+        problem_launches: u64::MAX,
         fix: "keep launches out of it, or unset ENV for builds",
         fix_cost: "an edit",
         is_for_files_only: false,
@@ -102,7 +102,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
             let Some(file) = StartFile::find(machine, &value) else {
                 continue;
             };
-            if check_variable(machine, programs, variable, &file, findings) == Some(Bare::Hangs) {
+            if check_variable(machine, programs, variable, &file, findings) == Some(BareShell::Hangs) {
                 hung = Some(variable.command[0]);
             }
         }
@@ -176,13 +176,22 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
         command
     };
     let name = shell.name;
-    let start = match start_cost(programs, || command(shell.with), || command(shell.without)) {
+    let start = match start_cost(
+        programs,
+        || command(shell.arguments_with_files),
+        || command(shell.arguments_without_files),
+    ) {
         Ok(start) => start,
         Err(UnknownCost::Bare(why)) => {
-            return hanging::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
+            return hanging::report(
+                findings,
+                name,
+                &format!("{name} {}", shell.arguments_without_files.join(" ")),
+                why,
+            );
         }
         Err(UnknownCost::Full(why)) => {
-            return findings.not_examined(format!("`{name} {}` {why}", shell.with.join(" ")));
+            return findings.add_not_examined(format!("`{name} {}` {why}", shell.arguments_with_files.join(" ")));
         }
     };
     let is_slow = start.takes_at_least(SLOW_INTERACTIVE);
@@ -197,14 +206,14 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
         Finding::problem_if(is_slow, title)
             .evidence(format!(
                 "`{name} {}` with {}, compared with no start-up files; {}",
-                shell.with.join(" "),
+                shell.arguments_with_files.join(" "),
                 shell.files,
                 launches_text(&start)
             ))
             .effect(start.more.map(|more| more.effect("each interactive shell")))
             .fix(format!(
                 "see which lines launch programs: `spawnscope record -- {name} {}; spawnscope report --by line`",
-                shell.with.join(" ")
+                shell.arguments_with_files.join(" ")
             ))
             .fix("load version managers and completions on first use; cache the output of `tool init` in a file")
             .fix_cost("edits to your start-up files"),
@@ -213,7 +222,7 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
 
 /// Whether a shell without any start-up files ends.
 #[derive(PartialEq, Eq)]
-enum Bare {
+enum BareShell {
     Ends,
     Hangs,
 }
@@ -225,7 +234,7 @@ fn check_variable(
     variable: &Variable,
     file: &StartFile,
     findings: &mut Findings,
-) -> Option<Bare> {
+) -> Option<BareShell> {
     let [shell, option, script] = variable.command;
     let (name, line) = (variable.name, variable.command.join(" "));
     let program = machine.program(shell)?;
@@ -236,7 +245,7 @@ fn check_variable(
         }
         StartFile::Missing(_) => return None,
         StartFile::Unresponsive(file) => {
-            findings.not_examined(format!("{name} names {file}, on a file system that does not answer"));
+            findings.add_not_examined(format!("{name} names {file}, on a file system that does not answer"));
             return None;
         }
         StartFile::Exists(_) | StartFile::Computed(_) => {}
@@ -249,20 +258,20 @@ fn check_variable(
     };
     match start_cost(programs, || command(machine), || command(&bare)) {
         Ok(start) => findings.add(start_file_finding(variable, file, &start)),
-        Err(UnknownCost::Full(why)) => findings.not_examined(format!("`{line}` with {name}={file} {why}")),
+        Err(UnknownCost::Full(why)) => findings.add_not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {
             hanging::report(findings, shell, &line, why);
-            return matches!(why, RunError::DidNotEnd(_)).then_some(Bare::Hangs);
+            return matches!(why, RunError::DidNotEnd(_)).then_some(BareShell::Hangs);
         }
     }
-    Some(Bare::Ends)
+    Some(BareShell::Ends)
 }
 
 fn start_file_finding(variable: &Variable, file: &StartFile, start: &StartCost) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
-    let matters = start.takes_at_least(variable.slow) || start.launches_at_least(variable.launches);
-    let time = start.more.map_or(String::new(), |more| format!(", for {more}"));
-    Finding::problem_if(matters, format!("each {reader} first reads {name}{time}"))
+    let matters = start.takes_at_least(variable.problem_time) || start.launches_at_least(variable.problem_launches);
+    let time = start.more.map_or(String::new(), |more| format!(", which takes {more}"));
+    Finding::problem_if(matters, format!("each {reader} first reads the file in {name}{time}"))
         .evidence(format!("{name}={file}; {}", launches_text(start)))
         .effect(start.more.map(|more| more.effect(variable.effect)))
         .fix(variable.fix)

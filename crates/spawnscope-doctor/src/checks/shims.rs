@@ -89,7 +89,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         };
         seen.push(directory.clone());
         if manager.name == INSTALLING_MANAGER {
-            findings.not_examined(format!(
+            findings.add_not_examined(format!(
                 "shims of {INSTALLING_MANAGER} in {}: none was started, since it may install a missing version",
                 directory.display()
             ));
@@ -205,7 +205,7 @@ impl Shim {
         };
         let shim = match programs.shortest(RUNS, || command(&self.file)) {
             Ok(shim) => shim,
-            Err(why) => return findings.not_examined(format!("`{}` {why}", line(&self.file))),
+            Err(why) => return findings.add_not_examined(format!("`{}` {why}", line(&self.file))),
         };
         let more = shim.beyond_noise(real);
         let title = match more {

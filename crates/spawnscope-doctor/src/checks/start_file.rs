@@ -25,7 +25,7 @@ impl StartFile {
         if path.is_empty() {
             return None;
         }
-        let file = machine.directory().join(path);
+        let file = machine.working_directory().join(path);
         Some(if machine.is_left_out(&file) {
             StartFile::Unresponsive(shown)
         } else if machine.is_file(&file) {

@@ -23,7 +23,10 @@ pub(super) fn program(command: &str) -> String {
     let program = without_secrets(words.next().unwrap_or_default());
     match words.count() {
         0 => program,
-        others => format!("{program} and {}", units::counted(others as u64, "word", "words")),
+        others => format!(
+            "{program} with {}",
+            units::counted(others as u64, "argument", "arguments")
+        ),
     }
 }
 
@@ -39,7 +42,7 @@ pub(super) fn loading_words(value: &str, options: &[&str]) -> (Vec<String>, usiz
             .max_by_key(|option| option.len());
         match option.map(|option| word.split_at(option.len())) {
             Some((option, "")) => loading.push(format!("{option} {}", file(words.next().unwrap_or_default()))),
-            Some((option, rest)) => loading.push(format!("{option}{}", file_after_sign(rest))),
+            Some((option, rest)) => loading.push(format!("{option}{}", file_after_separator(rest))),
             None => others += 1,
         }
     }
@@ -47,10 +50,10 @@ pub(super) fn loading_words(value: &str, options: &[&str]) -> (Vec<String>, usiz
 }
 
 /// Returns `=FILE`, `:FILE` or `FILE`, without the options passed to the file.
-fn file_after_sign(text: &str) -> String {
-    let is_sign = text.starts_with(['=', ':']);
-    let (sign, name) = text.split_at(usize::from(is_sign));
-    format!("{sign}{}", file(name))
+fn file_after_separator(text: &str) -> String {
+    let has_separator = text.starts_with(['=', ':']);
+    let (separator, name) = text.split_at(usize::from(has_separator));
+    format!("{separator}{}", file(name))
 }
 
 /// Returns the file that is loaded; the options passed to it are masked.
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn only_the_program_of_a_command_is_shown() {
-        assert_eq!(program("/x/monitor --token hunter2"), "/x/monitor and 2 words");
+        assert_eq!(program("/x/monitor --token hunter2"), "/x/monitor with 2 arguments");
         assert_eq!(program("/x/monitor"), "/x/monitor");
     }
 

@@ -112,7 +112,7 @@ struct PendingProbe {
 fn probes(machine: &Machine) -> Vec<Probe> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
     let home = machine.variable("HOME").map(PathBuf::from);
-    let others = std::iter::once(machine.directory().to_owned())
+    let others = std::iter::once(machine.working_directory().to_owned())
         .chain(temporary_directory::candidates(machine))
         .chain(home)
         .chain(loader_environment::named_paths(machine))

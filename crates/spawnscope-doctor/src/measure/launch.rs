@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::image::{Image, static_program};
-use super::launches::{Untimed, Work, launch};
+use super::launches::{LaunchError, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{c_library, loader_cache, loader_environment};
@@ -13,8 +13,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process;
 use spawnscope_system::launch_timing::timing::Deadline;
 
-/// No round starts later than this after the start of the first round.
-const LAST_ROUND: Duration = Duration::from_millis(300);
+/// How long after the start of the first round the last one may start.
+const LAST_ROUND_START: Duration = Duration::from_millis(300);
 /// The time limit for one launch.
 const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
 /// The time limit for all launches.
@@ -73,7 +73,7 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
             let written = launch(Work::Write(image.path(), &content), LAUNCH_TIMEOUT);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
-        launch_in_turns(kinds, results);
+        launch_in_turn(kinds, results);
         Some(())
     });
     let Ok(measured) = measured else {
@@ -94,25 +94,25 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
     }
 }
 
-/// Launches the kinds in turns. The first launch of each kind is stored separately, because its files are not yet cached and may be
+/// Launches the kinds in turn. The first launch of each kind is stored separately, because its files are not yet cached and may be
 /// scanned. A kind that takes too long is not launched again.
-fn launch_in_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
+fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
             Some(Ok(launched)) => series.set_first(launched),
-            Some(Err(Untimed::TookTooLong)) => {
+            Some(Err(LaunchError::TookTooLong)) => {
                 series.abandon(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
                 *kind = None;
             }
-            Some(Err(Untimed::Failed)) | None => {}
+            Some(Err(LaunchError::Failed)) | None => {}
         }
     }
-    for _ in Deadline::after(LAST_ROUND).rounds(MAX_TIMES) {
+    for _ in Deadline::after(LAST_ROUND_START).rounds(MAX_TIMES) {
         for (kind, series) in kinds.iter_mut().zip(&results.series) {
             match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
                 Some(Ok(launched)) => series.add(launched),
-                Some(Err(Untimed::TookTooLong)) => *kind = None,
-                Some(Err(Untimed::Failed)) | None => {}
+                Some(Err(LaunchError::TookTooLong)) => *kind = None,
+                Some(Err(LaunchError::Failed)) | None => {}
             }
         }
     }
@@ -130,7 +130,7 @@ fn without_variables(machine: &Machine) -> Option<Machine> {
 
 /// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
-    loader_cache::what_is_wrong(machine)?;
+    loader_cache::why_unusable(machine)?;
     let library = c_library::library_file(machine)?;
     machine
         .variable("LD_PRELOAD")

@@ -33,7 +33,7 @@ pub(super) enum Work<'a> {
 
 /// Why a launch could not be timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Untimed {
+pub(super) enum LaunchError {
     Failed,
     TookTooLong,
 }
@@ -54,7 +54,7 @@ impl LaunchTime {
 }
 
 /// Launches a child and waits for it, at most for `limit`. The child must exit with status 0.
-pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Untimed> {
+pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, LaunchError> {
     let _alarm = Alarm::after(limit);
     let waits = RunQueueWaits::begin();
     let timer = LaunchTimer::begin();
@@ -64,7 +64,7 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Unti
     let waited = waits.until_end_of(child);
     match reap(child) {
         Ok((_, 0)) => Ok(LaunchTime { took, waited }),
-        _ => Err(Untimed::Failed),
+        _ => Err(LaunchError::Failed),
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn launch_concurrently<const N: usize>(images: &[Image; N], ends: &Se
     Some(())
 }
 
-fn start(work: Work<'_>) -> Result<c_int, Untimed> {
+fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
     let child = fork(|| {
         die_with_parent(libc::SIGKILL);
         let succeeded = match work {
@@ -95,12 +95,12 @@ fn start(work: Work<'_>) -> Result<c_int, Untimed> {
         };
         c_int::from(!succeeded)
     });
-    child.map_err(|_| Untimed::Failed)
+    child.map_err(|_| LaunchError::Failed)
 }
 
 /// Waits for the child's end without reaping it, so that its time in the run queue can be read afterwards. If an alarm interrupts the call,
 /// kills and reaps the child.
-fn await_end(child: c_int) -> Result<(), Untimed> {
+fn await_end(child: c_int) -> Result<(), LaunchError> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
     let waited = unsafe {
         let mut information: libc::siginfo_t = std::mem::zeroed();
@@ -113,7 +113,7 @@ fn await_end(child: c_int) -> Result<(), Untimed> {
     // SAFETY: a plain system call; the child was not reaped.
     unsafe { libc::kill(child, libc::SIGKILL) };
     (0..MAX_REAP_ATTEMPTS).find_map(|_| reap(child).ok());
-    Err(Untimed::TookTooLong)
+    Err(LaunchError::TookTooLong)
 }
 
 /// Interrupts wait calls when `limit` is over, and then repeatedly, so that a call that begins after the first signal is interrupted too.

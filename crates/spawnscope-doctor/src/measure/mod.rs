@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
-pub use self::scan::{Scan, Stuck};
+pub use self::scan::{Scan, StuckOperation};
 use self::temporary_directory::{TemporaryDirectory, UsableDirectories};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
@@ -79,7 +79,7 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::KILL_TIMEOUT.saturating_mul(4));
 const _: () = assert!(TOTAL_TIMEOUT.as_millis() <= 3800, "the doctor would take more than 5 s");
-const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
+const _: () = assert!(scan::SEQUENTIAL_COPIES + scan::CONCURRENT_COPIES <= STATIC_PROGRAM);
 
 impl Measured {
     /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.

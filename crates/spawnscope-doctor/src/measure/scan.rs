@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::image::{self, Image};
-use super::launches::{Untimed, Work, launch, launch_concurrently};
+use super::launches::{LaunchError, Work, launch, launch_concurrently};
 use super::median;
 use super::shared_results::{Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
@@ -12,16 +12,16 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 
 /// How many copies are launched one by one.
-pub(super) const SEQUENTIAL: usize = 7;
-/// How many copies are launched concurrently.
-pub(super) const CONCURRENT: usize = 8;
+pub(super) const SEQUENTIAL_COPIES: usize = 7;
+/// How many further copies are launched concurrently.
+pub(super) const CONCURRENT_COPIES: usize = 8;
 /// How often each copy is launched again.
 const REPETITIONS: usize = 2;
 /// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
-/// Lower minimum numbers of launches for delays from the given lengths on. Only waits for a CPU could delay a launch that long by chance,
+/// For delays from each of these lengths on, a smaller minimum number of launches. Only waits for a CPU could delay a launch that long by chance,
 /// and there is no time for more launches.
-const MIN_LAUNCHES_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
+const MIN_LAUNCHES_FOR_LONG_DELAYS: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
 /// An operation that does not finish is blamed on a scanner only if a launch from memory takes at most this long.
 const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
 /// The time limit for everything.
@@ -34,22 +34,22 @@ pub struct Scan {
     /// out; if too few remain, all are kept, with their waits subtracted.
     pub is_disturbed: bool,
     /// The time to write each file.
-    pub created: Vec<Nanos>,
+    pub creation_times: Vec<Nanos>,
     /// The first launch of each file.
-    pub first: Vec<Nanos>,
+    pub first_launches: Vec<Nanos>,
     /// The launches of each file after the first.
-    pub later: Vec<Nanos>,
+    pub later_launches: Vec<Nanos>,
     /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids such launches.
-    pub unscanned: Vec<Nanos>,
+    pub memory_launches: Vec<Nanos>,
     /// The operation that had not finished even once when the time limit was reached.
-    pub stuck: Option<Stuck>,
+    pub stuck: Option<StuckOperation>,
     /// First launches of further files, all concurrent: the time from the common start to the end of each, in the order of the ends.
-    pub concurrent: Vec<Nanos>,
+    pub concurrent_launches: Vec<Nanos>,
 }
 
 /// An operation that did not finish, and the time after which it was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stuck {
+pub enum StuckOperation {
     /// Writing a file.
     Creation(Nanos),
     /// The first launch of a file.
@@ -60,20 +60,20 @@ impl Scan {
     /// Returns how much longer a first launch takes than a later one; `None` if the difference is below `min_delay` or within the noise.
     #[must_use]
     pub fn first_delay(&self, min_delay: Nanos) -> Option<Nanos> {
-        delay(&self.first, &self.later, min_delay)
+        delay(&self.first_launches, &self.later_launches, min_delay)
     }
 
     /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the
     /// noise.
     #[must_use]
     pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
-        delay(&self.later, &self.unscanned, min_delay)
+        delay(&self.later_launches, &self.memory_launches, min_delay)
     }
 
     /// Returns whether there are enough launches of each kind to conclude that no kind is slower.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
-        [&self.first, &self.later, &self.unscanned]
+        [&self.first_launches, &self.later_launches, &self.memory_launches]
             .iter()
             .all(|times| times.len() >= MIN_LAUNCHES)
     }
@@ -82,9 +82,9 @@ impl Scan {
     /// launches from memory, divided by `delay`. For a single-threaded scanner, this is the number of launches.
     #[must_use]
     pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
-        let last = self.concurrent.iter().max()?;
-        let unscanned = median(self.unscanned.clone()).unwrap_or_default();
-        let launches = Nanos(unscanned.0 * self.concurrent.len() as u64);
+        let last = self.concurrent_launches.iter().max()?;
+        let unscanned = median(self.memory_launches.clone()).unwrap_or_default();
+        let launches = Nanos(unscanned.0 * self.concurrent_launches.len() as u64);
         Some(last.since(launches).0 as f64 / delay.0 as f64)
     }
 }
@@ -101,19 +101,19 @@ fn delay(slow: &[Nanos], quick: &[Nanos], min_delay: Nanos) -> Option<Nanos> {
     let are_separate = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
     let min_difference = slow.first()?.since(*quick.first()?);
     let delay = median(slow.clone())?.since(median(quick.clone())?).min(min_difference);
-    let long = MIN_LAUNCHES_OF_LONG.iter().find(|(span, _)| delay >= *span);
+    let long = MIN_LAUNCHES_FOR_LONG_DELAYS.iter().find(|(span, _)| delay >= *span);
     let fewest = long.map_or(MIN_LAUNCHES, |(_, fewest)| *fewest);
     (are_separate && slow.len().min(quick.len()) >= fewest && delay >= min_delay).then_some(delay)
 }
 
 /// Writes and launches files in a directory, for at most `limit`.
 pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option<Scan> {
-    let copies: Vec<Image> = (0..SEQUENTIAL + CONCURRENT)
+    let copies: Vec<Image> = (0..SEQUENTIAL_COPIES + CONCURRENT_COPIES)
         .map(|number| directory.program(number, None))
         .collect::<Option<_>>()?;
     let program = image::static_program();
-    let (one_by_one, concurrent) = copies.split_at(SEQUENTIAL);
-    let concurrent: &[Image; CONCURRENT] = concurrent.try_into().ok()?;
+    let (one_by_one, concurrent) = copies.split_at(SEQUENTIAL_COPIES);
+    let concurrent: &[Image; CONCURRENT_COPIES] = concurrent.try_into().ok()?;
     let measured = measuring_process::measure(limit, |results: &SharedResults| {
         let [created, first, later, unscanned, together] = &results.series;
         let memory = image::create_in_memory(&program);
@@ -136,8 +136,8 @@ pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option
 fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let all = &measured.results.series;
     let [created, first, later, unscanned, concurrent] = std::array::from_fn(|kind| all[kind].times());
-    let [_, settled_first, settled_later, settled_unscanned, _] =
-        std::array::from_fn(|kind| all[kind].settled(MIN_LAUNCHES));
+    let [_, undisturbed_first, undisturbed_later, undisturbed_unscanned, _] =
+        std::array::from_fn(|kind| all[kind].undisturbed_times(MIN_LAUNCHES));
     let waited = Nanos(limit.as_nanos() as u64);
     // Either the doctor or the measuring process notices first that the time is up.
     let is_late = !measured.is_in_time || all.iter().any(|series| series.abandoned_after().is_some());
@@ -145,19 +145,20 @@ fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let is_healthy = unscanned.first().is_none_or(|time| *time <= MAX_HEALTHY_LAUNCH);
     let stuck = match () {
         () if !is_late || !is_healthy => None,
-        () if created.is_empty() => Some(Stuck::Creation(waited)),
-        () if first.is_empty() => Some(Stuck::Launch(waited.since(created[0]))),
+        () if created.is_empty() => Some(StuckOperation::Creation(waited)),
+        () if first.is_empty() => Some(StuckOperation::Launch(waited.since(created[0]))),
         () => None,
     };
-    let are_all_undisturbed = [&first, &later, &unscanned] == [&settled_first, &settled_later, &settled_unscanned];
+    let are_all_undisturbed =
+        [&first, &later, &unscanned] == [&undisturbed_first, &undisturbed_later, &undisturbed_unscanned];
     Scan {
         is_disturbed: !are_all_undisturbed || !is_healthy,
-        created,
-        first: settled_first,
-        later: settled_later,
-        unscanned: settled_unscanned,
+        creation_times: created,
+        first_launches: undisturbed_first,
+        later_launches: undisturbed_later,
+        memory_launches: undisturbed_unscanned,
         stuck,
-        concurrent,
+        concurrent_launches: concurrent,
     }
 }
 
@@ -171,11 +172,11 @@ fn add(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
             series.add(launched);
             Some(())
         }
-        Err(Untimed::TookTooLong) => {
+        Err(LaunchError::TookTooLong) => {
             series.abandon(Nanos(limit.as_nanos() as u64));
             None
         }
-        Err(Untimed::Failed) => None,
+        Err(LaunchError::Failed) => None,
     }
 }
 
@@ -188,10 +189,10 @@ mod tests {
     fn scan(first: &[u64], later: &[u64], unscanned: &[u64], concurrent: &[u64]) -> Scan {
         let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
         Scan {
-            first: times(first),
-            later: times(later),
-            unscanned: times(unscanned),
-            concurrent: times(concurrent),
+            first_launches: times(first),
+            later_launches: times(later),
+            memory_launches: times(unscanned),
+            concurrent_launches: times(concurrent),
             ..Scan::default()
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct SharedResults {
 #[repr(C)]
 pub(super) struct Series {
     /// The time of the first launch, whose files are not yet cached.
-    first: AtomicU64,
+    first_launch: AtomicU64,
     /// The time after which the first launch was abandoned.
     abandoned_after: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
@@ -60,7 +60,7 @@ impl Series {
 
     /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their
     /// waits for a CPU.
-    pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
+    pub(super) fn undisturbed_times(&self, min_count: usize) -> Vec<Nanos> {
         let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
@@ -73,7 +73,7 @@ impl Series {
     }
 
     pub(super) fn set_first(&self, launch: LaunchTime) {
-        self.first.store(launch.took.0, Ordering::Release);
+        self.first_launch.store(launch.took.0, Ordering::Release);
         self.update_quickest(launch);
     }
 
@@ -83,7 +83,7 @@ impl Series {
 
     /// Returns the median, or the time of the first launch if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
-        median(self.times()).or_else(|| nonzero(&self.first))
+        median(self.times()).or_else(|| nonzero(&self.first_launch))
     }
 
     /// Returns the time of the fastest launch, without waits for a CPU.

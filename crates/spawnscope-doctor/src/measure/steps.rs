@@ -7,13 +7,16 @@ use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::timing::{make_system_calls, timed};
 
-const CALLS: u32 = 200;
+/// How many system calls a round makes.
+const CALLS_PER_ROUND: u32 = 200;
+/// How many rounds of system calls are timed.
 const ROUNDS: usize = 9;
+/// How many moves to a control group are timed.
 const MOVES: usize = 5;
 
 /// Returns the time of a system call that does nothing.
 pub(super) fn system_call() -> Option<Nanos> {
-    let round = |_| Nanos(timed(|| make_system_calls(CALLS)).0 / u64::from(CALLS));
+    let round = |_| Nanos(timed(|| make_system_calls(CALLS_PER_ROUND)).0 / u64::from(CALLS_PER_ROUND));
     median((0..ROUNDS).map(round).collect())
 }
 

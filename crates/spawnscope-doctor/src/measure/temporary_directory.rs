@@ -119,11 +119,11 @@ impl UsableDirectories {
             let Some(directory) = machine.canonical(directory) else {
                 continue;
             };
-            let mount = mounts::mount_of(&mounts, &directory);
+            let mount = mounts::containing_mount(&mounts, &directory);
             if mount.is_some_and(|mount| mount.has_option("noexec")) {
                 continue;
             }
-            let is_remote = mount.and_then(Mount::remote).is_some();
+            let is_remote = mount.and_then(Mount::remote_description).is_some();
             let (group, directory) = match is_remote {
                 true => (&mut usable.remote, machine.path(&directory)),
                 false => (&mut usable.local, machine.path(&directory)),

@@ -17,9 +17,9 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// The time limit of the whole doctor, without the time to end programs.
-const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
+const TOTAL_TIME: Duration = Duration::from_millis(3800);
 /// Processes are not counted if less time than this is left.
-const MIN_COUNTING: Duration = Duration::from_millis(20);
+const MIN_COUNTING_TIME: Duration = Duration::from_millis(20);
 /// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or up to `MIN_NOISE` if that is more.
 const NOISE_DIVISOR: u64 = 10;
 /// See `NOISE_DIVISOR`.
@@ -162,7 +162,7 @@ impl Programs {
 
     /// Returns when the doctor's time ends; `spent` of it is used up.
     pub(super) fn deadline(spent: Duration) -> Instant {
-        Instant::now() + TIME_FOR_ALL.saturating_sub(spent)
+        Instant::now() + TOTAL_TIME.saturating_sub(spent)
     }
 
     /// Runs a program until it ends.
@@ -207,7 +207,7 @@ impl Programs {
     pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
         // Counting gets a larger share than timing, because it comes last.
         let time_limit = self.remaining().ok()? / 4 * 3;
-        if time_limit < MIN_COUNTING {
+        if time_limit < MIN_COUNTING_TIME {
             return None;
         }
         let (ran, is_lower_bound) = match self.run_task(command, time_limit, Task::Count).ok()? {

@@ -19,8 +19,8 @@ use spawnscope_system::process::{pidfd, wait_until};
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// At most about this much output is stored. The rest is read, but dropped.
-const MAX_OUTPUT: usize = 1 << 20;
+/// At most about this many bytes of output are stored. The rest is read, but dropped.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The signals that end a session, in order. Scripts clean up at SIGTERM; interactive shells react only to SIGHUP.
 pub(super) const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
@@ -61,7 +61,7 @@ impl ProgramSession {
     }
 
     /// Reaps all children that have ended. Returns whether no process of the session is left.
-    fn is_over(&mut self) -> bool {
+    fn reap_and_check_end(&mut self) -> bool {
         loop {
             let mut status = 0;
             // SAFETY: `status` has room for a status. Orphans of the session are children of the supervisor.
@@ -76,9 +76,9 @@ impl ProgramSession {
         self.status.is_some() && self.members().is_empty()
     }
 
-    fn is_over_within(&mut self, limit: Duration) -> bool {
+    fn ends_within(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
-        while !self.is_over() {
+        while !self.reap_and_check_end() {
             if Instant::now() > until {
                 return false;
             }
@@ -107,18 +107,18 @@ impl ProgramSession {
     /// Ends the session. If the program has ended, its background processes first get some time to end on their own. Then all are asked to
     /// end, and finally killed. A process that hangs in the kernel is left behind.
     fn end(&mut self) {
-        self.is_over();
-        if self.status.is_some() && self.is_over_within(GRACE) {
+        self.reap_and_check_end();
+        if self.status.is_some() && self.ends_within(GRACE) {
             return;
         }
         if self.is_tracer && self.status.is_none() {
             // SAFETY: a plain system call on a child that was not reaped. Its tracees continue untraced.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
-            self.is_over_within(CHECK_INTERVAL * 5);
+            self.ends_within(CHECK_INTERVAL * 5);
         }
         for signals in END_SIGNALS {
             self.signal(signals);
-            if self.is_over_within(GRACE) {
+            if self.ends_within(GRACE) {
                 return;
             }
         }
@@ -226,7 +226,7 @@ fn read_available(output: &mut PipeReader, bytes: &mut Vec<u8>) -> bool {
     loop {
         match output.read(&mut buffer) {
             Ok(0) => return false,
-            Ok(count) if bytes.len() < MAX_OUTPUT => bytes.extend_from_slice(&buffer[..count]),
+            Ok(count) if bytes.len() < MAX_OUTPUT_BYTES => bytes.extend_from_slice(&buffer[..count]),
             Ok(_) => return true,
             Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
         }

@@ -170,7 +170,7 @@ fn environments_are_recognised_by_their_traces() {
 
 /// On other architectures than x86, /proc/cpuinfo does not show hypervisors.
 #[test]
-fn on_arm_hypervisors_are_recognised_by_the_firmware_or_unknown() {
+fn on_arm_a_hypervisor_is_recognised_by_the_firmware_or_is_unknown() {
     let arm = || {
         Tree::new().file(
             "proc/cpuinfo",

@@ -16,7 +16,7 @@ fn installed_machine(tree: &Tree) -> Machine {
         .in_directory(tree.root())
 }
 
-fn is_longer(finding: &Finding, ns: u64) -> bool {
+fn has_longer_effect(finding: &Finding, ns: u64) -> bool {
     finding.effect.is_some_and(|effect| effect.span.0 > ns)
 }
 
@@ -31,7 +31,7 @@ fn find_in_attempts(id: &str, machine: &Machine, severity: Severity, words: &[&s
 fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of_three(|| {
         let finding = find_one(id, machine, &usual_measurements(), Severity::Problem, words)?;
-        expect(is_longer(&finding, ns), &finding)?;
+        expect(has_longer_effect(&finding, ns), &finding)?;
         Ok(finding)
     })
 }
@@ -75,7 +75,7 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
             Severity::Problem,
             &words,
         )?;
-        expect(is_longer(&finding, 1_000_000_000), finding)?;
+        expect(has_longer_effect(&finding, 1_000_000_000), finding)?;
         let [began, ended] = ["began", "ended"].map(|name| hanging.root().join(name).exists());
         expect(began && ended, (began, ended))
     });
@@ -393,7 +393,7 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
         &installed_machine(&tree),
         &usual_measurements(),
         Severity::Note,
-        &["of the filter one"],
+        &["of a filter: one"],
     );
 }
 
@@ -488,11 +488,11 @@ fn all_measurements_are_taken_on_a_real_machine() {
         let are_copies_launched = match &measured.scan {
             Some(scan) => {
                 let kinds = [
-                    &scan.created,
-                    &scan.first,
-                    &scan.later,
-                    &scan.unscanned,
-                    &scan.concurrent,
+                    &scan.creation_times,
+                    &scan.first_launches,
+                    &scan.later_launches,
+                    &scan.memory_launches,
+                    &scan.concurrent_launches,
                 ];
                 let counts = kinds.map(Vec::len);
                 // Launches that waited for a CPU are left out; then `is_disturbed` is set.

@@ -1,7 +1,7 @@
 //! Tests of the checks `scanners`, `audit`, `seccomp` and `security-modules`.
 
 use spawnscope_data::event::Nanos;
-use spawnscope_doctor::measure::{Scan, Stuck};
+use spawnscope_doctor::measure::{Scan, StuckOperation};
 use spawnscope_doctor::{Measured, Severity};
 
 use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
@@ -84,7 +84,7 @@ fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
 fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() {
     let measured = Measured {
         scan: Some(Scan {
-            stuck: Some(Stuck::Launch(Nanos(800_000_000))),
+            stuck: Some(StuckOperation::Launch(Nanos(800_000_000))),
             ..Default::default()
         }),
         ..usual_measurements()
@@ -158,8 +158,8 @@ fn too_few_launches_are_reported_as_not_examined() {
     let machine = Tree::new().machine();
     let few = |first: u64, count: usize, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[]);
-        scan.first.truncate(count);
-        scan.later.truncate(count);
+        scan.first_launches.truncate(count);
+        scan.later_launches.truncate(count);
         scan.is_disturbed = is_disturbed;
         Measured {
             scan: Some(scan),
@@ -177,7 +177,7 @@ fn too_few_launches_are_reported_as_not_examined() {
     }
     for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
         let mut scan = scan(1, 1, &[]);
-        scan.unscanned.truncate(from_memory);
+        scan.memory_launches.truncate(from_memory);
         let measured = Measured {
             scan: Some(scan),
             ..usual_measurements()
@@ -204,9 +204,9 @@ fn too_few_launches_are_reported_as_not_examined() {
 }
 
 #[test]
-fn first_launches_of_which_one_is_fast_are_not_scanned() {
+fn one_fast_first_launch_rules_out_a_scanner() {
     let mut scan = scan(21, 1, &[]);
-    scan.first[3] = scan.later[0];
+    scan.first_launches[3] = scan.later_launches[0];
     let measured = Measured {
         scan: Some(scan),
         ..usual_measurements()

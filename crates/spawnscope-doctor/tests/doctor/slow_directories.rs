@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use spawnscope_data::event::Nanos;
-use spawnscope_doctor::measure::{Scan, Stuck};
+use spawnscope_doctor::measure::{Scan, StuckOperation};
 use spawnscope_doctor::{Basis, Machine, Measured, Severity};
 
 use crate::attempts::best_of_three;
@@ -243,7 +243,10 @@ fn delays_of_a_remote_file_system_are_not_blamed_on_a_scanner() {
         remote_scan: Some(scan(21, 11, &[])),
         ..usual_measurements()
     };
-    let words = ["on a network file system", "second launch 11.0 ms, from memory 1.00 ms"];
+    let words = [
+        "on a network file system",
+        "later launches 11.0 ms, from memory 1.00 ms",
+    ];
     let finding = expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(10_000_000));
     expect_nothing("scanners", &Tree::new().machine(), &measured);
@@ -277,7 +280,7 @@ fn permission_marks_without_a_delay_are_a_note() {
 fn files_that_cannot_be_created_in_time_are_blamed_on_a_scanner() {
     let measured = Measured {
         scan: Some(Scan {
-            stuck: Some(Stuck::Creation(Nanos(800_000_000))),
+            stuck: Some(StuckOperation::Creation(Nanos(800_000_000))),
             ..Scan::default()
         }),
         ..usual_measurements()
@@ -296,7 +299,7 @@ fn an_abandoned_launch_with_loader_variables_has_a_lower_bound() {
         ..usual_measurements()
     };
     measured.launch.exec_dynamic = None;
-    let words = ["more than 300 ms with them, 1.00 ms without"];
+    let words = ["more than 300 ms with LD_BIND_NOW, 1.00 ms without"];
     let effect = expect_finding("loader-environment", &machine, &measured, Severity::Problem, &words)
         .effect
         .unwrap();

@@ -166,10 +166,10 @@ pub fn usual_measurements() -> Measured {
 pub fn scan(first: u64, later: u64, concurrent: &[u64]) -> spawnscope_doctor::measure::Scan {
     let ms = |ms: u64| Nanos(ms * 1_000_000);
     spawnscope_doctor::measure::Scan {
-        first: vec![ms(first); 5],
-        later: vec![ms(later); 5],
-        unscanned: vec![ms(1); 5],
-        concurrent: concurrent.iter().map(|time| ms(*time)).collect(),
+        first_launches: vec![ms(first); 5],
+        later_launches: vec![ms(later); 5],
+        memory_launches: vec![ms(1); 5],
+        concurrent_launches: concurrent.iter().map(|time| ms(*time)).collect(),
         ..Default::default()
     }
 }

@@ -10,10 +10,10 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 use spawnscope_system::files::{Links, open_regular};
 
-/// The size limit for a file's dynamic section, since an untrusted file may claim any size.
-const MAX_BYTES: u64 = 1 << 16;
-/// The length limit for a name.
-const MAX_NAME: u64 = 4096;
+/// The maximum size of a file's dynamic section. An untrusted file may claim any size.
+const MAX_DYNAMIC_SECTION_BYTES: u64 = 1 << 16;
+/// The maximum length of a name.
+const MAX_NAME_BYTES: u64 = 4096;
 
 /// Returns the name under which `ldconfig` would enter a file; `None` if the file is not a library, or is for other processors.
 pub(super) fn entry_name(path: &Path) -> Option<Vec<u8>> {
@@ -40,7 +40,7 @@ fn soname<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Optio
     }
     let segments = header.program_headers(endian, data).ok()?;
     let dynamic = segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC)?;
-    if dynamic.p_filesz(endian).into() > MAX_BYTES {
+    if dynamic.p_filesz(endian).into() > MAX_DYNAMIC_SECTION_BYTES {
         return None;
     }
     let entries = dynamic.dynamic(endian, data).ok()??;
@@ -57,7 +57,7 @@ fn soname<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Optio
         let holds = segment.p_type(endian) == PT_LOAD && into < segment.p_filesz(endian).into();
         holds.then(|| segment.p_offset(endian).into().checked_add(into))?
     })?;
-    let end = data.len().ok()?.min(start.checked_add(MAX_NAME)?);
+    let end = data.len().ok()?.min(start.checked_add(MAX_NAME_BYTES)?);
     Some(Some(data.read_bytes_at_until(start..end, 0).ok()?.to_owned()))
 }
 
