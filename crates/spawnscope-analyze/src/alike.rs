@@ -1,6 +1,6 @@
-//! Reduces the detail of drawings of many launches: joins similar siblings into one row. Siblings
-//! are similar when they run the same program from the same call site and their children are
-//! similar, in the same order. Nothing is dropped: a row lists all its launches.
+//! Reduces the detail of drawings of many launches by merging similar siblings into one row.
+//! Siblings are similar if they run the same program, the same call site requested them, and their
+//! children are similar, in the same order. Nothing is dropped: a row lists all its launches.
 
 use std::collections::HashMap;
 
@@ -51,9 +51,9 @@ impl Rows {
     }
 }
 
-/// Returns at most `limit` rows where possible. Joins siblings only when there are more launches
-/// than `limit`, and as few as necessary. Different launches are never joined, so a recording of
-/// many different launches can exceed the limit.
+/// Returns at most `limit` rows if possible. Merges siblings only if there are more launches than
+/// `limit`, and then only as many as necessary. Different launches are never merged, so a recording
+/// of many different launches can exceed the limit.
 #[must_use]
 pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
     let launches = forest.launches.len();
@@ -96,8 +96,8 @@ fn walk_all<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Ste
     steps.into_iter()
 }
 
-/// Joins similar children: up to `max_joined` for a row of one launch, all for a row of several
-/// launches.
+/// Merges similar children: at most `max_merged` per row if their parents' row has one launch,
+/// otherwise all.
 fn join(forest: &Forest<'_>, shapes: &[u32], max_joined: usize) -> Rows {
     let mut rows = Rows::default();
     let tops: Vec<u32> = forest

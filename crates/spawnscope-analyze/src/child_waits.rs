@@ -109,9 +109,9 @@ pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait that precedes the wait for a CPU may become part of a wait for a child, of
-/// length `waited`. A sleep, a wait for a disk, and a longer wait for an object such as a pipe must
-/// not.
+/// Whether the wait before the wait for a CPU may become part of a wait for a child. A sleep, a
+/// wait for a disk, and a wait for an object such as a pipe that is longer than the wait for the
+/// child (`waited`) must not.
 fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
     let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {

@@ -10,7 +10,8 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Origin, SliceRow};
 
-/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
+/// Maximum number of jumps between threads without progress in time. After that, time is charged to an external wait instead of following
+/// another thread.
 const MAX_JUMPS: usize = 64;
 
 /// The charges of one launch: nanoseconds by phase, and separately the time in `run` that was spent
@@ -202,7 +203,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         match state {
             State::Running => self.charge_running(since),
             State::Unknown => self.charge(since, Time::Unknown),
-            // The wait of a further thread for its first CPU is part of `run`.
+            // If a further thread of a process waits for its first CPU, that wait is part of `run`.
             State::Created if self.thread != self.launch() => self.leave_through_birth(since, Time::Runnable),
             State::Created => self.leave_through_birth(since, Time::Queue),
             State::Runnable(None) => self.charge(since, Time::Runnable),

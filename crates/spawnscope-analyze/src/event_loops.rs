@@ -52,7 +52,7 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 }
 
 /// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
-/// child. Empty if the parent was busy meanwhile.
+/// child. Empty if the parent was busy meanwhile, or if the child serves the parent.
 fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
@@ -127,8 +127,8 @@ fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> Sli
     }
 }
 
-/// Whether a child ever waited for its parent. Such a child serves requests, so its parent does not
-/// wait for its end.
+/// Whether a child ever waited for its parent. Then the child serves requests, and its parent does
+/// not wait for its end.
 fn serves(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));

@@ -7,7 +7,7 @@ use crate::launch::FailedExec;
 use crate::path_search::{PathSearchTally, PathSearches, attempts_of};
 use crate::tree::Forest;
 
-/// Failed execs with one errno outside of PATH searches.
+/// The failed execs outside of PATH searches that have one errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The errno.

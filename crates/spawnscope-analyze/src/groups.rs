@@ -1,4 +1,4 @@
-//! The rows of the report's table: launches grouped by program, by program of the parent, or by call site.
+//! The rows of the report's table: launches grouped by program, call site, or another `GroupBy`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -139,8 +139,8 @@ fn key_of<'a>(
     match (group_by, call_site) {
         (GroupBy::Label(_), _) => Key::Label(build_label),
         (GroupBy::Command, _) => Key::Program(*launch.command),
-        (GroupBy::Arguments, _) => arguments_of(launch),
-        (GroupBy::Subcommand, _) => subcommand(launch),
+        (GroupBy::Arguments, _) => arguments_key(launch),
+        (GroupBy::Subcommand, _) => subcommand_key(launch),
         (GroupBy::Parent, _) => Key::Program(parent_command(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
@@ -150,8 +150,8 @@ fn key_of<'a>(
     }
 }
 
-/// Returns the arguments of the last program, or the command's name for a fork without an exec.
-fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
+/// Returns the arguments of the last program; for a fork without an exec, the forked program.
+fn arguments_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let last = launch.execs.last();
     last.map_or(Key::Program(*launch.command), |exec| {
         Key::Arguments(exec.argv(), exec.argv_cut)
@@ -159,14 +159,14 @@ fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
 }
 
 /// Returns the program with its subcommand, if it has one.
-fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
+fn subcommand_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
     word.map_or(Key::Program(*launch.command), |word| {
         Key::Subcommand(*launch.command, word)
     })
 }
 
-/// Returns the command of the parent, or a placeholder if the parent was not recorded.
+/// Returns the program of the parent, or a placeholder if the parent was not recorded.
 fn parent_command<'a>(launch: &Launch<'a>) -> Command<'a> {
     let command = |name| Command { name, forked: false };
     match launch.origin {
@@ -290,8 +290,8 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     sums
 }
 
-/// Returns the sort key: the launch tax for programs, the inclusive time on the critical path for
-/// call sites.
+/// Returns the sort key: for call sites, the inclusive time on the critical path; for all other
+/// groups, the launch tax.
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {

@@ -1,5 +1,5 @@
 //! Joins the rows of several tables into launches. Each launch is handled by itself; `tree` adds
-//! what depends on other launches, its name and depth.
+//! its name and depth, which depend on other launches.
 
 use std::sync::Arc;
 
@@ -90,7 +90,8 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Divides the time before the first exec of forks that launched processes in that time.
+    /// Finds the forks that launched processes before their first exec, and divides their time before
+    /// that exec into work and `setup`.
     pub(super) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &Grouped<usize>) {
         for index in 0..launches.len() {
             let launch = &launches[index];

@@ -10,8 +10,8 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
 /// Errors after which a search continues. Any other error ends it, since the file was found. The
-/// error that best explains a failed search is first: EACCES means that a file exists but must not
-/// be executed.
+/// error that explains a failed search best comes first: EACCES means that a file exists but must
+/// not be executed.
 const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
 /// The failed execs of one launch.
@@ -23,7 +23,8 @@ pub struct Attempts<'a> {
     pub single: Vec<FailedExec<'a>>,
 }
 
-/// A search of one process for one program, in at least two directories including the one where it was found.
+/// A search of one process for one program. It tried at least two directories, including the one with the program, or the recording ended
+/// before it could.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Base name of the program.

@@ -21,9 +21,9 @@ const RESTART_SYSCALL: u16 = 219;
 const MIN_NAPS: usize = 8;
 
 /// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of
-/// their total length in a what-if, where each would wait for a different round. The waits of one
-/// thread vary independently; the result is the largest uncertainty of any thread. `exits` contains
-/// the start of each launch's exit.
+/// their total length in a what-if, in which each would wait for a different round. The waits of
+/// one thread vary independently; the result is the largest uncertainty of any thread. `exits`
+/// contains the start of each launch's exit.
 pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut largest = 0.0_f64;

@@ -108,8 +108,8 @@ impl Selector {
         Ok(selected.map(|(index, _)| index).collect())
     }
 
-    /// Returns the launches whose call chain contains a selected line further out: their most
-    /// frequent call site and their number. `None` when there are none. For use when no launch was
+    /// Finds the launches whose call chain contains a selected line further out, and returns their
+    /// most frequent call site and their number. `None` if there are none. For use if no launch was
     /// selected.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {

@@ -90,7 +90,7 @@ impl SliceCollection {
         peers::mark(&mut timelines, &self.peers);
         child_waits::mark(&mut timelines, &self.reaps);
         let timer_uncertainty = event_loops::mark(&mut timelines, &self.reaps);
-        timelines.waits_for_polling = polling::mark(&mut timelines, &self.exits).max(timer_uncertainty);
+        timelines.polling_uncertainty = polling::mark(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

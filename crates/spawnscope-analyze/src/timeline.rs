@@ -43,7 +43,7 @@ pub struct Timelines {
     unknown: Option<UnknownWaits>,
     /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
     /// `event_loops`).
-    pub(crate) waits_for_polling: Nanos,
+    pub(crate) polling_uncertainty: Nanos,
 }
 
 /// Maps task ids of the recording to thread indices.
@@ -51,7 +51,7 @@ pub struct Timelines {
 pub(crate) struct Tasks {
     /// Task ids of the first threads, in the order of the launches. The first thread has the id of
     /// its launch. Ascending.
-    first: Vec<TaskId>,
+    first_threads: Vec<TaskId>,
     /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
 }
@@ -60,7 +60,7 @@ impl Tasks {
     pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
         Tasks {
-            first: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
+            first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
             others,
         }
     }
@@ -68,10 +68,10 @@ impl Tasks {
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
         // The recorder numbers threads from 1 with few gaps, so this guess is often right.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
-        if self.first.get(guess) == Some(&task) {
+        if self.first_threads.get(guess) == Some(&task) {
             return Some(guess as ThreadIndex);
         }
-        if let Ok(index) = self.first.binary_search(&task) {
+        if let Ok(index) = self.first_threads.binary_search(&task) {
             return Some(index as ThreadIndex);
         }
         let index = self.others.partition_point(|(other, _)| *other < task);
@@ -122,7 +122,7 @@ impl Timelines {
             is_alive,
             awaited: HashMap::new(),
             unknown: None,
-            waits_for_polling: Nanos(0),
+            polling_uncertainty: Nanos(0),
         }
     }
 

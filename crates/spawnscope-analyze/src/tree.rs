@@ -46,7 +46,7 @@ pub struct Step {
     pub index: usize,
     /// Depth below the top of the walk.
     pub depth: usize,
-    /// Whether the launch is its parent's last child.
+    /// Whether no further sibling follows.
     pub is_last: bool,
 }
 
@@ -57,8 +57,8 @@ impl<'a> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 
-    /// Joins rows of launches and execs that were moved out of a recording. The caller can free
-    /// them afterwards.
+    /// Joins rows of launches and execs that were moved out of a recording, so that the caller can
+    /// free them afterwards.
     #[must_use]
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
@@ -216,8 +216,8 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
     }));
 }
 
-/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of
-/// parents. It is broken: one launch of the cycle loses its parent.
+/// Returns the launches in an order with parents first. If a damaged recording contains a cycle of
+/// parents, breaks it: one launch of the cycle loses its parent.
 fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
@@ -243,6 +243,7 @@ fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     order
 }
 
+/// The state of a launch while `parents_first` orders the launches.
 #[derive(Clone, Copy, PartialEq)]
 enum Visit {
     New,

@@ -165,7 +165,7 @@ impl Changed {
         Changed {
             is_changed,
             leads_to_changed,
-            lifetimes: merged(lifetimes),
+            lifetimes: merge_overlapping(lifetimes),
         }
     }
 
@@ -185,8 +185,8 @@ impl Changed {
     }
 }
 
-/// Joins intervals that overlap.
-fn merged(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+/// Merges intervals that overlap.
+fn merge_overlapping(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     intervals.sort_unstable();
     let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
     for (start, end) in intervals {

@@ -31,9 +31,10 @@ type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>)
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requester {
-    /// The recorder, which launched the command, or an unknown process, for processes that existed
-    /// before the recording.
+    /// No recorded process: the launch is the command, which the recorder launched, or the process
+    /// existed before the recording.
     NoCaller,
+    /// A recorded process, but its call chain shows no call site.
     Unknown,
     /// An index into `call_sites`.
     At(u32),
@@ -200,7 +201,7 @@ pub struct CallerCounts {
     pub largest: Vec<(CallSite, u64)>,
     /// Number of further call sites.
     pub other_call_sites: u64,
-    /// Number of launches from the further call sites.
+    /// Number of launches from these further call sites.
     pub others: u64,
     /// Number of launches without a known call site.
     pub unknown: u64,

@@ -300,8 +300,8 @@ fn without_line(label: Label<'_>) -> Label<'_> {
     }
 }
 
-/// Removes what only distinguishes calls in one function: the address of each call, and whether it
-/// was inlined.
+/// Removes what distinguishes several calls in one function: the address of the call, and whether
+/// the function was inlined.
 fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {

@@ -52,9 +52,9 @@ fn window_share(window: Nanos, lifetime: Nanos) -> f64 {
 }
 
 impl LiveLaunches {
-    /// Returns the critical time of each command so far. The waits of a running process count if
-    /// its parent, and each further ancestor, is assumed to wait for it. Of several running
-    /// children, a parent is assumed to wait for the one launched first.
+    /// Returns the critical time of each command so far. A parent is assumed to wait for the one of
+    /// its running children that was launched first. The waits of a running process count if all its
+    /// ancestors are assumed to wait for it.
     #[must_use]
     pub fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
@@ -124,11 +124,11 @@ impl LiveLaunches {
         parent.critical.merge(&times, 1.0);
     }
 
-    /// Keeps the critical time of a process that ends without being reaped. This is the command, or
-    /// a process whose parent has ended. If the parent still runs, it did not wait for the process,
-    /// so its critical time is dropped, unless the process began in an earlier recording, so that
-    /// its reaping is unknown.
-    pub(super) fn keep_critical(&mut self, ended: &mut Process) {
+    /// Passes on the critical time of a process that ended without being reaped. If its parent has
+    /// ended or is not recorded, the time counts as it is. If its parent still runs, the parent did
+    /// not wait for the process, so the time is dropped. But if the process began in an earlier
+    /// recording, its reaping is unknown, and the parent gets the time.
+    pub(super) fn pass_on_critical_time(&mut self, ended: &mut Process) {
         let mut times = std::mem::take(&mut ended.critical);
         if ended.row.origin == Origin::Command
             && let Some((birth, end)) = ended.birth().zip(ended.row.zombie).filter(|_| !ended.is_of_earlier)

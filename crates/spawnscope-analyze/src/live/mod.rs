@@ -31,9 +31,9 @@ pub struct LiveLaunches {
     started: u64,
     /// Launches that have ended and are not expected to be reaped, but may still have late events.
     ended_unreaped: HashSet<LaunchId>,
-    /// The number of the recording, of several consecutive ones, that the latest rows belong to.
+    /// Which of several consecutive recordings the latest rows belong to, as a number.
     recording: u32,
-    /// The latest instant in the rows of this recording.
+    /// The time of the latest creation or reaping in this recording.
     latest: Nanos,
     /// Critical time that does not belong to a running process.
     critical: CriticalTimes,
@@ -62,7 +62,7 @@ impl LiveLaunches {
         if rows.recording != self.recording {
             self.recording = rows.recording;
             (self.texts, self.oldest_text) = (HashMap::new(), TextId(0));
-            gone = self.begin_next(&rows.launches);
+            gone = self.begin_next_recording(&rows.launches);
         }
         let instants = rows.launches.iter().flat_map(|row| [row.created, row.reaped]);
         self.latest = instants.flatten().fold(self.latest, Nanos::max);
@@ -71,7 +71,7 @@ impl LiveLaunches {
         let mut new: Vec<LaunchId> = rows
             .launches
             .into_iter()
-            .filter_map(|row| self.take_launch(row))
+            .filter_map(|row| self.add_or_update(row))
             .collect();
         for (ordinal, row) in rows.execs {
             let Some(process) = self.processes.get_mut(&row.launch) else {
@@ -83,7 +83,7 @@ impl LiveLaunches {
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
         new.into_iter().for_each(|id| self.relate_to_parent(id));
-        let mut ended = self.take_ended(&changed, &rows.finished);
+        let mut ended = self.remove_ended(&changed, &rows.finished);
         ended.append(&mut gone);
         if rows.oldest_text > self.oldest_text {
             self.oldest_text = rows.oldest_text;
@@ -115,9 +115,9 @@ impl LiveLaunches {
         self.processes.values().filter(|process| process.is_launch()).count()
     }
 
-    /// Begins the next recording. Its first rows contain every living process, so all others have
-    /// ended. Returns the launches among these.
-    fn begin_next(&mut self, living: &[LaunchRow]) -> Vec<Process> {
+    /// Begins the next recording. Its first rows contain every living process, so all other
+    /// processes have ended. Returns the launches among those that have ended.
+    fn begin_next_recording(&mut self, living: &[LaunchRow]) -> Vec<Process> {
         self.processes.values_mut().for_each(Process::enter_next_recording);
         self.latest = Nanos(0);
         self.ended_unreaped.clear();
@@ -129,8 +129,8 @@ impl LiveLaunches {
         gone
     }
 
-    /// Takes a new or changed row. Returns its id if it is new.
-    fn take_launch(&mut self, row: LaunchRow) -> Option<LaunchId> {
+    /// Stores a new or changed row. Returns its id if the launch is new.
+    fn add_or_update(&mut self, row: LaunchRow) -> Option<LaunchId> {
         let id = row.id;
         if let Some(process) = self.processes.get_mut(&id) {
             process.update(row);
@@ -146,7 +146,7 @@ impl LiveLaunches {
     }
 
     /// Removes the processes that have ended, and returns the launches among them.
-    fn take_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
+    fn remove_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
         self.add_waits(finished);
         let mut ended = Vec::new();
         for id in finished {

@@ -80,9 +80,8 @@ impl Process {
         self.last_reaping = None;
     }
 
-    /// Whether it has ended and its reaping will not be recorded. This is so for the command, whose
-    /// parent is the recorder, and for processes that existed before the recording, whose parents
-    /// are unknown.
+    /// Whether it has ended and its reaping is not expected: the parent of the command is the
+    /// recorder, and of a process that began in an earlier recording only the end is recorded.
     pub(super) fn has_ended_unreaped(&self) -> bool {
         let is_not_reaped = self.row.origin == Origin::Command || self.is_of_earlier;
         is_not_reaped && self.row.zombie.is_some()
@@ -96,8 +95,8 @@ impl Process {
         }
     }
 
-    /// Records that it created or reaped a child.
-    pub(super) fn note_work(&mut self, at: Nanos) {
+    /// Counts its time until it created or reaped a child as work, if that was before its first exec.
+    pub(super) fn extend_work(&mut self, at: Nanos) {
         let first = self.execs.values().next().and_then(|exec| exec.row.enter);
         if first.is_none_or(|first| at < first) {
             self.worked_until = self.worked_until.max(Some(at));

@@ -303,10 +303,11 @@ fn waits_within(
     waits
 }
 
-/// Which share of a stretch a thread waited: for stretches that a child's event ended, and for all
-/// other stretches.
+/// The share of a stretch in which the thread waited.
 struct Shares {
+    /// For stretches that a child's event ended, if the thread need not have waited for the child.
     for_children: f64,
+    /// For stretches that no child's event ended.
     other: f64,
 }
 

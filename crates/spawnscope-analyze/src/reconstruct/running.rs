@@ -6,7 +6,7 @@ use spawnscope_data::event::Nanos;
 use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 
-/// Maximum time between the moment at which a waker leaves its CPU and the end of the wait.
+/// Maximum time by which a waker leaves its CPU before the wait ends.
 const MAX_LEAD: Nanos = Nanos(100_000);
 /// Maximum number of stretches that are searched for one wait.
 const MAX_SEARCHED: usize = 64;

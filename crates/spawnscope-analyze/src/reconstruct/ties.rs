@@ -18,7 +18,7 @@ use crate::unknown_waits::{SupposedReap, UnknownWait};
 /// wait for a CPU.
 const MAX_DELAY: Nanos = Nanos(1_000_000);
 /// An event also counts as the cause of a wait if the wait is at least this many times as long as
-/// the time since the event, which is then hardly a coincidence.
+/// the time from the event to the end of the wait, which is then hardly a coincidence.
 const MIN_WAIT_RATIO: u64 = 20;
 /// Maximum time by which a recorded exit may be too late. Kernels before 6.16 report an exit after
 /// the process has closed its files, and closing them may already end a wait of the parent.
@@ -223,7 +223,7 @@ fn can_children_end(call: u16) -> bool {
     calls::FOR_CHILDREN.contains(&call) || calls::ENDED_BY_CHILDREN.contains(&call)
 }
 
-/// Whether the wait may be for something else than a child, because the call is a read.
+/// Whether the thread waited in a read, which may be for something other than a child.
 fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(0)
 }

@@ -61,7 +61,7 @@ impl Contention {
     }
 }
 
-/// How much time a thread would have lost that had been runnable from the start: the sum up to the
+/// How much time a thread would have lost if it had been runnable from the start: the sum up to the
 /// last change of the rate, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Loss {

@@ -39,7 +39,7 @@ pub fn is_reliable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
-/// Returns an explanation of why the replay is not reliable, without a full stop.
+/// Returns the reason why a replay with this error is not reliable, without a full stop.
 #[must_use]
 pub fn unreliable_text(error: f64) -> String {
     let percent = 100.0 * error;
@@ -68,13 +68,13 @@ pub struct Parameters {
     pub cpus: u32,
     /// The measured wall, from the start of the command to its end.
     pub wall: Nanos,
-    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 where unknown.
+    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 if unknown.
     pub fault: f64,
-    /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
+    /// Overhead of recording per system call, in nanoseconds. 0 if unknown.
     pub call: f64,
-    /// Overhead of recording per launch, in nanoseconds. 0 where unknown.
+    /// Overhead of recording per launch, in nanoseconds. 0 if unknown.
     pub launch: f64,
-    /// Overhead of recording per exec, in nanoseconds. 0 where unknown.
+    /// Overhead of recording per exec, in nanoseconds. 0 if unknown.
     pub exec: f64,
 }
 

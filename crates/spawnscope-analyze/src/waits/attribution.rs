@@ -71,12 +71,12 @@ pub struct WaitTargets {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitTarget {
     /// Launches of a program. If the waker descends from the waiting process, the launch is the
-    /// child of the waiting process that the waker is or descends from; otherwise it is the waker
-    /// itself.
+    /// child of the waiting process that is the waker or its ancestor; otherwise the launch is the
+    /// waker itself.
     Launches {
         /// Display name of the launched program.
         command: Vec<u8>,
-        /// The program that ended the wait, if it was a descendant of the child that runs another
+        /// The program of the waker, if the waker is a descendant of that launch and runs another
         /// program.
         through: Option<Vec<u8>>,
     },
@@ -140,10 +140,10 @@ enum TargetKey<'a> {
 struct Sums<'a> {
     count: u64,
     parts: Parts,
-    /// The object, while all waits are for the same object.
-    only: Option<ObjectRef>,
-    /// The path of the objects, while all waits are for objects with the same path.
-    path: Option<TextId>,
+    /// The object, if all waits so far are for the same object.
+    common_object: Option<ObjectRef>,
+    /// The path of the objects, if it is the same for all waits so far.
+    common_path: Option<TextId>,
     /// For each target, the indices of the launches. Empty for other processes.
     targets: HashMap<TargetKey<'a>, HashSet<u32>>,
 }
@@ -212,13 +212,13 @@ impl<'f, 'a> Collection<'f, 'a> {
         let command = self.forest.command_at(waiter, wait.start);
         let key = (command, slice.syscall, slice.object.map(ObjectRef::kind));
         let sums = self.sums.entry(key).or_default();
-        sums.only = slice
+        sums.common_object = slice
             .object
-            .filter(|object| sums.count == 0 || sums.only == Some(*object));
+            .filter(|object| sums.count == 0 || sums.common_object == Some(*object));
         let path = slice
             .object
             .and_then(|object| self.recording.objects.get(object.index())?.path);
-        sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
+        sums.common_path = path.filter(|path| sums.count == 0 || sums.common_path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
         sums.targets
@@ -285,8 +285,8 @@ impl<'f, 'a> Collection<'f, 'a> {
         None
     }
 
-    /// Returns a child that was a zombie while its parent slept. The parent polls for the end of
-    /// the child.
+    /// Returns a child that was a zombie while its parent slept, because the parent polls for the
+    /// end of the child.
     fn unreaped_child(&mut self, waiter: usize, wait: &Interval) -> Option<usize> {
         let forest = self.forest;
         if forest.children(waiter).is_empty() {
@@ -312,10 +312,10 @@ impl<'f, 'a> Collection<'f, 'a> {
                 syscall,
                 object: kind.map(|kind| AttributedObject {
                     kind,
-                    identity: sums.only.and_then(|object| identify(recording, object)),
-                    path: sums.path.map(|path| recording.texts.get(path).to_vec()),
+                    identity: sums.common_object.and_then(|object| identify(recording, object)),
+                    path: sums.common_path.map(|path| recording.texts.get(path).to_vec()),
                 }),
-                targets: waited_for(sums.targets),
+                targets: wait_targets(sums.targets),
                 count: sums.count,
                 parts: sums.parts,
             })
@@ -340,7 +340,7 @@ fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> 
     })
 }
 
-fn waited_for(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
+fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
     let mut all: Vec<WaitTargets> = targets
         .into_iter()
         .map(|(by, launches)| WaitTargets {

@@ -35,7 +35,7 @@ pub struct Wait<'a> {
     /// The waker of the thread.
     pub waker: Option<Waker<'a>>,
     /// False if the waker may only be a thread that was interrupted. True if the waker is certain,
-    /// or if the recording does not contain this.
+    /// or if the recording does not say whether it is.
     pub is_waker_certain: bool,
 }
 
