@@ -111,7 +111,7 @@ impl BuildLabels {
             forest,
             label,
             top: command.and_then(Exec::cwd),
-            edges: Edges::of(forest.recording()),
+            edges: Edges::new(forest.recording()),
             edge_of: vec![None; forest.launches.len()],
         };
         let mut labels = BuildLabels {
@@ -137,7 +137,7 @@ impl BuildLabels {
 
     /// Returns the label of the launch at an index.
     #[must_use]
-    pub fn of(&self, launch: usize) -> Option<&[u8]> {
+    pub fn label_of(&self, launch: usize) -> Option<&[u8]> {
         let number = (*self.value_indexes.get(launch)?)?;
         self.values.get(number as usize).map(Vec::as_slice)
     }

@@ -32,7 +32,7 @@ pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
         for search in &attempts.searches {
             searches.add(search);
         }
-        for failed in &attempts.single {
+        for failed in &attempts.other_failures {
             *single.entry((failed.errno, failed.path)).or_default() += 1;
         }
     }

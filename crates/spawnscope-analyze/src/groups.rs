@@ -48,7 +48,7 @@ pub struct Group {
     /// The call sites of the launches.
     pub callers: CallerCounts,
     /// Times of the launches including all descendants.
-    pub inclusive: Inclusive,
+    pub inclusive: InclusiveTimes,
     /// The part of the wall that depends on the group: the expected saving without its launches.
     /// `None` if no replay computed it.
     pub depends: Option<Nanos>,
@@ -56,7 +56,7 @@ pub struct Group {
 
 /// Times of a group's launches including all descendants, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inclusive {
+pub struct InclusiveTimes {
     /// Wall time, summed over launches without an ancestor in the group.
     pub total: Nanos,
     /// Time on the critical path. `None` when the path is unknown.
@@ -98,7 +98,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
-        let build_label = labels.as_ref().and_then(|labels| labels.of(index));
+        let build_label = labels.as_ref().and_then(|labels| labels.label_of(index));
         let key = key_of(launch, call_sites.number_of(index), build_label, group_by);
         let number = *numbers.entry(key).or_insert(members.len());
         if number == members.len() {
@@ -108,7 +108,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
         group_of[index] = Some(number);
     }
     let inclusive = inclusive(forest, path, &group_of, members.len());
-    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
+    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), InclusiveTimes)| {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
             Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::Label(..) | Key::UnknownCallSite(_) => {
@@ -248,11 +248,11 @@ fn inclusive(
     path: Option<&CriticalPath>,
     group_of: &[Option<usize>],
     groups: usize,
-) -> Vec<Inclusive> {
+) -> Vec<InclusiveTimes> {
     let below = path.map(|path| critical_below(forest, path));
-    let nothing = Inclusive {
+    let nothing = InclusiveTimes {
         critical: path.map(|_| Nanos(0)),
-        ..Inclusive::default()
+        ..InclusiveTimes::default()
     };
     let mut sums = vec![nothing; groups];
     // For each group, the number of its launches among the ancestors of the current launch.

@@ -2,7 +2,7 @@
 //!
 //! Modules import only modules above them in this list, which `tests/layers.rs` checks:
 //!
-//! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
+//! 1. Containers: [`known`](launch::MaybeKnown), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`], [`tree_view`].
 //! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `peers`, `child_waits`, `polling`, `event_loops`, `open_waits`,
 //!    [`slice_collection`], [`reconstruct`].

@@ -20,7 +20,7 @@ pub struct Attempts<'a> {
     /// PATH searches, in order.
     pub searches: Vec<Search<'a>>,
     /// Failed execs outside of a search, in order.
-    pub single: Vec<FailedExec<'a>>,
+    pub other_failures: Vec<FailedExec<'a>>,
 }
 
 /// A search of one process for one program. It tried at least two directories, including the one with the program, or the recording ended
@@ -108,7 +108,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         }
         if !MISSES.contains(&failed.errno) {
             attempts.close(&mut misses, Some(failed.path), SearchEnd::NotFound);
-            attempts.single.push(failed);
+            attempts.other_failures.push(failed);
             continue;
         }
         if misses
@@ -151,7 +151,7 @@ impl<'a> Attempts<'a> {
                 end,
             });
         } else {
-            self.single.append(misses);
+            self.other_failures.append(misses);
         }
     }
 }

@@ -102,7 +102,9 @@ impl Selector {
         }
         let launches = (0..).zip(&forest.launches);
         let selected = launches.filter(|(index, launch)| {
-            let call_site = callers.as_ref().and_then(|callers| callers.of(*index as usize));
+            let call_site = callers
+                .as_ref()
+                .and_then(|callers| callers.call_site_of(*index as usize));
             launch.is_launch() && self.terms.iter().all(|term| term.holds(forest, *index, call_site))
         });
         Ok(selected.map(|(index, _)| index).collect())

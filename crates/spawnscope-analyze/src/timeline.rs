@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::external_wait::waker_is_cause;
-use crate::launch::{Known, Launch};
+use crate::launch::{Launch, MaybeKnown};
 use crate::slices::{Slices, ThreadSlices};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
@@ -21,9 +21,9 @@ pub struct Thread {
     /// Index of its launch in the forest.
     pub launch: u32,
     /// The thread that created it, if recorded.
-    pub creator: Known<ThreadIndex>,
+    pub creator: MaybeKnown<ThreadIndex>,
     /// When it was created.
-    pub created: Known,
+    pub created: MaybeKnown,
 }
 
 /// The threads of a recording, with their slices.
@@ -311,7 +311,7 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
 
 /// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
 #[must_use]
-pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
+pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     let ends_at_end = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
     if ends_at_end(&forest.launches[root as usize]) {
         return root;

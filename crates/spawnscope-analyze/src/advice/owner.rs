@@ -150,7 +150,7 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
 /// Returns the script that requested a launch, or the program if that decides itself what to launch, and who maintains it. `None` for other
 /// compiled programs, of which the user controls only the arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
-    let call_site = context.callers.of(launch as usize);
+    let call_site = context.callers.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
     let self_directed = |exec: &Exec<'g>| {

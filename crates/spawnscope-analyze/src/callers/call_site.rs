@@ -47,7 +47,7 @@ pub struct CallSite {
 const BUILT_IN_RULE: &[u8] = b"built-in rule of make";
 
 /// Maximum length of `CallSite::text`, in bytes, without the `…` of a truncated line.
-const MAX_TEXT: usize = 48;
+const MAX_TEXT_BYTES: usize = 48;
 
 /// Prefixes of the names of libraries that launch on behalf of other code: the C library, the
 /// loader, Python itself.
@@ -96,7 +96,7 @@ const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"o
 impl CallSite {
     /// Returns the call site of a launch. `None` if no call chain shows it. `inline_script` is the
     /// script that the launching shell was given with `-c`.
-    pub(super) fn of(
+    pub(super) fn find(
         forest: &Forest<'_>,
         launch: &Launch<'_>,
         inline_script: Option<&[u8]>,
@@ -203,12 +203,12 @@ impl CallSite {
 fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
     let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
     let line = line.trim_ascii();
-    if line.len() <= MAX_TEXT {
+    if line.len() <= MAX_TEXT_BYTES {
         return (!line.is_empty()).then(|| line.to_vec());
     }
     // Does not cut a character: in UTF-8, all bytes of a character except the first begin with the
     // bits 10.
-    let end = (0..=MAX_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
+    let end = (0..=MAX_TEXT_BYTES).rev().find(|at| line[*at] & 0xc0 != 0x80);
     let end = end.unwrap_or_default();
     Some([&line[..end], "…".as_bytes()].concat())
 }

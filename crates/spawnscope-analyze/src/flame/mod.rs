@@ -104,7 +104,7 @@ pub enum FlameError {
     NoPath,
     /// All weights are zero.
     #[error("nothing to draw: no launch of this recording {0}")]
-    NoWeight(Missing),
+    NoWeight(MissingWeight),
     /// Sampling was not requested, or the recording was too short for a sample.
     #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
     NoSamples,
@@ -112,17 +112,17 @@ pub enum FlameError {
     #[error(
         "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
     )]
-    NoSampleThere(Unsampled),
+    NoSampleThere(MissingSample),
 }
 
 /// The kind of sample that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsampled {
+pub struct MissingSample {
     is_waiting: bool,
     phase: Option<Phase>,
 }
 
-impl fmt::Display for Unsampled {
+impl fmt::Display for MissingSample {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
         match self.phase {
@@ -134,9 +134,9 @@ impl fmt::Display for Unsampled {
 
 /// The kind of time that no launch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing(Option<Phase>);
+pub struct MissingWeight(Option<Phase>);
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingWeight {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
@@ -175,7 +175,7 @@ pub fn flame<'a>(
             stacks.add(external_wait, time.0);
         }
     }
-    finished(stacks, options).ok_or(FlameError::NoWeight(Missing(options.phase)))
+    finished(stacks, options).ok_or(FlameError::NoWeight(MissingWeight(options.phase)))
 }
 
 /// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
@@ -208,11 +208,11 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
             stacks.add(at, sample.span.0);
         }
     }
-    let unsampled = Unsampled {
+    let missing = MissingSample {
         is_waiting,
         phase: options.phase,
     };
-    finished(stacks, options).ok_or(FlameError::NoSampleThere(unsampled))
+    finished(stacks, options).ok_or(FlameError::NoSampleThere(missing))
 }
 
 /// Creates a box for each process, parents first, and calls `visit` with it.

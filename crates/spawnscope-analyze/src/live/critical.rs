@@ -20,7 +20,7 @@ pub struct CriticalTimes(HashMap<Vec<u8>, f64>);
 impl CriticalTimes {
     /// Returns the time of a command. `None` if nothing waited for a launch of this command.
     #[must_use]
-    pub fn of(&self, command: &[u8]) -> Option<Nanos> {
+    pub fn get(&self, command: &[u8]) -> Option<Nanos> {
         self.0.get(command).map(|time| Nanos(*time as u64))
     }
 
@@ -87,7 +87,7 @@ impl LiveLaunches {
 
     /// Returns the share of a running child's lifetime in which its parent can have waited for it.
     fn running_share(&self, parent: &Process, child: &Process) -> f64 {
-        match child.birth().filter(|_| !child.is_of_earlier) {
+        match child.birth().filter(|_| !child.began_in_earlier_recording) {
             Some(birth) => window_share(self.latest.since(parent.window_start(birth)), self.latest.since(birth)),
             None => 1.0,
         }
@@ -117,7 +117,7 @@ impl LiveLaunches {
         };
         let window = at.since(parent.window_start(birth));
         parent.last_reaping = Some(at);
-        parent.note_work(at);
+        parent.extend_work(at);
         let mut times = CriticalTimes::default();
         times.merge(&below, window_share(window, at.since(birth)));
         times.add(label, (window.0 as f64 - times.total()).max(0.0));
@@ -131,13 +131,16 @@ impl LiveLaunches {
     pub(super) fn pass_on_critical_time(&mut self, ended: &mut Process) {
         let mut times = std::mem::take(&mut ended.critical);
         if ended.row.origin == Origin::Command
-            && let Some((birth, end)) = ended.birth().zip(ended.row.zombie).filter(|_| !ended.is_of_earlier)
+            && let Some((birth, end)) = ended
+                .birth()
+                .zip(ended.row.zombie)
+                .filter(|_| !ended.began_in_earlier_recording)
         {
             times.add(ended.label(), (end.since(birth).0 as f64 - times.total()).max(0.0));
         }
         match ended.parent().and_then(|parent| self.processes.get_mut(&parent)) {
             None => self.critical.merge(&times, 1.0),
-            Some(parent) if ended.is_of_earlier => parent.critical.merge(&times, 1.0),
+            Some(parent) if ended.began_in_earlier_recording => parent.critical.merge(&times, 1.0),
             Some(_) => {}
         }
     }

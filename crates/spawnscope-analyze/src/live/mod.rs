@@ -11,7 +11,7 @@ mod process;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-pub use board::{CommandLine, LiveBoard, ProcessLine, Snapshot};
+pub use board::{CommandRow, LiveBoard, ProcessRow, Snapshot};
 pub use critical::CriticalTimes;
 pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
@@ -78,7 +78,7 @@ impl LiveLaunches {
                 continue;
             };
             let text = |id: TextId| self.texts.get(&id).cloned().unwrap_or_default();
-            process.take_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
+            process.add_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
         }
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
@@ -124,7 +124,7 @@ impl LiveLaunches {
         let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
         let gone = self.processes.extract_if(|id, _| !living.contains(id));
         let mut gone: Vec<Process> = gone.map(|(_, process)| process).collect();
-        gone.iter_mut().for_each(|process| self.keep_critical(process));
+        gone.iter_mut().for_each(|process| self.pass_on_critical_time(process));
         gone.retain(Process::is_launch);
         gone
     }
@@ -159,7 +159,7 @@ impl LiveLaunches {
                 self.ended_unreaped.insert(*id);
             }
         }
-        ended.iter_mut().for_each(|process| self.keep_critical(process));
+        ended.iter_mut().for_each(|process| self.pass_on_critical_time(process));
         ended.retain(Process::is_launch);
         ended
     }
@@ -177,7 +177,7 @@ impl LiveLaunches {
         let parent = process.row.parent.filter(|_| process.is_launch());
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
-            created.inspect(|at| parent.note_work(*at));
+            created.inspect(|at| parent.extend_work(*at));
         }
         let root = parent
             .and_then(|parent| self.processes.get(&parent))

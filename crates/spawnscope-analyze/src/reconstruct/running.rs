@@ -12,10 +12,10 @@ const MAX_LEAD: Nanos = Nanos(100_000);
 const MAX_SEARCHED: usize = 64;
 
 /// The stretches of all threads on a CPU (end, start, thread), sorted by their end.
-pub(super) struct Running(Vec<(Nanos, Nanos, ThreadIndex)>);
+pub(super) struct RunningThreads(Vec<(Nanos, Nanos, ThreadIndex)>);
 
-impl Running {
-    pub(super) fn of(timelines: &Timelines) -> Running {
+impl RunningThreads {
+    pub(super) fn new(timelines: &Timelines) -> RunningThreads {
         let threads = 0..timelines.threads.len() as ThreadIndex;
         let stretches = |thread| {
             let slices = timelines.slices(thread).iter();
@@ -24,7 +24,7 @@ impl Running {
         };
         let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = threads.flat_map(stretches).collect();
         all.sort_unstable();
-        Running(all)
+        RunningThreads(all)
     }
 
     /// Returns the thread that probably ended a wait of `waiter`, and when. Prefers threads of

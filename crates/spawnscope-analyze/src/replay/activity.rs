@@ -49,7 +49,7 @@ impl Stage {
 
     /// Returns the stage that a piece of a launch belongs to. The work of a fork before its first
     /// exec is a stage of its own.
-    pub(crate) fn of(launch: &Launch<'_>, piece: &Piece) -> Stage {
+    pub(crate) fn of_piece(launch: &Launch<'_>, piece: &Piece) -> Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
         let exec = if is_before {
@@ -197,7 +197,7 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
             continue;
         }
         let exec = each.exec_at(piece.start);
-        let stage = Stage::of(each, &piece);
+        let stage = Stage::of_piece(each, &piece);
         activities.push((piece.start, Activity { launch, stage }));
         activities.push((
             piece.end,

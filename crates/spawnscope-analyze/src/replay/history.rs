@@ -26,7 +26,7 @@ struct ThreadHistory {
 }
 
 impl Watch for History {
-    fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
+    fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
         let states = &mut self.threads[thread as usize].states;
         match states.last_mut() {
             Some((_, last, None)) if *last == state => {}
@@ -36,19 +36,19 @@ impl Watch for History {
         }
     }
 
-    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+    fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
         if let Some(last) = self.threads[thread as usize].states.last_mut() {
             last.2 = Some(by);
         }
     }
 
-    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+    fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex) {
         self.threads[thread as usize].creator = Some(by);
     }
 }
 
 impl History {
-    pub(super) fn of_threads(count: usize) -> History {
+    pub(super) fn new(count: usize) -> History {
         History {
             threads: vec![ThreadHistory::default(); count],
         }

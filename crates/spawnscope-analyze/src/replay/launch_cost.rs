@@ -20,8 +20,8 @@ impl<'f> LaunchCost<'f> {
     pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchCost<'f> {
         LaunchCost {
             forest,
-            launch: parameters.launch,
-            exec: parameters.exec,
+            launch: parameters.launch_ns,
+            exec: parameters.exec_ns,
         }
     }
 

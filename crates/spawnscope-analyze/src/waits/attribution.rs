@@ -183,7 +183,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     /// Attributes the wait after a slice. `None` if there is no wait, or if it was for neither a
     /// launch nor another process.
     fn attribute(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
-        let wait = Interval::of(slice, self.forest.end)
+        let wait = Interval::from_slice(slice, self.forest.end)
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
         let (by, target) = self.find_target(thread, waiter, slice, &wait)?;
@@ -333,7 +333,7 @@ fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
 /// Returns the device and inode of an object. `None` if it has no inode number, such as a
 /// permission.
 fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> {
-    let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
+    let object = WaitedObject::resolve(recording, object).filter(|object| object.inode != 0)?;
     Some(ObjectIdentity {
         device: object.device,
         inode: object.inode,

@@ -64,7 +64,7 @@ impl Interval {
     /// Returns the wait of a slice. `None` if its end is unknown. If the wake-up is unknown, the
     /// whole wait counts as blocked. A wait that is still open at the end of the recording ends at
     /// `end`.
-    pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
+    pub(super) fn from_slice(slice: &SliceRow, end: Nanos) -> Option<Interval> {
         let span = match slice.off_span {
             None if slice.is_open() => end.since(slice.off),
             span => span?,

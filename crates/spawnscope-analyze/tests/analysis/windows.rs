@@ -27,7 +27,7 @@ fn machine() -> (Recording, Vec<SliceRow>) {
     serial
         .slices
         .push(slice(1, from, from, [PAUSE, 0], CLOCK_NANOSLEEP, None));
-    serial.now_is(from + PAUSE);
+    serial.resume_shell_at(from + PAUSE);
     let slow = Spans {
         exec: 2_000_000,
         ..Spans::USUAL
