@@ -10,8 +10,8 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Origin, SliceRow};
 
-/// Maximum number of jumps between threads without progress in time. After that, time is charged to an external wait instead of following
-/// another thread.
+/// Maximum number of jumps between threads without progress in time. After that, time is charged to
+/// an external wait, and no further thread is followed.
 const MAX_JUMPS: usize = 64;
 
 /// The charges of one launch: nanoseconds by phase, and separately the time in `run` that was spent

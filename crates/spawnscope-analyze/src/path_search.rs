@@ -23,8 +23,8 @@ pub struct Attempts<'a> {
     pub other_failures: Vec<FailedExec<'a>>,
 }
 
-/// A search of one process for one program. It tried at least two directories, including the one with the program, or the recording ended
-/// before it could.
+/// A search of one process for one program. It tried at least two directories, including the one
+/// with the program, unless the recording ended first.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Base name of the program.

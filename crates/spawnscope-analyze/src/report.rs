@@ -84,8 +84,9 @@ pub struct Report {
     pub work: Option<Work>,
     /// What `groups` are grouped by.
     pub group_by: GroupBy,
-    /// The rows of the table, the most expensive first: programs by how much of the wall depends on them, then by launch tax; call sites by
-    /// time on the critical path; all others by launch tax.
+    /// The rows of the table, the most expensive first. Programs are ordered by how much of the wall
+    /// depends on them, then by launch tax; call sites by time on the critical path; all other
+    /// groups by launch tax.
     pub groups: Vec<Group>,
     /// Command lines that were launched repeatedly, the longest total time first.
     pub repeats: Vec<Repeat>,

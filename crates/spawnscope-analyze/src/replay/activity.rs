@@ -31,7 +31,8 @@ pub enum ActivityKind {
 const KIND_BITS: u16 = 4;
 /// The exec number of work before the first exec.
 const BEFORE_EXECS: usize = (u16::MAX >> KIND_BITS) as usize;
-/// Number of activities, from the one that was found last, that are checked before all are searched.
+/// Number of activities, starting with the one that was found last, that are checked before all are
+/// searched.
 const MAX_CHECKED: usize = 4;
 /// Size of a small page in bytes.
 const PAGE_BYTES: u64 = 4096;

@@ -8,8 +8,8 @@ use crate::phases::Phase;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
-/// Maximum number of jumps between threads without progress in time. After that, time is charged to an external wait instead of following
-/// another thread.
+/// Maximum number of jumps between threads without progress in time. After that, time is charged to
+/// an external wait, and no further thread is followed.
 const MAX_JUMPS: usize = 64;
 
 /// The states of each thread in order of time. Each state lasts until the next one starts.

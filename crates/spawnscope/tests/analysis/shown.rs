@@ -14,7 +14,7 @@ use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
 use crate::builder::{ROOT, Spans};
-use crate::recordings::substituting;
+use crate::recordings::substitution_recording;
 use crate::serial::{READ, Serial, timelines};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
