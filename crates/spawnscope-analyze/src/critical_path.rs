@@ -197,7 +197,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
     fn step(&mut self) {
         let timelines = self.timelines;
-        let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
+        let Some(Moment { since, state }) = timelines.state_before(self.thread, self.at) else {
             return self.go_to_creator(self.start, Time::Unknown);
         };
         match state {

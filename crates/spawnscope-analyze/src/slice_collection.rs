@@ -78,7 +78,7 @@ impl SliceCollection {
 
     /// Replaces the slices.
     #[must_use]
-    pub fn with(self, slices: Slices) -> SliceCollection {
+    pub fn with_slices(self, slices: Slices) -> SliceCollection {
         SliceCollection { slices, ..self }
     }
 

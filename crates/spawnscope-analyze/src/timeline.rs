@@ -236,7 +236,7 @@ impl Timelines {
 
     /// Returns the state of a thread just before `at`. `None` before its first slice.
     #[must_use]
-    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
+    pub fn state_before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
         let begun = slices.partition_point(|slice| beginning(slice) < at);
         let slice = slices.get(begun.checked_sub(1)?)?;
