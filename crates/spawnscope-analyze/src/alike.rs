@@ -1,6 +1,6 @@
-//! Reduces the detail of drawings of many launches: joins similar siblings into one row. Siblings
-//! are similar when they run the same program from the same call site and their children are
-//! similar, in the same order. Nothing is dropped: a row lists all its launches.
+//! Reduces the detail of drawings of many launches by merging similar siblings into one row.
+//! Siblings are similar if they run the same program, the same call site requested them, and their
+//! children are similar, in the same order. Nothing is dropped: a row lists all its launches.
 
 use std::collections::HashMap;
 
@@ -51,20 +51,20 @@ impl Rows {
     }
 }
 
-/// Returns at most `limit` rows where possible. Joins siblings only when there are more launches
-/// than `limit`, and as few as necessary. Different launches are never joined, so a recording of
-/// many different launches can exceed the limit.
+/// Returns at most `limit` rows if possible. Merges siblings only if there are more launches than
+/// `limit`, and then only as many as necessary. Different launches are never merged, so a recording
+/// of many different launches can exceed the limit.
 #[must_use]
 pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
     let launches = forest.launches.len();
     let shapes = shapes(forest, callers);
-    let mut max_joined = launches.div_ceil(limit.max(1)).next_power_of_two();
+    let mut max_merged = launches.div_ceil(limit.max(1)).next_power_of_two();
     loop {
-        let rows = join(forest, &shapes, max_joined);
-        if rows.len() <= limit || max_joined >= launches {
+        let rows = merge_siblings(forest, &shapes, max_merged);
+        if rows.len() <= limit || max_merged >= launches {
             return rows;
         }
-        max_joined *= 2;
+        max_merged *= 2;
     }
 }
 
@@ -96,9 +96,9 @@ fn walk_all<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Ste
     steps.into_iter()
 }
 
-/// Joins similar children: up to `max_joined` for a row of one launch, all for a row of several
-/// launches.
-fn join(forest: &Forest<'_>, shapes: &[u32], max_joined: usize) -> Rows {
+/// Merges similar children: at most `max_merged` per row if their parents' row has one launch,
+/// otherwise all.
+fn merge_siblings(forest: &Forest<'_>, shapes: &[u32], max_merged: usize) -> Rows {
     let mut rows = Rows::default();
     let tops: Vec<u32> = forest
         .roots
@@ -112,8 +112,8 @@ fn join(forest: &Forest<'_>, shapes: &[u32], max_joined: usize) -> Rows {
     let mut row = 0;
     while row < rows.len() {
         let parents: Vec<u32> = rows.members(row).to_vec();
-        let max_members = if parents.len() == 1 { max_joined } else { usize::MAX };
-        for members in alike_children(forest, shapes, &parents, max_members) {
+        let max_members = if parents.len() == 1 { max_merged } else { usize::MAX };
+        for members in similar_children(forest, shapes, &parents, max_members) {
             rows.push(Some(row as u32), &members);
         }
         row += 1;
@@ -121,7 +121,7 @@ fn join(forest: &Forest<'_>, shapes: &[u32], max_joined: usize) -> Rows {
     rows
 }
 
-fn alike_children(forest: &Forest<'_>, shapes: &[u32], parents: &[u32], max_members: usize) -> Vec<Vec<u32>> {
+fn similar_children(forest: &Forest<'_>, shapes: &[u32], parents: &[u32], max_members: usize) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     let mut open: HashMap<u32, usize> = HashMap::new();
     for child in parents.iter().flat_map(|parent| forest.children(*parent as usize)) {

@@ -20,7 +20,8 @@ pub enum BuildLabel {
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
-    /// The directory that make or ninja works in, relative to the command's.
+    /// The directory that make or ninja works in. Relative to the working directory of the command
+    /// if it is below that.
     Directory,
     /// The package whose code or scripts cargo or npm builds or runs.
     Package,
@@ -61,7 +62,7 @@ impl BuildLabel {
         match self {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
             BuildLabel::Crate => crate_of(exec),
-            BuildLabel::Directory => directory(exec).map(|directory| below(top, directory)),
+            BuildLabel::Directory => directory(exec).map(|directory| relative_to(top, directory)),
             BuildLabel::Package => package(exec),
             BuildLabel::Test => test(exec).map(<[u8]>::to_vec),
             BuildLabel::Cmake => cmake_target(exec).map(<[u8]>::to_vec),
@@ -87,7 +88,7 @@ impl BuildLabel {
     fn prefers_parent(self) -> bool {
         match self {
             BuildLabel::Target | BuildLabel::Crate | BuildLabel::Cmake => true,
-            // A test of a package builds another package, and a test may run a test suite.
+            // A test of one package may build another package, and a test may run a test suite.
             BuildLabel::Directory | BuildLabel::Package | BuildLabel::Test => false,
         }
     }
@@ -110,7 +111,7 @@ impl BuildLabels {
             forest,
             label,
             top: command.and_then(Exec::cwd),
-            edges: Edges::of(forest.recording()),
+            edges: Edges::new(forest.recording()),
             edge_of: vec![None; forest.launches.len()],
         };
         let mut labels = BuildLabels {
@@ -136,7 +137,7 @@ impl BuildLabels {
 
     /// Returns the label of the launch at an index.
     #[must_use]
-    pub fn of(&self, launch: usize) -> Option<&[u8]> {
+    pub fn label_of(&self, launch: usize) -> Option<&[u8]> {
         let number = (*self.value_indexes.get(launch)?)?;
         self.values.get(number as usize).map(Vec::as_slice)
     }
@@ -290,9 +291,9 @@ fn without_hash(name: &[u8]) -> Option<&[u8]> {
     (is_hash && !name.is_empty()).then_some(name)
 }
 
-/// Makes a directory below `top` relative to it, because checkouts have different paths on
-/// different machines.
-fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
+/// Makes a directory relative to `top` if it is below it, because checkouts have different paths
+/// on different machines.
+fn relative_to(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
     match top.and_then(|top| directory.strip_prefix(top)) {
         Some([]) => b".".to_vec(),
         Some([b'/', rest @ ..]) => rest.to_vec(),

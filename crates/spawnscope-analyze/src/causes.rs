@@ -45,14 +45,14 @@ impl Causes {
     /// waits are unknown.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
-        Causes::find_and(recording, forest, timelines, |_, _| ()).map(|(causes, ())| causes)
+        Causes::find_with(recording, forest, timelines, |_, _| ()).map(|(causes, ())| causes)
     }
 
-    /// Finds the causes, and calls `question` with the same replay, which is the expensive part,
-    /// and with the dependence on commands. `question` is not called when the replay is not
+    /// Finds the causes, and answers another question with the same replay, which is expensive.
+    /// `question` also gets the dependence on commands. It is not called if the replay is not
     /// reliable.
     #[must_use]
-    pub fn find_and<T: Default>(
+    pub fn find_with<T: Default>(
         recording: &Recording,
         forest: &Forest<'_>,
         timelines: &Timelines,

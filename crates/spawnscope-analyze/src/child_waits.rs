@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use crate::external_wait::waker_is_cause;
-use crate::grouped::Grouped;
+use crate::grouped::GroupedItems;
 use crate::launch::Launch;
 use crate::timeline::{ThreadIndex, Timelines, last_threads, run_queue_span};
 use crate::tree::Forest;
@@ -15,7 +15,7 @@ use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// The reaped children of each launch, in order of reaping.
 #[derive(Clone, Debug)]
-pub(super) struct Reaps(Grouped<Reap>);
+pub(super) struct Reaps(GroupedItems<Reap>);
 
 /// A child that its parent reaped.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Reap {
 impl Reaps {
     /// Collects the reaped children of all launches. Leaves out children that the kernel reaped
     /// itself, which need no wait.
-    pub(super) fn of(forest: &Forest<'_>) -> Reaps {
+    pub(super) fn new(forest: &Forest<'_>) -> Reaps {
         let reap = |(child, launch): (u32, &Launch<'_>)| {
             let (zombie, reaped) = (launch.instants.zombie.get()?, launch.instants.reaped.get()?);
             let parent = forest.parent(child as usize).filter(|_| zombie < reaped)?;
@@ -39,12 +39,12 @@ impl Reaps {
         };
         let mut reaps: Vec<(u32, Reap)> = (0..).zip(&forest.launches).filter_map(reap).collect();
         reaps.sort_unstable_by_key(|(parent, reap)| (*parent, reap.reaped, reap.child));
-        Reaps(Grouped::new(forest.launches.len(), reaps))
+        Reaps(GroupedItems::new(forest.launches.len(), reaps))
     }
 
     /// Returns the children that a launch reaped.
     pub(super) fn of_launch(&self, launch: u32) -> &[Reap] {
-        self.0.of(launch as usize)
+        self.0.items_of(launch as usize)
     }
 
     /// Returns the children that a launch reaped after `from`, up to `to`.
@@ -56,7 +56,7 @@ impl Reaps {
 }
 
 /// Rewrites the slices after which a thread waited for a CPU until its child had ended.
-pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) {
+pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) {
     let found: Vec<(ThreadIndex, usize, Reap)> = (0..timelines.threads.len() as ThreadIndex)
         .flat_map(|thread| waits_of(timelines, reaps, thread))
         .collect();
@@ -109,9 +109,9 @@ pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait that precedes the wait for a CPU may become part of a wait for a child, of
-/// length `waited`. A sleep, a wait for a disk, and a longer wait for an object such as a pipe must
-/// not.
+/// Whether the wait before the wait for a CPU may become part of a wait for a child. A sleep, a
+/// wait for a disk, and a wait for an object such as a pipe that is longer than the wait for the
+/// child (`waited`) must not.
 fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
     let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {

@@ -1,22 +1,23 @@
 //! The critical path: walks back from the end of the command, following the wake-up that ended each wait. Every nanosecond of the wall is
 //! charged once, to a phase of a launch or to an external wait, so the charges sum to the wall exactly.
 
-use crate::compact::Compact;
+use crate::compact::CompactNumbers;
 use crate::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
 use crate::phases::Phase;
 use crate::pieces::Piece;
-use crate::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
+use crate::timeline::{Moment, State, ThreadIndex, Timelines, last_launch, last_thread, root_of};
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Origin, SliceRow};
 
-/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
+/// Maximum number of jumps between threads without progress in time. After that, time is charged to
+/// an external wait, and no further thread is followed.
 const MAX_JUMPS: usize = 64;
 
 /// The charges of one launch: nanoseconds by phase, and separately the time in `run` that was spent
 /// waiting for a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Charges(Compact<9>);
+pub struct Charges(CompactNumbers<9>);
 
 const RUN_QUEUE: usize = Phase::ALL.len();
 
@@ -152,7 +153,7 @@ fn walk(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos, visit: impl FnM
     let root_at = &forest.launches[root as usize].instants;
     let start = root_at.created.get().unwrap_or_default();
     let end = Nanos(start.0 + wall.0);
-    let last = last_of(forest, root, end);
+    let last = last_launch(forest, root, end);
     let mut walk = Walk {
         forest,
         timelines,
@@ -196,18 +197,18 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
     fn step(&mut self) {
         let timelines = self.timelines;
-        let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
-            return self.leave_through_birth(self.start, Time::Unknown);
+        let Some(Moment { since, state }) = timelines.state_before(self.thread, self.at) else {
+            return self.go_to_creator(self.start, Time::Unknown);
         };
         match state {
             State::Running => self.charge_running(since),
             State::Unknown => self.charge(since, Time::Unknown),
-            // The wait of a further thread for its first CPU is part of `run`.
-            State::Created if self.thread != self.launch() => self.leave_through_birth(since, Time::Runnable),
-            State::Created => self.leave_through_birth(since, Time::Queue),
+            // If a further thread of a process waits for its first CPU, that wait is part of `run`.
+            State::Created if self.thread != self.launch() => self.go_to_creator(since, Time::Runnable),
+            State::Created => self.go_to_creator(since, Time::Queue),
             State::Runnable(None) => self.charge(since, Time::Runnable),
             State::Runnable(Some(slice)) => self.charge_woken(since, &slice),
-            State::Blocked(slice) => self.leave_through_waker(since, &slice),
+            State::Blocked(slice) => self.go_to_waker(since, &slice),
         }
     }
 
@@ -225,22 +226,22 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
             Some(child) => {
                 let reaped = self.forest.launches[child as usize].instants.reaped.get();
                 self.charge(reaped.unwrap_or(self.at).max(woken), Time::Runnable);
-                self.take(woken, Charge::Phase(child, Phase::Reap));
+                self.charge_back_to(woken, Charge::Phase(child, Phase::Reap));
             }
             None => self.charge(woken, Time::Runnable),
         }
-        self.leave_through_waker(slice.off, slice);
+        self.go_to_waker(slice.off, slice);
     }
 
     /// Whether a launch ended at about this instant.
     fn ended_at(&self, launch: u32, at: Nanos) -> bool {
         let ended = &self.forest.launches[launch as usize].instants;
         let ended = ended.zombie.get().or(ended.exit.get());
-        ended.is_some_and(|ended| ended.0.abs_diff(at.0) < NEAR_NS)
+        ended.is_some_and(|ended| ended.0.abs_diff(at.0) < MAX_CLOCK_DIFFERENCE_NS)
     }
 
     /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
-    fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
+    fn go_to_waker(&mut self, since: Nanos, slice: &SliceRow) {
         let cause = self.timelines.cause(self.thread, slice);
         match cause.filter(|_| self.jumps < MAX_JUMPS) {
             Some(waker) => {
@@ -253,7 +254,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
 
     /// Charges the first wait of a thread for a CPU, or unknown time, then moves the cursor to the
     /// thread's creator.
-    fn leave_through_birth(&mut self, since: Nanos, time: Time) {
+    fn go_to_creator(&mut self, since: Nanos, time: Time) {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
         self.charge(born, time);
@@ -267,7 +268,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     }
 
     fn charge_external_wait(&mut self, since: Nanos, cause: ExternalWait) {
-        self.take(since, Charge::ExternalWait(cause));
+        self.charge_back_to(since, Charge::ExternalWait(cause));
     }
 
     /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.
@@ -277,7 +278,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
             match self.last_creation(launch, since) {
                 Some((child, create, created)) => {
                     self.charge(created.min(self.at), Time::Running);
-                    self.take(create.max(since), Charge::Phase(child as u32, Phase::Create));
+                    self.charge_back_to(create.max(since), Charge::Phase(child as u32, Phase::Create));
                 }
                 None => self.charge(since, Time::Running),
             }
@@ -324,7 +325,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
                 (Time::Runnable, Phase::Run) => Charge::RunQueue(launch),
                 _ => Charge::Phase(launch, phase),
             };
-            self.take(start.max(since), charge);
+            self.charge_back_to(start.max(since), charge);
         }
     }
 
@@ -354,7 +355,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     }
 
     /// Moves the cursor back, and charges the time in between.
-    fn take(&mut self, since: Nanos, charge: Charge) {
+    fn charge_back_to(&mut self, since: Nanos, charge: Charge) {
         let since = since.max(self.start);
         if since < self.at {
             (self.visit)(Stretch {
@@ -370,7 +371,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
 
 /// Clocks of two CPUs differ slightly: instants less than this many nanoseconds apart count as
 /// equal.
-const NEAR_NS: u64 = 100_000;
+const MAX_CLOCK_DIFFERENCE_NS: u64 = 100_000;
 
 /// How a thread spent time that is charged to its launch.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -24,17 +24,17 @@ pub struct Dependence {
     pub count: u64,
     /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
-    /// Whether another command in the list explains most of what depends on this one: for a shell,
-    /// `env`, or one launch around the whole run.
+    /// Whether the command is a shell, a launcher such as `env`, or launched once or twice around
+    /// nearly the whole run, and another command in the list explains most of what depends on it.
     pub is_wrapper: bool,
 }
 
 /// Maximum number of commands whose launches are removed in a replay.
 const MAX_REPLAYED: usize = 8;
-/// Maximum number of such commands for large recordings, whose replays take longer.
+/// The same for large recordings, whose replays take longer.
 const MAX_REPLAYED_IF_LARGE: usize = 5;
 /// A recording with at least this many launches is large.
-const LARGE: usize = 20_000;
+const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can depend on them.
 const MIN_SHARE: f64 = 0.02;
 /// Programs that only launch the commands in their arguments or input.
@@ -61,7 +61,7 @@ const LAUNCHERS: [&[u8]; 18] = [
 /// A command other than a shell or launcher is a wrapper only if it has at most this many launches,
 /// nearly the whole wall depends on it, and another command explains most of this.
 const MAX_WRAPPER_LAUNCHES: u64 = 2;
-/// Share of the wall that counts as nearly the whole.
+/// Minimum share of the wall that counts as nearly the whole.
 const NEARLY_ALL: f64 = 0.9;
 /// A command is a wrapper only if at least this share of what depends on it also depends on another
 /// command.
@@ -73,7 +73,8 @@ struct Candidate {
     launches: Vec<u32>,
     /// Nanoseconds during which at least one of the launches existed.
     covered: u64,
-    latest: Nanos,
+    /// The latest end of the launches so far.
+    latest_end: Nanos,
 }
 
 /// Returns the commands that run longest, each with a fix that removes its launches.
@@ -129,14 +130,14 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
         each.launches.push(index);
         if let (Some(start), Some(total)) = (launch.start(), launch.total(forest.end)) {
             let end = Nanos(start.0 + total.0);
-            each.covered += end.since(start.max(each.latest)).0;
-            each.latest = each.latest.max(end);
+            each.covered += end.since(start.max(each.latest_end)).0;
+            each.latest_end = each.latest_end.max(end);
         }
     }
     let mut commands: Vec<(Command<'a>, Candidate)> = commands.into_iter().collect();
     commands.retain(|(_, each)| each.covered as f64 >= MIN_SHARE * wall.0 as f64);
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
-    let max_replayed = if forest.launches.len() < LARGE {
+    let max_replayed = if forest.launches.len() < MIN_LARGE_LAUNCHES {
         MAX_REPLAYED
     } else {
         MAX_REPLAYED_IF_LARGE
@@ -148,8 +149,8 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
         .collect()
 }
 
-/// Marks as wrappers: shells, launchers, and single launches around the whole command, if another
-/// command explains most of what depends on them.
+/// Marks wrappers: shells, launchers, and commands that are launched once or twice around nearly the
+/// whole run, if another command explains most of what depends on them.
 fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
     let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
     let may_be_wrapper = |each: &Dependence, name: &[u8]| {

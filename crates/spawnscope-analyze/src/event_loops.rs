@@ -6,22 +6,22 @@
 //! process, and in a replay its timers would take their recorded time even without the child.
 
 use crate::child_waits::{Reap, Reaps, is_created};
-use crate::polling::is_repeatable;
+use crate::polling::has_timed_out;
 use crate::timeline::{ThreadIndex, Timelines};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// A parent waits for its child only if its threads together work for at most this share of the
 /// child's lifetime.
-const MAX_WORK: f64 = 0.5;
+const MAX_WORK_SHARE: f64 = 0.5;
 
 /// Maximum time after a reaping until the reaping thread wakes the thread that continues, as Go's
 /// scheduler does.
-const HAND_OVER: Nanos = Nanos(1_000_000);
+const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 
 /// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
 /// rewritten timers may not have waited for the child.
-pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
+pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let mut uncertain = 0.0;
     let threads_of_parents = timelines.threads_of_launches(|launch| !reaps.of_launch(launch).is_empty());
     for (launch, threads) in threads_of_parents {
@@ -32,7 +32,7 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
             .collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
-            let timer = before.filter(|before| is_repeatable(timelines, thread, before));
+            let timer = before.filter(|before| has_timed_out(timelines, thread, before));
             uncertain += (timer.and_then(|timer| timer.wake_span).unwrap_or_default().0 as f64).powi(2);
             timelines.replace(thread, index, slice);
         }
@@ -52,7 +52,7 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 }
 
 /// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
-/// child. Empty if the parent was busy meanwhile.
+/// child. Empty if the parent was busy meanwhile, or if the child serves the parent.
 fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
@@ -70,7 +70,7 @@ fn waits_during_child(
         let end = slices.partition_point(|slice| slice.off < reap.zombie);
         for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
             worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
-            if let Some(woken) = ended_by_itself(timelines, (parent.0, thread), &slice)
+            if let Some(woken) = self_ended_wait(timelines, (parent.0, thread), &slice)
                 && begins < woken.at
                 && woken.at <= woken.latest(&reap)
             {
@@ -79,8 +79,8 @@ fn waits_during_child(
             }
         }
     }
-    let is_idle = worked as f64 <= MAX_WORK * reap.zombie.since(begins).0 as f64;
-    if is_idle && !waits.is_empty() && !serves(timelines, reap.child, parent.0) {
+    let is_idle = worked as f64 <= MAX_WORK_SHARE * reap.zombie.since(begins).0 as f64;
+    if is_idle && !waits.is_empty() && !is_served_by(timelines, reap.child, parent.0) {
         waits
     } else {
         Vec::new()
@@ -88,33 +88,37 @@ fn waits_during_child(
 }
 
 /// The end of a wait that a process ended itself.
-struct Woken {
+struct SelfEndedWait {
     at: Nanos,
     by_timer: bool,
 }
 
-impl Woken {
+impl SelfEndedWait {
     /// Returns the latest instant at which a wait for this child can end. A timer that expires
     /// after the child's end only delays the parent.
     fn latest(&self, reap: &Reap) -> Nanos {
         if self.by_timer {
             reap.zombie
         } else {
-            Nanos(reap.reaped.0 + HAND_OVER.0)
+            Nanos(reap.reaped.0 + MAX_HAND_OVER.0)
         }
     }
 }
 
 /// Returns the end of a wait that a timer or another thread of the process ended. `None` if the
 /// waker is uncertain, because the thread may have waited for something else.
-fn ended_by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> Option<Woken> {
+fn self_ended_wait(
+    timelines: &Timelines,
+    (launch, thread): (u32, ThreadIndex),
+    slice: &SliceRow,
+) -> Option<SelfEndedWait> {
     let at = Nanos(slice.off.0 + slice.wake_span?.0);
     let cause = timelines.cause(thread, slice);
     let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
     let is_known = slice.is_waker_certain != Some(false);
-    let is_by_process = is_known && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
+    let is_by_process = is_known && cause.map_or_else(|| has_timed_out(timelines, thread, slice), is_own);
     let by_timer = cause.is_none();
-    (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(Woken { at, by_timer })
+    (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
 }
 
 /// Returns the slice as a wait for the end of a child.
@@ -127,9 +131,9 @@ fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> Sli
     }
 }
 
-/// Whether a child ever waited for its parent. Such a child serves requests, so its parent does not
-/// wait for its end.
-fn serves(timelines: &Timelines, child: u32, parent: u32) -> bool {
+/// Whether a child ever waited for its parent. Then the child serves requests, and its parent does
+/// not wait for its end.
+fn is_served_by(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));
     causes.any(|cause| timelines.threads[cause as usize].launch == parent)

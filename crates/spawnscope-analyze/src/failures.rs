@@ -7,7 +7,7 @@ use crate::launch::FailedExec;
 use crate::path_search::{PathSearchTally, PathSearches, attempts_of};
 use crate::tree::Forest;
 
-/// Failed execs with one errno outside of PATH searches.
+/// The failed execs outside of PATH searches that have one errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The errno.
@@ -32,7 +32,7 @@ pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
         for search in &attempts.searches {
             searches.add(search);
         }
-        for failed in &attempts.single {
+        for failed in &attempts.other_failures {
             *single.entry((failed.errno, failed.path)).or_default() += 1;
         }
     }

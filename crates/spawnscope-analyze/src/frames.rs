@@ -34,7 +34,7 @@ pub struct Frames<'a> {
 impl<'a> Frames<'a> {
     /// Returns the frames of a call chain of the recording.
     #[must_use]
-    pub fn of(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
+    pub fn new(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
         Frames {
             recording,
             next: stack,

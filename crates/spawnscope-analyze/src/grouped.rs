@@ -3,15 +3,15 @@
 
 /// Items of many owners, sorted by owner.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Grouped<T> {
+pub(super) struct GroupedItems<T> {
     items: Vec<T>,
     /// The start of each owner's items, and the end of the last owner's.
     starts: Vec<u32>,
 }
 
-impl<T> Grouped<T> {
+impl<T> GroupedItems<T> {
     /// Groups items by owner, a number below `owners`. Items of one owner keep their order.
-    pub(super) fn new(owners: usize, mut owned: Vec<(u32, T)>) -> Grouped<T> {
+    pub(super) fn new(owners: usize, mut owned: Vec<(u32, T)>) -> GroupedItems<T> {
         if !owned.is_sorted_by_key(|(owner, _)| *owner) {
             owned.sort_by_key(|(owner, _)| *owner);
         }
@@ -22,14 +22,14 @@ impl<T> Grouped<T> {
         for owner in 0..owners {
             starts[owner + 1] += starts[owner];
         }
-        Grouped {
+        GroupedItems {
             items: owned.into_iter().map(|(_, item)| item).collect(),
             starts,
         }
     }
 
     /// Returns the items of one owner. Empty for an unknown owner.
-    pub(super) fn of(&self, owner: usize) -> &[T] {
+    pub(super) fn items_of(&self, owner: usize) -> &[T] {
         match (self.starts.get(owner), self.starts.get(owner + 1)) {
             (Some(start), Some(end)) => &self.items[*start as usize..*end as usize],
             _ => &[],
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn items_of_one_owner_keep_their_order() {
-        let grouped = Grouped::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
-        let items_of = |owner| grouped.of(owner).iter().collect::<String>();
+        let grouped = GroupedItems::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
+        let items_of = |owner| grouped.items_of(owner).iter().collect::<String>();
         assert_eq!([0, 1, 2, 3].map(items_of), ["bd", "", "ac", ""]);
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of the report's table: launches grouped by program, by program of the parent, or by call site.
+//! The rows of the report's table: launches grouped by program, call site, or another `GroupBy`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub struct Group {
     /// The call sites of the launches.
     pub callers: CallerCounts,
     /// Times of the launches including all descendants.
-    pub inclusive: Inclusive,
+    pub inclusive: InclusiveTimes,
     /// The part of the wall that depends on the group: the expected saving without its launches.
     /// `None` if no replay computed it.
     pub depends: Option<Nanos>,
@@ -56,7 +56,7 @@ pub struct Group {
 
 /// Times of a group's launches including all descendants, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inclusive {
+pub struct InclusiveTimes {
     /// Wall time, summed over launches without an ancestor in the group.
     pub total: Nanos,
     /// Time on the critical path. `None` when the path is unknown.
@@ -98,7 +98,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
-        let build_label = labels.as_ref().and_then(|labels| labels.of(index));
+        let build_label = labels.as_ref().and_then(|labels| labels.label_of(index));
         let key = key_of(launch, call_sites.number_of(index), build_label, group_by);
         let number = *numbers.entry(key).or_insert(members.len());
         if number == members.len() {
@@ -108,7 +108,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
         group_of[index] = Some(number);
     }
     let inclusive = inclusive(forest, path, &group_of, members.len());
-    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
+    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), InclusiveTimes)| {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
             Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::Label(..) | Key::UnknownCallSite(_) => {
@@ -139,8 +139,8 @@ fn key_of<'a>(
     match (group_by, call_site) {
         (GroupBy::Label(_), _) => Key::Label(build_label),
         (GroupBy::Command, _) => Key::Program(*launch.command),
-        (GroupBy::Arguments, _) => arguments_of(launch),
-        (GroupBy::Subcommand, _) => subcommand(launch),
+        (GroupBy::Arguments, _) => arguments_key(launch),
+        (GroupBy::Subcommand, _) => subcommand_key(launch),
         (GroupBy::Parent, _) => Key::Program(parent_command(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
@@ -150,8 +150,8 @@ fn key_of<'a>(
     }
 }
 
-/// Returns the arguments of the last program, or the command's name for a fork without an exec.
-fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
+/// Returns the arguments of the last program; for a fork without an exec, the forked program.
+fn arguments_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let last = launch.execs.last();
     last.map_or(Key::Program(*launch.command), |exec| {
         Key::Arguments(exec.argv(), exec.argv_cut)
@@ -159,14 +159,14 @@ fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
 }
 
 /// Returns the program with its subcommand, if it has one.
-fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
+fn subcommand_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
     word.map_or(Key::Program(*launch.command), |word| {
         Key::Subcommand(*launch.command, word)
     })
 }
 
-/// Returns the command of the parent, or a placeholder if the parent was not recorded.
+/// Returns the program of the parent, or a placeholder if the parent was not recorded.
 fn parent_command<'a>(launch: &Launch<'a>) -> Command<'a> {
     let command = |name| Command { name, forked: false };
     match launch.origin {
@@ -248,11 +248,11 @@ fn inclusive(
     path: Option<&CriticalPath>,
     group_of: &[Option<usize>],
     groups: usize,
-) -> Vec<Inclusive> {
+) -> Vec<InclusiveTimes> {
     let below = path.map(|path| critical_below(forest, path));
-    let nothing = Inclusive {
+    let nothing = InclusiveTimes {
         critical: path.map(|_| Nanos(0)),
-        ..Inclusive::default()
+        ..InclusiveTimes::default()
     };
     let mut sums = vec![nothing; groups];
     // For each group, the number of its launches among the ancestors of the current launch.
@@ -290,8 +290,8 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     sums
 }
 
-/// Returns the sort key: the launch tax for programs, the inclusive time on the critical path for
-/// call sites.
+/// Returns the sort key: for call sites, the inclusive time on the critical path; for all other
+/// groups, the launch tax.
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {

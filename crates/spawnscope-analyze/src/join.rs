@@ -1,9 +1,9 @@
 //! Joins the rows of several tables into launches. Each launch is handled by itself; `tree` adds
-//! what depends on other launches, its name and depth.
+//! its name and depth, which depend on other launches.
 
 use std::sync::Arc;
 
-use crate::grouped::Grouped;
+use crate::grouped::GroupedItems;
 use crate::launch::{Command, Exec, Instants, Launch, Outcome, base_name};
 use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
@@ -23,21 +23,23 @@ impl<'a> Joiner<'a> {
     /// Returns one launch per row, in the same order.
     pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
         let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
-        let execs = Grouped::new(rows.len(), owned.collect());
+        let execs = GroupedItems::new(rows.len(), owned.collect());
         let parts = rows.iter().enumerate();
-        parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
+        parts
+            .map(|(index, row)| self.launch(row, execs.items_of(index)))
+            .collect()
     }
 
     /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
     /// rows are not copied, because there may be millions.
-    pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> Grouped<u32> {
+    pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> GroupedItems<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> = (0..)
             .zip(rows)
             .filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position)))
             .collect();
         owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
-        Grouped::new(launches.len(), owned)
+        GroupedItems::new(launches.len(), owned)
     }
 
     /// Returns one launch without its name and depth, which depend on its ancestors.
@@ -90,8 +92,9 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Divides the time before the first exec of forks that launched processes in that time.
-    pub(super) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &Grouped<usize>) {
+    /// Finds the forks that launched processes before their first exec, and divides their time before
+    /// that exec into work and `setup`.
+    pub(super) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &GroupedItems<usize>) {
         for index in 0..launches.len() {
             let launch = &launches[index];
             let exec = launch.execs.first().and_then(|exec| exec.enter.get());
@@ -103,7 +106,7 @@ impl<'a> Joiner<'a> {
                 let steps = [child.created.get(), child.reaped.get()].into_iter().flatten();
                 steps.filter(|at| *at < exec).max()
             };
-            let worked_until = children.of(index).iter().filter_map(last_step).max();
+            let worked_until = children.items_of(index).iter().filter_map(last_step).max();
             if let Some(worked_until) = worked_until {
                 launches[index].divide_setup(worked_until, self.end);
             }

@@ -8,7 +8,7 @@ use spawnscope_data::rows::TextId;
 /// An instant, a duration, a count or an id that may be unknown. It takes half the memory of an
 /// `Option`, which matters because every launch has more than a dozen of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Known<T: Number = Nanos>(T::Bits);
+pub struct MaybeKnown<T: Number = Nanos>(T::Bits);
 
 /// A number whose largest value means "unknown". No recorder writes that value.
 pub trait Number: Sized {
@@ -17,32 +17,32 @@ pub trait Number: Sized {
     /// The representation of "unknown".
     const UNKNOWN: Self::Bits;
     /// Returns the number for a representation.
-    fn of(bits: Self::Bits) -> Self;
+    fn from_bits(bits: Self::Bits) -> Self;
     /// Returns the representation of the number.
-    fn bits(self) -> Self::Bits;
+    fn to_bits(self) -> Self::Bits;
 }
 
-impl<T: Number> Known<T> {
+impl<T: Number> MaybeKnown<T> {
     /// Returns the number. `None` when unknown.
     #[must_use]
     pub fn get(self) -> Option<T> {
-        (self.0 != T::UNKNOWN).then(|| T::of(self.0))
+        (self.0 != T::UNKNOWN).then(|| T::from_bits(self.0))
     }
 }
 
-impl<T: Number> Default for Known<T> {
-    fn default() -> Known<T> {
-        Known(T::UNKNOWN)
+impl<T: Number> Default for MaybeKnown<T> {
+    fn default() -> MaybeKnown<T> {
+        MaybeKnown(T::UNKNOWN)
     }
 }
 
-impl<T: Number> From<Option<T>> for Known<T> {
-    fn from(known: Option<T>) -> Known<T> {
-        Known(known.map_or(T::UNKNOWN, T::bits))
+impl<T: Number> From<Option<T>> for MaybeKnown<T> {
+    fn from(known: Option<T>) -> MaybeKnown<T> {
+        MaybeKnown(known.map_or(T::UNKNOWN, T::to_bits))
     }
 }
 
-impl<T: Number + Copy + fmt::Debug> fmt::Debug for Known<T> {
+impl<T: Number + Copy + fmt::Debug> fmt::Debug for MaybeKnown<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(out)
     }
@@ -54,11 +54,11 @@ macro_rules! plain_numbers {
             type Bits = $type;
             const UNKNOWN: $type = $type::MAX;
 
-            fn of(bits: $type) -> $type {
+            fn from_bits(bits: $type) -> $type {
                 bits
             }
 
-            fn bits(self) -> $type {
+            fn to_bits(self) -> $type {
                 self
             }
         }
@@ -71,11 +71,11 @@ macro_rules! wrapped_numbers {
             type Bits = $bits;
             const UNKNOWN: $bits = $bits::MAX;
 
-            fn of(bits: $bits) -> $type {
+            fn from_bits(bits: $bits) -> $type {
                 $type(bits)
             }
 
-            fn bits(self) -> $bits {
+            fn to_bits(self) -> $bits {
                 self.0
             }
         }
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn a_known_value_is_returned_and_needs_no_more_memory_than_its_number() {
         for known in [None, Some(Nanos(0)), Some(Nanos(u64::MAX - 1))] {
-            assert_eq!(Known::from(known).get(), known);
+            assert_eq!(MaybeKnown::from(known).get(), known);
         }
-        assert_eq!(Known::<LaunchId>::default().get(), None);
-        assert_eq!((size_of::<Known<TaskId>>(), size_of::<Known<u32>>()), (8, 4));
+        assert_eq!(MaybeKnown::<LaunchId>::default().get(), None);
+        assert_eq!((size_of::<MaybeKnown<TaskId>>(), size_of::<MaybeKnown<u32>>()), (8, 4));
     }
 }

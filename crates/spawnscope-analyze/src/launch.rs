@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-pub use crate::known::Known;
+pub use crate::known::MaybeKnown;
 use crate::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Origin, StackId, TextId, Texts};
@@ -13,9 +13,9 @@ pub struct Launch<'a> {
     /// Its id in the recording.
     pub id: LaunchId,
     /// The process that requested it, even if that process is not recorded.
-    pub parent: Known<LaunchId>,
+    pub parent: MaybeKnown<LaunchId>,
     /// The thread that requested it.
-    pub creator: Known<TaskId>,
+    pub creator: MaybeKnown<TaskId>,
     /// Depth in its tree.
     pub depth: u32,
     /// Pid in the pid namespace of the recorder.
@@ -29,7 +29,7 @@ pub struct Launch<'a> {
     /// The program of its last successful `execve`, otherwise `birth_command`.
     pub command: Arc<Command<'a>>,
     /// The parent's resident set when it was created.
-    pub parent_rss_bytes: Known<u64>,
+    pub parent_rss_bytes: MaybeKnown<u64>,
     /// The instants that bound its phases.
     pub instants: Instants,
     /// Its successful `execve` calls in order.
@@ -39,21 +39,21 @@ pub struct Launch<'a> {
     /// CPU time by phase.
     pub cpu_phases: PhaseTimes,
     /// CPU time of all its threads that have ended.
-    pub cpu: Known,
+    pub cpu: MaybeKnown,
     /// CPU time between the loading of its last program and the first time that this program opened
     /// a file from its arguments or read its input.
-    pub start_up: Known,
+    pub start_up: MaybeKnown,
     /// Number of `close` and `close_range` calls before its first exec.
     pub setup_closes: Option<u32>,
     /// Page faults of its parent since the parent's previous launch or reaping.
-    pub parent_faults: Known<u32>,
+    pub parent_faults: MaybeKnown<u32>,
     /// Page faults of its first thread between its last launch or reaping and its exit.
-    pub exit_faults: Known<u32>,
+    pub exit_faults: MaybeKnown<u32>,
     /// Its resident set at its exit.
-    pub exit_rss_bytes: Known<u64>,
+    pub exit_rss_bytes: MaybeKnown<u64>,
     /// Time in the calls that `setup_closes` counts, and between two of them that directly follow
     /// each other.
-    pub setup_close_span: Known,
+    pub setup_close_span: MaybeKnown,
     /// Call chain in the parent's script.
     pub script_stack: Option<StackId>,
     /// Call chain in the parent's machine code.
@@ -169,27 +169,27 @@ impl<'a> Launch<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instants {
     /// The parent started the system calls that precede the launch.
-    pub prepare: Known,
+    pub prepare: MaybeKnown,
     /// The parent completed the system calls that followed its previous reaping.
-    pub parent_tidied: Known,
+    pub parent_tidied: MaybeKnown,
     /// The parent entered the call.
-    pub create: Known,
+    pub create: MaybeKnown,
     /// The process existed (the fork call had created it).
-    pub created: Known,
+    pub created: MaybeKnown,
     /// It was first on a CPU.
-    pub first_run: Known,
+    pub first_run: MaybeKnown,
     /// For a process that launched others before its first exec: it finished with them. It had
     /// reaped the last of them, or created it if it did not reap it.
-    pub worked_until: Known,
+    pub worked_until: MaybeKnown,
     /// Whether the collector stopped the process before its first instruction, so that the time
     /// until its first run is not only a wait for a CPU.
     pub was_stopped_at_birth: bool,
     /// Its exit started.
-    pub exit: Known,
+    pub exit: MaybeKnown,
     /// It became a zombie, which its parent can reap.
-    pub zombie: Known,
+    pub zombie: MaybeKnown,
     /// Its parent's wait returned.
-    pub reaped: Known,
+    pub reaped: MaybeKnown,
 }
 
 /// The name that launches are counted under: the base name of a program, and whether the launch is only a fork of that program.
@@ -217,11 +217,11 @@ impl Command<'_> {
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
     /// When it was entered.
-    pub enter: Known,
+    pub enter: MaybeKnown,
     /// When it returned to user space.
-    pub returned: Known,
+    pub returned: MaybeKnown,
     /// When the dynamic loader was done. Equals `returned` for a static program.
-    pub loaded: Known,
+    pub loaded: MaybeKnown,
     /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
     /// Whether the recorded arguments are truncated.
@@ -237,9 +237,9 @@ pub struct Exec<'a> {
     pub(super) texts: &'a Texts,
     pub(super) path: TextId,
     pub(super) argv: TextId,
-    pub(super) interpreter: Known<TextId>,
-    pub(super) cwd: Known<TextId>,
-    pub(super) variables: Known<TextId>,
+    pub(super) interpreter: MaybeKnown<TextId>,
+    pub(super) cwd: MaybeKnown<TextId>,
+    pub(super) variables: MaybeKnown<TextId>,
 }
 
 impl<'a> Exec<'a> {

@@ -2,17 +2,17 @@
 //!
 //! Modules import only modules above them in this list, which `tests/layers.rs` checks:
 //!
-//! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
-//! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
+//! 1. Containers: [`known`](launch::MaybeKnown), `compact`, `grouped`.
+//! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`], [`tree_view`].
 //! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `peers`, `child_waits`, `polling`, `event_loops`, `open_waits`,
 //!    [`slice_collection`], [`reconstruct`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
-//! 6. Single questions: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 6. One question each: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
 //! 8. Predictions: [`replay`], [`whatif`], [`dependence`], [`removals`], [`principal`], [`advice`].
-//! 9. Everything about one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
-//! 10. Several recordings: [`diff`], and [`budgets`] for them.
+//! 9. The results for one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
+//! 10. Several recordings: [`diff`], [`budgets`].
 
 pub mod advice;
 pub mod alike;

@@ -36,7 +36,7 @@ enum AwaitedChild {
 }
 
 impl OpenWaits {
-    pub(super) fn of(forest: &Forest<'_>) -> OpenWaits {
+    pub(super) fn new(forest: &Forest<'_>) -> OpenWaits {
         let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::new();
         for (index, launch) in (0..).zip(&forest.launches) {
             if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {

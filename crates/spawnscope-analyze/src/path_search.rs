@@ -10,8 +10,8 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
 /// Errors after which a search continues. Any other error ends it, since the file was found. The
-/// error that best explains a failed search is first: EACCES means that a file exists but must not
-/// be executed.
+/// error that explains a failed search best comes first: EACCES means that a file exists but must
+/// not be executed.
 const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
 /// The failed execs of one launch.
@@ -20,10 +20,11 @@ pub struct Attempts<'a> {
     /// PATH searches, in order.
     pub searches: Vec<Search<'a>>,
     /// Failed execs outside of a search, in order.
-    pub single: Vec<FailedExec<'a>>,
+    pub other_failures: Vec<FailedExec<'a>>,
 }
 
-/// A search of one process for one program, in at least two directories including the one where it was found.
+/// A search of one process for one program. It tried at least two directories, including the one
+/// with the program, unless the recording ended first.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Base name of the program.
@@ -107,7 +108,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         }
         if !MISSES.contains(&failed.errno) {
             attempts.close(&mut misses, Some(failed.path), SearchEnd::NotFound);
-            attempts.single.push(failed);
+            attempts.other_failures.push(failed);
             continue;
         }
         if misses
@@ -150,7 +151,7 @@ impl<'a> Attempts<'a> {
                 end,
             });
         } else {
-            self.single.append(misses);
+            self.other_failures.append(misses);
         }
     }
 }

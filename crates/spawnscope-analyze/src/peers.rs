@@ -17,7 +17,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn of(recording: &Recording) -> Peers {
+    pub(crate) fn new(recording: &Recording) -> Peers {
         let of_row = |peer: &spawnscope_data::rows::PeerRow| {
             let process = WakerRow::Other(peer.pid, Some(peer.name));
             ((peer.device, peer.inode), process)
@@ -48,7 +48,7 @@ impl Peers {
 }
 
 /// Rewrites the waits for sockets whose peer is known.
-pub(crate) fn mark(timelines: &mut Timelines, peers: &Peers) {
+pub(crate) fn rewrite_waits(timelines: &mut Timelines, peers: &Peers) {
     if peers.processes.is_empty() {
         return;
     }

@@ -1,6 +1,6 @@
 //! The eight phases of a launch, and a duration for each. `pieces` computes the durations.
 
-use crate::compact::Compact;
+use crate::compact::CompactNumbers;
 use spawnscope_data::event::Nanos;
 
 /// One of the eight parts of a launch, in the order in which they happen.
@@ -69,7 +69,7 @@ impl Phase {
 /// The duration of each phase: `None` if it is unknown, zero if the launch has no such phase.
 /// Durations are stored as nanoseconds plus two, to reserve a number for each of these cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PhaseTimes(Compact<8>);
+pub struct PhaseTimes(CompactNumbers<8>);
 
 /// The stored number of an unknown duration.
 const UNKNOWN: u64 = 0;

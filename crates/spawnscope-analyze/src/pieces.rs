@@ -38,9 +38,9 @@ pub(crate) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfi
 }
 
 impl Launch<'_> {
-    /// Divides the time before the first exec into `run`, until the launch finished with the
-    /// processes that it launched as a fork, and `setup`. All CPU time until the exec counts as
-    /// `run`, since the CPU counters were not read at that instant.
+    /// Divides the time before the first exec: until `worked_until` it is `run`, and from then on
+    /// `setup`. All CPU time until the exec counts as `run`, since the CPU counters were not read at
+    /// that instant.
     pub(crate) fn divide_setup(&mut self, worked_until: Nanos, recording_end: Nanos) {
         self.instants.worked_until = Some(worked_until).into();
         let unfinished = self.is_unfinished().then_some(recording_end);
@@ -74,8 +74,8 @@ fn wall_cuts(
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
-            // If the collector stopped the process at birth, this boundary is unknown, so `create`
-            // and `queue` are.
+            // If the collector stopped the process at birth, this boundary is unknown, and so are
+            // `create` and `queue`.
             let created = at.created.get().filter(|_| !at.was_stopped_at_birth);
             cuts.push(cut(Phase::Create, created));
             cuts.push(cut(Phase::Queue, at.first_run.get()));

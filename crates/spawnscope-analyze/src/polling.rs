@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
-use crate::launch::Known;
+use crate::launch::MaybeKnown;
 use crate::slices::ThreadSlices;
 use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
@@ -21,10 +21,10 @@ const RESTART_SYSCALL: u16 = 219;
 const MIN_NAPS: usize = 8;
 
 /// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of
-/// their total length in a what-if, where each would wait for a different round. The waits of one
-/// thread vary independently; the result is the largest uncertainty of any thread. `exits` contains
-/// the start of each launch's exit.
-pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
+/// their total length in a what-if, in which each would wait for a different round. The waits of
+/// one thread vary independently; the result is the largest uncertainty of any thread. `exits`
+/// contains the start of each launch's exit.
+pub(super) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut largest = 0.0_f64;
     for threads in processes_with_threads(timelines).into_values() {
@@ -110,7 +110,7 @@ fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool 
 
 /// Whether a wait ended by its timeout in a call that another thread could have ended earlier,
 /// unlike a sleep.
-pub(crate) fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+pub(crate) fn has_timed_out(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
     is_nap(timelines, thread, slice)
         && waker_is_cause(&SliceRow {
             is_waker_certain: None,
@@ -124,7 +124,7 @@ struct Process<'t> {
     threads: &'t [ThreadIndex],
     polling: &'t HashSet<ThreadIndex>,
     /// When the exit of the process started.
-    exit: Known,
+    exit: MaybeKnown,
 }
 
 impl Process<'_> {
@@ -176,7 +176,7 @@ impl Process<'_> {
                 }
                 continue;
             }
-            if !was_interrupted && !is_repeatable(self.timelines, thread, &slice) {
+            if !was_interrupted && !has_timed_out(self.timelines, thread, &slice) {
                 continue;
             }
             let last_worker = || Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall));

@@ -46,8 +46,8 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
         })
 }
 
-/// Returns the command that most of the wall depends on, except shells and wrappers that only lead
-/// to other commands. `None` if no command's share of the wall is large and certain.
+/// Returns the command that most of the wall depends on, except shells and other wrappers, which
+/// only lead to other commands. `None` if its share of the wall is small or uncertain.
 #[must_use]
 pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
     let mut candidates = dependence.iter().filter(|each| !each.is_wrapper);

@@ -79,7 +79,9 @@ fn candidates(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, b
         if launch.origin != Origin::Launched {
             continue;
         }
-        let group = groups.entry(label_of(launch, callers.of(index), by)).or_default();
+        let group = groups
+            .entry(label_of(launch, callers.call_site_of(index), by))
+            .or_default();
         group.0.0 += path.launches[index].total().0;
         group.1.push(index as u32);
     }

@@ -84,7 +84,9 @@ pub struct Report {
     pub work: Option<Work>,
     /// What `groups` are grouped by.
     pub group_by: GroupBy,
-    /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
+    /// The rows of the table, the most expensive first. Programs are ordered by how much of the wall
+    /// depends on them, then by launch tax; call sites by time on the critical path; all other
+    /// groups by launch tax.
     pub groups: Vec<Group>,
     /// Command lines that were launched repeatedly, the longest total time first.
     pub repeats: Vec<Repeat>,
@@ -217,20 +219,20 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
     }
 }
 
-/// By how much the critical tax of a launch may exceed its tax, in nanoseconds: the critical path
-/// rounds at each change of phase, and charges a parent's wake-up to its child.
-const TOLERANCE: u64 = 20_000;
+/// By how many nanoseconds the critical tax of a launch may exceed its tax, because the critical
+/// path rounds at each change of phase, and charges a parent's wake-up to its child.
+const TOLERANCE_NS: u64 = 20_000;
 
 /// Whether the launch tax on the critical path is at most the total launch tax.
 #[must_use]
 pub fn is_consistent(all: &Summary) -> bool {
     let is_known = all.phases.iter().all(|(_, sum)| sum.unknown == 0);
-    let max_critical_tax = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE * all.count));
+    let max_critical_tax = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE_NS * all.count));
     !is_known || all.critical_tax.is_none() || all.critical_tax <= max_critical_tax
 }
 
-/// Whether the sum of all waits is possible: `threads` threads cannot wait longer than the wall
-/// each.
+/// Whether the sum of all waits is possible: none of the `threads` threads can have waited longer
+/// than the wall.
 #[must_use]
 pub fn waits_fit(waits: &[AttributedWaits], wall: Nanos, threads: usize) -> bool {
     let waited: u128 = waits.iter().map(|each| u128::from(each.parts.total().0)).sum();

@@ -102,14 +102,16 @@ impl Selector {
         }
         let launches = (0..).zip(&forest.launches);
         let selected = launches.filter(|(index, launch)| {
-            let call_site = callers.as_ref().and_then(|callers| callers.of(*index as usize));
+            let call_site = callers
+                .as_ref()
+                .and_then(|callers| callers.call_site_of(*index as usize));
             launch.is_launch() && self.terms.iter().all(|term| term.holds(forest, *index, call_site))
         });
         Ok(selected.map(|(index, _)| index).collect())
     }
 
-    /// Returns the launches whose call chain contains a selected line further out: their most
-    /// frequent call site and their number. `None` when there are none. For use when no launch was
+    /// Finds the launches whose call chain contains a selected line further out, and returns their
+    /// most frequent call site and their number. `None` if there are none. For use if no launch was
     /// selected.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {

@@ -3,7 +3,7 @@
 
 use crate::child_waits::{self, Reaps};
 use crate::event_loops;
-use crate::launch::{Known, Launch};
+use crate::launch::{Launch, MaybeKnown};
 use crate::open_waits::OpenWaits;
 use crate::peers::{self, Peers};
 use crate::polling;
@@ -22,7 +22,7 @@ pub struct SliceCollection {
     /// For each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
     /// For each launch, when its exit started.
-    exits: Vec<Known>,
+    exits: Vec<MaybeKnown>,
     open_waits: OpenWaits,
     reaps: Reaps,
     peers: Peers,
@@ -36,7 +36,7 @@ impl SliceCollection {
             .zip(&forest.launches)
             .map(|(launch, each)| Thread {
                 launch,
-                creator: Known::default(),
+                creator: MaybeKnown::default(),
                 created: each.instants.created,
             })
             .collect();
@@ -46,7 +46,7 @@ impl SliceCollection {
                 others.push((row.task, threads.len() as ThreadIndex));
                 threads.push(Thread {
                     launch: launch as u32,
-                    creator: Known::default(),
+                    creator: MaybeKnown::default(),
                     created: Some(row.created).into(),
                 });
             }
@@ -65,9 +65,9 @@ impl SliceCollection {
             slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
             exits: forest.launches.iter().map(|launch| launch.instants.exit).collect(),
-            open_waits: OpenWaits::of(forest),
-            reaps: Reaps::of(forest),
-            peers: Peers::of(forest.recording()),
+            open_waits: OpenWaits::new(forest),
+            reaps: Reaps::new(forest),
+            peers: Peers::new(forest.recording()),
         }
     }
 
@@ -78,7 +78,7 @@ impl SliceCollection {
 
     /// Replaces the slices.
     #[must_use]
-    pub fn with(self, slices: Slices) -> SliceCollection {
+    pub fn with_slices(self, slices: Slices) -> SliceCollection {
         SliceCollection { slices, ..self }
     }
 
@@ -87,10 +87,10 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
-        peers::mark(&mut timelines, &self.peers);
-        child_waits::mark(&mut timelines, &self.reaps);
-        let timer_uncertainty = event_loops::mark(&mut timelines, &self.reaps);
-        timelines.waits_for_polling = polling::mark(&mut timelines, &self.exits).max(timer_uncertainty);
+        peers::rewrite_waits(&mut timelines, &self.peers);
+        child_waits::rewrite_waits(&mut timelines, &self.reaps);
+        let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
+        timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

@@ -10,8 +10,8 @@ use spawnscope_data::rows::{ObjectRef, SliceRow, TextId, WakerRow};
 /// Slices of many threads. System call arguments are kept only for open waits, since only those are used.
 #[derive(Clone, Debug, Default)]
 pub struct Slices {
-    packed: Vec<Packed>,
-    /// Slices that do not fit into a `Packed`.
+    packed: Vec<PackedSlice>,
+    /// Slices that do not fit into a `PackedSlice`.
     unpacked: Vec<SliceRow>,
     /// Wakers that are not followed, one for each slice with such a waker.
     others: Vec<(Pid, Option<TextId>)>,
@@ -20,7 +20,7 @@ pub struct Slices {
 /// A packed slice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
-struct Packed {
+struct PackedSlice {
     /// Not valid for a slice that is stored unpacked.
     task: u32,
     off: Nanos,
@@ -66,20 +66,20 @@ impl Slices {
         self.packed[index as usize] = self.pack(row);
     }
 
-    fn pack(&mut self, row: SliceRow) -> Packed {
+    fn pack(&mut self, row: SliceRow) -> PackedSlice {
         let packed = self.pack_small(&row).unwrap_or_else(|| {
             self.unpacked.push(row);
-            Packed {
+            PackedSlice {
                 waker: self.unpacked.len() as u32 - 1,
                 kind: WakerKind::Unpacked,
-                ..Packed::EMPTY
+                ..PackedSlice::EMPTY
             }
         });
-        Packed { off: row.off, ..packed }
+        PackedSlice { off: row.off, ..packed }
     }
 
-    fn pack_small(&mut self, row: &SliceRow) -> Option<Packed> {
-        let packed = Packed::new(row, self.others.len() as u32)?;
+    fn pack_small(&mut self, row: &SliceRow) -> Option<PackedSlice> {
+        let packed = PackedSlice::new(row, self.others.len() as u32)?;
         if let Some(WakerRow::Other(pid, name)) = row.waker {
             self.others.push((pid, name));
         }
@@ -97,7 +97,7 @@ impl Slices {
     /// Iterates over the threads in order, each with the start and end of its slices.
     pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
         let mut start = 0;
-        let task = |slice: &Packed| slice.task(&self.unpacked);
+        let task = |slice: &PackedSlice| slice.task(&self.unpacked);
         self.packed.chunk_by(move |a, b| task(a) == task(b)).map(move |run| {
             let end = start + run.len() as u32;
             (task(&run[0]), [std::mem::replace(&mut start, end), end])
@@ -124,8 +124,8 @@ impl Slices {
     }
 }
 
-impl Packed {
-    const EMPTY: Packed = Packed {
+impl PackedSlice {
+    const EMPTY: PackedSlice = PackedSlice {
         task: 0,
         off: Nanos(0),
         on_span: UNKNOWN,
@@ -142,7 +142,7 @@ impl Packed {
 
     /// Packs a slice. `None` when it does not fit. A waker that is not followed is stored as
     /// `other_index`.
-    fn new(row: &SliceRow, other_index: u32) -> Option<Packed> {
+    fn new(row: &SliceRow, other_index: u32) -> Option<PackedSlice> {
         if row.argument.is_some() && row.is_open_wait() {
             return None;
         }
@@ -152,7 +152,7 @@ impl Packed {
             Some(WakerRow::Task(task)) => (WakerKind::Task, u32::try_from(task.0).ok()?),
             Some(WakerRow::Other(..)) => (WakerKind::Other, other_index),
         };
-        Some(Packed {
+        Some(PackedSlice {
             task: u32::try_from(row.task.0).ok()?,
             on_span: packed_span(row.on_span)?,
             off_span: packed_span(row.off_span)?,
@@ -167,7 +167,7 @@ impl Packed {
             reason: row.reason,
             kind,
             is_waker_certain: row.is_waker_certain,
-            ..Packed::EMPTY
+            ..PackedSlice::EMPTY
         })
     }
 
@@ -383,6 +383,6 @@ mod tests {
 
     #[test]
     fn a_packed_slice_is_small() {
-        assert_eq!(size_of::<Packed>(), 40);
+        assert_eq!(size_of::<PackedSlice>(), 40);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::external_wait::waker_is_cause;
-use crate::launch::{Known, Launch};
+use crate::launch::{Launch, MaybeKnown};
 use crate::slices::{Slices, ThreadSlices};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
@@ -21,9 +21,9 @@ pub struct Thread {
     /// Index of its launch in the forest.
     pub launch: u32,
     /// The thread that created it, if recorded.
-    pub creator: Known<ThreadIndex>,
+    pub creator: MaybeKnown<ThreadIndex>,
     /// When it was created.
-    pub created: Known,
+    pub created: MaybeKnown,
 }
 
 /// The threads of a recording, with their slices.
@@ -43,7 +43,7 @@ pub struct Timelines {
     unknown: Option<UnknownWaits>,
     /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
     /// `event_loops`).
-    pub(crate) waits_for_polling: Nanos,
+    pub(crate) polling_uncertainty: Nanos,
 }
 
 /// Maps task ids of the recording to thread indices.
@@ -51,7 +51,7 @@ pub struct Timelines {
 pub(crate) struct Tasks {
     /// Task ids of the first threads, in the order of the launches. The first thread has the id of
     /// its launch. Ascending.
-    first: Vec<TaskId>,
+    first_threads: Vec<TaskId>,
     /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
 }
@@ -60,7 +60,7 @@ impl Tasks {
     pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
         Tasks {
-            first: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
+            first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
             others,
         }
     }
@@ -68,10 +68,10 @@ impl Tasks {
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
         // The recorder numbers threads from 1 with few gaps, so this guess is often right.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
-        if self.first.get(guess) == Some(&task) {
+        if self.first_threads.get(guess) == Some(&task) {
             return Some(guess as ThreadIndex);
         }
-        if let Ok(index) = self.first.binary_search(&task) {
+        if let Ok(index) = self.first_threads.binary_search(&task) {
             return Some(index as ThreadIndex);
         }
         let index = self.others.partition_point(|(other, _)| *other < task);
@@ -122,7 +122,7 @@ impl Timelines {
             is_alive,
             awaited: HashMap::new(),
             unknown: None,
-            waits_for_polling: Nanos(0),
+            polling_uncertainty: Nanos(0),
         }
     }
 
@@ -236,7 +236,7 @@ impl Timelines {
 
     /// Returns the state of a thread just before `at`. `None` before its first slice.
     #[must_use]
-    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
+    pub fn state_before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
         let begun = slices.partition_point(|slice| beginning(slice) < at);
         let slice = slices.get(begun.checked_sub(1)?)?;
@@ -311,7 +311,7 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
 
 /// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
 #[must_use]
-pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
+pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     let ends_at_end = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
     if ends_at_end(&forest.launches[root as usize]) {
         return root;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::frames::Frames;
-use crate::grouped::Grouped;
+use crate::grouped::GroupedItems;
 use crate::join::{Joiner, index_of};
-use crate::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
+use crate::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
@@ -30,13 +30,13 @@ pub struct Forest<'a> {
     /// Wall-clock time of instant zero, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// Children of each launch, by time of creation.
-    children: Grouped<usize>,
+    children: GroupedItems<usize>,
     /// Indices of the failed execs of each launch, by time.
-    failed_execs: Grouped<u32>,
+    failed_execs: GroupedItems<u32>,
     /// The recording that contains the rows of failed execs, frames and texts.
     recording: &'a Recording,
     /// The parent of each launch.
-    parents: Vec<Known<u32>>,
+    parents: Vec<MaybeKnown<u32>>,
 }
 
 /// A launch on a walk from the top down.
@@ -46,7 +46,7 @@ pub struct Step {
     pub index: usize,
     /// Depth below the top of the walk.
     pub depth: usize,
-    /// Whether the launch is its parent's last child.
+    /// Whether no further sibling follows.
     pub is_last: bool,
 }
 
@@ -57,13 +57,13 @@ impl<'a> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 
-    /// Joins rows of launches and execs that were moved out of a recording. The caller can free
-    /// them afterwards.
+    /// Joins rows of launches and execs that were moved out of a recording, so that the caller can
+    /// free them afterwards.
     #[must_use]
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
-        let mut parents: Vec<Known<u32>> = rows
+        let mut parents: Vec<MaybeKnown<u32>> = rows
             .iter()
             .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into())
             .collect();
@@ -120,7 +120,7 @@ impl<'a> Forest<'a> {
     /// Returns the children of the launch at `index`, in order of creation.
     #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
-        self.children.of(index)
+        self.children.items_of(index)
     }
 
     /// Returns the failed `execve` calls of the launch at `index`, in order.
@@ -128,7 +128,7 @@ impl<'a> Forest<'a> {
         let Recording {
             failed_execs, texts, ..
         } = self.recording;
-        self.failed_execs.of(index).iter().map(|position| {
+        self.failed_execs.items_of(index).iter().map(|position| {
             let row = &failed_execs[*position as usize];
             FailedExec {
                 enter: row.enter,
@@ -142,7 +142,7 @@ impl<'a> Forest<'a> {
     /// Returns a call chain of the recording, from the innermost frame outwards.
     #[must_use]
     pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
-        Frames::of(self.recording, stack)
+        Frames::new(self.recording, stack)
     }
 
     /// Returns a string of the recording.
@@ -216,9 +216,9 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
     }));
 }
 
-/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of
-/// parents. It is broken: one launch of the cycle loses its parent.
-fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
+/// Returns the launches in an order with parents first. If a damaged recording contains a cycle of
+/// parents, breaks it: one launch of the cycle loses its parent.
+fn parents_first(parents: &mut [MaybeKnown<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
     let mut climb = Vec::new();
@@ -232,7 +232,7 @@ fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
         if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
             // The parent of the launch visited last closes the cycle.
             if let Some(topmost) = climb.last() {
-                parents[*topmost as usize] = Known::default();
+                parents[*topmost as usize] = MaybeKnown::default();
             }
         }
         while let Some(index) = climb.pop() {
@@ -243,6 +243,7 @@ fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     order
 }
 
+/// The state of a launch while `parents_first` orders the launches.
 #[derive(Clone, Copy, PartialEq)]
 enum Visit {
     New,
@@ -254,7 +255,7 @@ enum Visit {
 /// parents first.
 fn set_names_and_depths<'a>(
     launches: &mut [Launch<'a>],
-    parents: &[Known<u32>],
+    parents: &[MaybeKnown<u32>],
     order: &[u32],
     rows: &[&LaunchRow],
     recording: &'a Recording,
@@ -307,10 +308,10 @@ fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     }
 }
 
-fn group_children(launches: &[Launch<'_>], parents: &[Known<u32>]) -> Grouped<usize> {
+fn group_children(launches: &[Launch<'_>], parents: &[MaybeKnown<u32>]) -> GroupedItems<usize> {
     let mut owned: Vec<(u32, usize)> = (0..launches.len())
         .filter_map(|index| Some((parents[index].get()?, index)))
         .collect();
     owned.sort_by_key(|(parent, index)| (*parent, launches[*index].birth(), launches[*index].id));
-    Grouped::new(launches.len(), owned)
+    GroupedItems::new(launches.len(), owned)
 }

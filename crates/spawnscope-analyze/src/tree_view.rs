@@ -1,5 +1,5 @@
-//! Selects which lines of a tree are shown: can fold similar siblings into one line, show only some
-//! launches with their ancestors, or show only the upper levels.
+//! Selects which lines of a tree are shown. Options fold similar siblings into one line, show only
+//! some launches with their ancestors, or show only the upper levels.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

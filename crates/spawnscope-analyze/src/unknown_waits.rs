@@ -89,7 +89,7 @@ impl UnknownWaits {
     /// Returns how much the unknown waits can change the saving of a what-if that changes these
     /// launches.
     pub(crate) fn shift(&self, forest: &Forest<'_>, changed: &[u32]) -> Shift {
-        let changed = Changed::new(forest, changed);
+        let changed = ChangedLaunches::new(forest, changed);
         let mut shift = Shift::default();
         for wait in self.waits.iter().filter(|wait| !changed.contains(wait.launch)) {
             let [first_end, last_end] = wait.end;
@@ -122,7 +122,7 @@ impl UnknownWaits {
 }
 
 /// Changed launches with their descendants.
-struct Changed {
+struct ChangedLaunches {
     /// For each launch, whether it is changed or a descendant of a changed launch.
     is_changed: Vec<bool>,
     /// For each launch, whether it is changed or an ancestor of a changed launch.
@@ -131,8 +131,8 @@ struct Changed {
     lifetimes: Vec<(Nanos, Nanos)>,
 }
 
-impl Changed {
-    fn new(forest: &Forest<'_>, changed: &[u32]) -> Changed {
+impl ChangedLaunches {
+    fn new(forest: &Forest<'_>, changed: &[u32]) -> ChangedLaunches {
         let count = forest.launches.len();
         let (mut is_changed, mut leads_to_changed) = (vec![false; count], vec![false; count]);
         let tops: Vec<usize> = changed.iter().map(|launch| *launch as usize).collect();
@@ -162,10 +162,10 @@ impl Changed {
             .filter(|index| is_changed[*index])
             .filter_map(lifetime)
             .collect();
-        Changed {
+        ChangedLaunches {
             is_changed,
             leads_to_changed,
-            lifetimes: merged(lifetimes),
+            lifetimes: merge_overlapping(lifetimes),
         }
     }
 
@@ -185,8 +185,8 @@ impl Changed {
     }
 }
 
-/// Joins intervals that overlap.
-fn merged(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+/// Merges intervals that overlap.
+fn merge_overlapping(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     intervals.sort_unstable();
     let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
     for (start, end) in intervals {

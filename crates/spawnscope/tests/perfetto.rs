@@ -218,7 +218,7 @@ fn the_critical_path_is_as_long_as_in_the_report() {
 fn the_slice_of_a_launch_has_its_arguments() {
     let (mut builder, slices) = shell_that_waits();
     let line = builder.line(Language::Bash, "/src/build.sh", 12, "");
-    builder.called(LaunchId(2), &[line]);
+    builder.set_call_chain(LaunchId(2), &[line]);
     builder.row(LaunchId(2)).wait_status = Some(9);
     // The parent waits from 5 us after the child's creation until it is back on a CPU.
     let spans = Spans::USUAL;

@@ -19,7 +19,7 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) 
     let example = context
         .example_launch(&finding.launches)
         .or(finding.launches.first().copied());
-    let call_site = example.and_then(|launch| callers.of(launch as usize));
+    let call_site = example.and_then(|launch| callers.call_site_of(launch as usize));
     let label = call_site.map(|call_site| name(&call_site.label()));
     if finding.example.is_empty() {
         finding = finding.evidence_lines(label.map(|label| format!("call site of the first: {label}")));

@@ -154,7 +154,7 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: 
 /// program that decides for itself what to launch. `None` for other compiled programs, because the
 /// user controls only their arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
-    let call_site = context.callers.of(launch as usize);
+    let call_site = context.callers.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
     let self_directed = |exec: &Exec<'g>| {

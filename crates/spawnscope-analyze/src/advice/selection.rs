@@ -85,7 +85,9 @@ pub(super) fn batch_option(
 /// Returns selectors that are restricted to the call sites of the launches. `None` if there are too
 /// many call sites, or if some are unknown.
 fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
-    let lines = launches.iter().map(|index| context.callers.of(*index as usize));
+    let lines = launches
+        .iter()
+        .map(|index| context.callers.call_site_of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines
         .map(|call_site| Some(call_site?.short_label()))
         .collect::<Option<_>>()?;

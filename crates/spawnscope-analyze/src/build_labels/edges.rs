@@ -14,7 +14,7 @@ pub(super) struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    pub(super) fn of(recording: &'a Recording) -> Edges<'a> {
+    pub(super) fn new(recording: &'a Recording) -> Edges<'a> {
         let mut by_launch: HashMap<LaunchId, Vec<&[u8]>> = HashMap::new();
         for edge in &recording.edges {
             let outputs = by_launch.entry(edge.launch).or_default();

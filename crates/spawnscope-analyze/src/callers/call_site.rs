@@ -43,11 +43,11 @@ pub struct CallSite {
     pub(crate) has_namesake: bool,
 }
 
-/// How the call site of a rule that is built into make is shown.
+/// The label of a call site in a rule that is built into make.
 const BUILT_IN_RULE: &[u8] = b"built-in rule of make";
 
-/// Maximum length of `CallSite::text`, in bytes.
-const MAX_TEXT: usize = 48;
+/// Maximum length of `CallSite::text`, in bytes, without the `…` of a truncated line.
+const MAX_TEXT_BYTES: usize = 48;
 
 /// Prefixes of the names of libraries that launch on behalf of other code: the C library, the
 /// loader, Python itself.
@@ -90,20 +90,20 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"_IO_new_proc_open",
 ];
 
-/// Prefixes of functions in Go's packages that are called between the program and the system call.
+/// Prefixes of the functions in Go's own packages, which lie between the program and the system call.
 const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"os/exec.", b"internal/"];
 
 impl CallSite {
     /// Returns the call site of a launch. `None` if no call chain shows it. `inline_script` is the
     /// script that the launching shell was given with `-c`.
-    pub(super) fn of(
+    pub(super) fn find(
         forest: &Forest<'_>,
         launch: &Launch<'_>,
         inline_script: Option<&[u8]>,
         detail: Detail,
     ) -> Option<CallSite> {
-        let script = in_script(forest.frames(launch.script_stack), detail);
-        let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
+        let script = script_frame(forest.frames(launch.script_stack), detail);
+        let frame = script.or_else(|| machine_code_frame(&forest.frames(launch.native_stack)))?;
         Some(CallSite::from_frame(
             &frame,
             launch.birth_command.name,
@@ -129,7 +129,7 @@ impl CallSite {
             program: is_inline.then(|| program.to_vec()),
             text: inline_script
                 .filter(|_| is_inline)
-                .and_then(|inline_script| beginning(inline_script, line?)),
+                .and_then(|inline_script| script_line(inline_script, line?)),
             has_namesake: false,
         }
     }
@@ -137,7 +137,7 @@ impl CallSite {
     /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`, `Makefile:9 (target all)`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
-        let (file, function) = (self.file_and_line(), self.call());
+        let (file, function) = (self.file_and_line(), self.function_label());
         if let (Language::Make, Some(file), Some(target)) = (self.language, &file, &self.function) {
             return [file, b" (target ".as_slice(), target, b")"].concat();
         }
@@ -181,7 +181,7 @@ impl CallSite {
         self.text.as_deref()?.split(u8::is_ascii_whitespace).next()
     }
 
-    fn call(&self) -> Option<Vec<u8>> {
+    fn function_label(&self) -> Option<Vec<u8>> {
         let function = self.function.as_deref()?;
         Some([function, b"()"].concat())
     }
@@ -199,24 +199,24 @@ impl CallSite {
     }
 }
 
-/// Returns the truncated beginning of a script line.
-fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
+/// Returns a line of a script, truncated if it is long. `None` if it is empty or does not exist.
+fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
     let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
     let line = line.trim_ascii();
-    if line.len() <= MAX_TEXT {
+    if line.len() <= MAX_TEXT_BYTES {
         return (!line.is_empty()).then(|| line.to_vec());
     }
     // Does not cut a character: in UTF-8, all bytes of a character except the first begin with the
     // bits 10.
-    let end = (0..=MAX_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
+    let end = (0..=MAX_TEXT_BYTES).rev().find(|at| line[*at] & 0xc0 != 0x80);
     let end = end.unwrap_or_default();
     Some([&line[..end], "…".as_bytes()].concat())
 }
 
 /// Returns the innermost frame outside of the language's standard library, or the innermost frame
-/// if all are in the library. If its line is unknown, returns its caller in the same file, which is
-/// more precise.
-fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
+/// if all are in the library. If the line of that frame is unknown, returns its caller in the same
+/// file, which is more precise.
+fn script_frame(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     let mut innermost = None;
     let mut frames = frames.filter(has_position);
     while let Some(frame) = frames.next() {
@@ -233,7 +233,7 @@ fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 
 /// Returns the innermost frame outside of the C library and of interpreters or, if there is none,
 /// the innermost frame of an interpreter.
-fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
+fn machine_code_frame<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
     let is_candidate =
         |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
     let outside = frames
@@ -249,21 +249,22 @@ fn has_position(frame: &Frame<'_>) -> bool {
 /// Whether a frame is in the standard library of Go or Rust, which launches on behalf of other
 /// code. Names of Go functions start with their package; Rust's library files have the path of the
 /// build that made the library.
-fn is_library_of_language(frame: &Frame<'_>) -> bool {
+fn is_go_or_rust_library(frame: &Frame<'_>) -> bool {
     let (file, function) = (frame.file.unwrap_or_default(), frame.function.unwrap_or_default());
     let is_go = file.ends_with(b".go") || file.ends_with(b".s");
     let is_rust = file.starts_with(b"/rustc/") && file.windows(9).any(|part| part == b"/library/");
     is_rust || (is_go && GO_PACKAGES.iter().any(|package| function.starts_with(package)))
 }
 
-/// Whether a frame is in a library, or in a function of one, that launches on behalf of other code.
+/// Whether a frame launches on behalf of other code: it is in a library or function that every
+/// launch goes through.
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
     let is_library = frame
         .module
         .is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
     let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name));
-    is_library || launches || is_library_of_language(frame)
+    is_library || launches || is_go_or_rust_library(frame)
 }
 
 fn is_interpreter(frame: &Frame<'_>) -> bool {

@@ -12,10 +12,10 @@ use spawnscope_data::event::Language;
 use spawnscope_data::rows::StackId;
 
 /// Maximum number of call sites reported for one set of launches.
-const MAX_SHOWN: usize = 10;
+const MAX_CALL_SITES: usize = 10;
 
 /// Maximum number of inline scripts (`-c`) with the same first word that are reported separately.
-const MAX_ALIKE: u32 = 4;
+const MAX_SEPARATE_SCRIPTS: u32 = 4;
 
 /// The call site of each launch of a recording.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,10 @@ type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>)
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requester {
-    /// The recorder, which launched the command, or an unknown process, for processes that existed
-    /// before the recording.
+    /// No recorded process: the launch is the command, which the recorder launched, or the process
+    /// existed before the recording.
     NoCaller,
+    /// A recorded process, but its call chain shows no call site.
     Unknown,
     /// An index into `call_sites`.
     At(u32),
@@ -52,7 +53,7 @@ impl Callers {
             let inline_script = script.and_then(|_| command_of(forest.launcher(index)?));
             let chain = (script, launch.native_stack, launch.birth_command.name, inline_script);
             let call_site = *by_chain.entry(chain).or_insert_with(|| {
-                let call_site = CallSite::of(forest, launch, inline_script, detail)?;
+                let call_site = CallSite::find(forest, launch, inline_script, detail)?;
                 Some(*known.entry(call_site).or_insert_with_key(|call_site| {
                     callers.call_sites.push(call_site.clone());
                     callers.call_sites.len() as u32 - 1
@@ -79,7 +80,7 @@ impl Callers {
             *alike.entry(key).or_default() += 1;
         }
         self.replace(|call_site| {
-            if let Some(key) = key(call_site).filter(|key| alike[key] > MAX_ALIKE) {
+            if let Some(key) = key(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
                 call_site.text = Some([&key.1, " …".as_bytes()].concat());
             }
         });
@@ -132,7 +133,7 @@ impl Callers {
 
     /// Returns the call site of the launch at an index.
     #[must_use]
-    pub fn of(&self, launch: usize) -> Option<&CallSite> {
+    pub fn call_site_of(&self, launch: usize) -> Option<&CallSite> {
         self.number_of(launch).map(|number| self.call_site(number))
     }
 
@@ -163,7 +164,7 @@ impl Callers {
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
         counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
-        let shown = counts.len().min(MAX_SHOWN);
+        let shown = counts.len().min(MAX_CALL_SITES);
         let (largest, others) = counts.split_at(shown);
         CallerCounts {
             largest: largest
@@ -200,7 +201,7 @@ pub struct CallerCounts {
     pub largest: Vec<(CallSite, u64)>,
     /// Number of further call sites.
     pub other_call_sites: u64,
-    /// Number of launches from the further call sites.
+    /// Number of launches from these further call sites.
     pub others: u64,
     /// Number of launches without a known call site.
     pub unknown: u64,

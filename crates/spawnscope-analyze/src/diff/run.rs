@@ -126,7 +126,7 @@ impl Run {
         let mut launches: HashMap<Key, Summary> = HashMap::new();
         for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
             all.add(forest, index, path);
-            let key = key(launch, callers.of(index));
+            let key = key(launch, callers.call_site_of(index));
             launches.entry(key).or_default().add(forest, index, path);
         }
         let info = &recording.info;

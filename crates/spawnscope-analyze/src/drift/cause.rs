@@ -11,15 +11,16 @@ const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;
 /// The phases that include the cost of page tables: `fork` copies them, and the exec or exit of the
 /// child frees the copy.
 const PAGE_TABLE_PHASES: [Phase; 3] = [Phase::Create, Phase::Exec, Phase::Teardown];
-/// Minimum share of `create` in the growth of these phases. Copying page tables costs about as much
-/// as freeing them. With a smaller share, something else slowed the other phases, such as a
-/// permission scanner in `exec`.
+/// Minimum share of `create` in the growth of `PAGE_TABLE_PHASES`. Copying page tables costs about
+/// as much as freeing them. If the share is smaller, something else slowed the other phases, such as
+/// a permission scanner in `exec`.
 const MIN_CREATE_SHARE: f64 = 0.2;
 
 /// Growth of the parent's memory that made its launches more expensive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryGrowth {
-    /// Growth of the launch cost, in nanoseconds per megabyte (1,000,000 bytes) of the parent.
+    /// Growth of the launch cost, in nanoseconds per megabyte (1,000,000 bytes) of the parent's
+    /// resident set.
     pub ns_per_mb: f64,
     /// The parent's resident set in the first segment.
     pub from_bytes: u64,

@@ -169,8 +169,8 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     segments
 }
 
-/// Whether the medians rise over all segments by enough to matter, and hardly any late launch is as
-/// fast as an early launch.
+/// Whether the medians rise over all segments by enough to matter, and three quarters of the last
+/// launches are slower than three quarters of the first.
 fn became_slower(samples: &[Sample<'_>]) -> bool {
     let medians_ns: Vec<f64> = parts(samples).map(median_cost_ns).collect();
     let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);

@@ -16,7 +16,7 @@ pub(super) struct Sample<'f> {
     pub(super) cost_ns: f64,
 }
 
-/// Returns the children with a known cost. The cost of all of them is the sum over the same phases.
+/// Returns the children with a known cost. All costs are sums over the same phases.
 pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
     let (create, rest): (Vec<Phase>, Vec<Phase>) = COST_PHASES
         .into_iter()
@@ -50,7 +50,7 @@ fn sum_ns(child: &Launch<'_>, phases: &[Phase]) -> Option<f64> {
         .sum()
 }
 
-/// Returns the corrected duration of one phase of each sample. `None` where it is unknown.
+/// Returns the corrected duration of one phase of each sample. `None` if it is unknown.
 pub(super) fn corrected_phase(samples: &[Sample<'_>], phase: Phase) -> Vec<Option<f64>> {
     let span_ns = |sample: &Sample<'_>| sample.launch.phases.get(phase).map(|span| span.0 as f64);
     match phase {

@@ -104,7 +104,7 @@ pub enum FlameError {
     NoPath,
     /// All weights are zero.
     #[error("nothing to draw: no launch of this recording {0}")]
-    NoWeight(Missing),
+    NoWeight(MissingWeight),
     /// Sampling was not requested, or the recording was too short for a sample.
     #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
     NoSamples,
@@ -112,17 +112,17 @@ pub enum FlameError {
     #[error(
         "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
     )]
-    NoSampleThere(Unsampled),
+    NoSampleThere(MissingSample),
 }
 
 /// The kind of sample that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsampled {
+pub struct MissingSample {
     is_waiting: bool,
     phase: Option<Phase>,
 }
 
-impl fmt::Display for Unsampled {
+impl fmt::Display for MissingSample {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
         match self.phase {
@@ -134,9 +134,9 @@ impl fmt::Display for Unsampled {
 
 /// The kind of time that no launch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing(Option<Phase>);
+pub struct MissingWeight(Option<Phase>);
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingWeight {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
@@ -171,11 +171,11 @@ pub fn flame<'a>(
     if let Some(path) = path.filter(|_| options.weight == Weight::Critical && options.phase.is_none()) {
         for (what, time) in &path.external_wait {
             let label = Label::ExternalWait(*what, what.process().map(&names));
-            let external_wait = stacks.above(None, label);
+            let external_wait = stacks.box_above(None, label);
             stacks.add(external_wait, time.0);
         }
     }
-    finished(stacks, options).ok_or(FlameError::NoWeight(Missing(options.phase)))
+    finish(stacks, options).ok_or(FlameError::NoWeight(MissingWeight(options.phase)))
 }
 
 /// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
@@ -199,20 +199,20 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
         }
         let mut at = boxes[sample.launch];
         if options.stacking != Stacking::Caller {
-            at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
+            at = Some(stacks.box_above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
         }
         for label in labels(forest.frames(Some(sample.stack))) {
-            at = Some(stacks.above(at, without_line(label)));
+            at = Some(stacks.box_above(at, without_line(label)));
         }
         if let Some(at) = at {
             stacks.add(at, sample.span.0);
         }
     }
-    let unsampled = Unsampled {
+    let missing = MissingSample {
         is_waiting,
         phase: options.phase,
     };
-    finished(stacks, options).ok_or(FlameError::NoSampleThere(unsampled))
+    finish(stacks, options).ok_or(FlameError::NoSampleThere(missing))
 }
 
 /// Creates a box for each process, parents first, and calls `visit` with it.
@@ -232,19 +232,19 @@ fn stack_launches<'a>(
             Stacking::Tree => {}
             Stacking::Command => at = None,
             Stacking::Caller => {
-                for label in chain(forest, index) {
-                    at = Some(stacks.above(at, label));
+                for label in requesting_frames(forest, index) {
+                    at = Some(stacks.box_above(at, label));
                 }
             }
         }
-        let own = stacks.above(at, Label::Program(*forest.launches[index].command));
+        let own = stacks.box_above(at, Label::Program(*forest.launches[index].command));
         boxes[index] = Some(own);
         visit(stacks, own, index);
     }
 }
 
 /// Returns the flame graph. `None` when there is nothing to draw.
-fn finished(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
+fn finish(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
     let nodes = stacks.finish();
     let total = nodes.iter().map(|node| node.own).sum();
     (total > 0).then_some(Flame { options, nodes, total })
@@ -253,13 +253,15 @@ fn finished(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
 /// Returns the frames that requested a launch, from the outermost inwards. If the parent is a fork
 /// without an exec, leaves out the frames that it shares with its own parent's call chain, because
 /// their boxes already exist below.
-fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
-    let own = frames(forest, index);
+fn requesting_frames<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
+    let own = call_chain(forest, index);
     let birth = forest.launches[index].birth();
     let forked_parent = forest
         .parent(index)
         .filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
-    let before = forked_parent.map(|parent| frames(forest, parent)).unwrap_or_default();
+    let before = forked_parent
+        .map(|parent| call_chain(forest, parent))
+        .unwrap_or_default();
     let shared = own
         .iter()
         .zip(&before)
@@ -270,7 +272,7 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
 
 /// Returns the whole call chain of a launch from the outermost frame inwards. It is the chain of
 /// the script if known, otherwise that of the machine code.
-fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
+fn call_chain<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     let inline_script = forest.launcher(index).and_then(command_of);
     let with_script = |label| match (label, inline_script) {
         (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
@@ -300,8 +302,8 @@ fn without_line(label: Label<'_>) -> Label<'_> {
     }
 }
 
-/// Removes what only distinguishes calls in one function: the address of each call, and whether it
-/// was inlined.
+/// Removes what distinguishes several calls in one function: the address of the call, and whether
+/// the function was inlined.
 fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {

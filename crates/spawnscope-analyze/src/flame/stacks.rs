@@ -30,7 +30,7 @@ pub(super) struct Stacks<'a> {
 impl<'a> Stacks<'a> {
     /// Returns the box with this label on top of another box, or at the bottom. Creates it if
     /// necessary.
-    pub(super) fn above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
+    pub(super) fn box_above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
         let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
         match below.filter(|_| level > MAX_LEVELS) {
             Some(highest) => highest,

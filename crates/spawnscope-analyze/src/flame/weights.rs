@@ -38,7 +38,7 @@ impl<'f, 'a> Weights<'f, 'a> {
                 continue;
             }
             let target = match self.options.stacking {
-                Stacking::Tree | Stacking::Command => stacks.above(Some(node), label),
+                Stacking::Tree | Stacking::Command => stacks.box_above(Some(node), label),
                 Stacking::Caller => node,
             };
             stacks.add(target, span.0);

@@ -33,7 +33,7 @@ struct Sums {
 
 /// A row of the list of commands.
 #[derive(Clone, Debug)]
-pub struct CommandLine {
+pub struct CommandRow {
     /// The name of the command: `(bash)` for forks of bash.
     pub command: Vec<u8>,
     /// Number of launches that have ended.
@@ -55,7 +55,7 @@ pub struct CommandLine {
 
 /// A row of the tree of running processes.
 #[derive(Clone, Debug)]
-pub struct ProcessLine {
+pub struct ProcessRow {
     /// Its id in the recording.
     pub id: LaunchId,
     /// The process that launched it.
@@ -82,10 +82,10 @@ pub struct Snapshot {
     /// Number of launches that have not ended.
     pub running: u64,
     /// The commands, in no order.
-    pub commands: Vec<CommandLine>,
+    pub commands: Vec<CommandRow>,
     /// Running launches, and processes that existed before and have launched others. Parents come
     /// before their children.
-    pub processes: Vec<ProcessLine>,
+    pub processes: Vec<ProcessRow>,
 }
 
 impl LiveBoard {
@@ -114,13 +114,13 @@ impl LiveBoard {
         for process in self.live.processes().filter(|process| process.is_launch()) {
             *running.entry(process.label()).or_default() += 1;
         }
-        let mut commands: Vec<CommandLine> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
+        let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
         let critical = self.live.critical_times();
         for line in &mut commands {
             line.running = running.remove(&line.command).unwrap_or(0);
-            line.critical = critical.of(&line.command);
+            line.critical = critical.get(&line.command);
         }
-        let only_running = running.into_iter().map(|(command, running)| CommandLine {
+        let only_running = running.into_iter().map(|(command, running)| CommandRow {
             running,
             ..Sums::default().line(&command)
         });
@@ -134,7 +134,7 @@ impl LiveBoard {
     }
 
     /// Returns the processes, each after its parent, and siblings in the order of creation.
-    fn processes(&self) -> Vec<ProcessLine> {
+    fn processes(&self) -> Vec<ProcessRow> {
         let mut children: HashMap<Option<LaunchId>, Vec<&Process>> = HashMap::new();
         let is_shown = |process: &&Process| process.is_launch() || process.launched > 0;
         for process in self.live.processes().filter(is_shown) {
@@ -160,8 +160,8 @@ impl LiveBoard {
     }
 }
 
-fn line_of(process: &Process, depth: usize) -> ProcessLine {
-    ProcessLine {
+fn line_of(process: &Process, depth: usize) -> ProcessRow {
+    ProcessRow {
         id: process.id(),
         parent: process.parent(),
         depth,
@@ -185,9 +185,9 @@ impl Sums {
         self.recent.push_front(Arc::new(launch));
     }
 
-    fn line(&self, name: &[u8]) -> CommandLine {
+    fn line(&self, name: &[u8]) -> CommandRow {
         let largest = Phase::TAX.into_iter().max_by_key(|phase| self.phases[*phase as usize]);
-        CommandLine {
+        CommandRow {
             command: name.to_vec(),
             count: self.count,
             running: 0,

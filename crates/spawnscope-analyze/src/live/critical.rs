@@ -20,7 +20,7 @@ pub struct CriticalTimes(HashMap<Vec<u8>, f64>);
 impl CriticalTimes {
     /// Returns the time of a command. `None` if nothing waited for a launch of this command.
     #[must_use]
-    pub fn of(&self, command: &[u8]) -> Option<Nanos> {
+    pub fn get(&self, command: &[u8]) -> Option<Nanos> {
         self.0.get(command).map(|time| Nanos(*time as u64))
     }
 
@@ -52,9 +52,9 @@ fn window_share(window: Nanos, lifetime: Nanos) -> f64 {
 }
 
 impl LiveLaunches {
-    /// Returns the critical time of each command so far. The waits of a running process count if
-    /// its parent, and each further ancestor, is assumed to wait for it. Of several running
-    /// children, a parent is assumed to wait for the one launched first.
+    /// Returns the critical time of each command so far. A parent is assumed to wait for the one of
+    /// its running children that was launched first. The waits of a running process count if all its
+    /// ancestors are assumed to wait for it.
     #[must_use]
     pub fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
@@ -87,7 +87,7 @@ impl LiveLaunches {
 
     /// Returns the share of a running child's lifetime in which its parent can have waited for it.
     fn running_share(&self, parent: &Process, child: &Process) -> f64 {
-        match child.birth().filter(|_| !child.is_of_earlier) {
+        match child.birth().filter(|_| !child.began_in_earlier_recording) {
             Some(birth) => window_share(self.latest.since(parent.window_start(birth)), self.latest.since(birth)),
             None => 1.0,
         }
@@ -117,27 +117,30 @@ impl LiveLaunches {
         };
         let window = at.since(parent.window_start(birth));
         parent.last_reaping = Some(at);
-        parent.note_work(at);
+        parent.extend_work(at);
         let mut times = CriticalTimes::default();
         times.merge(&below, window_share(window, at.since(birth)));
         times.add(label, (window.0 as f64 - times.total()).max(0.0));
         parent.critical.merge(&times, 1.0);
     }
 
-    /// Keeps the critical time of a process that ends without being reaped. This is the command, or
-    /// a process whose parent has ended. If the parent still runs, it did not wait for the process,
-    /// so its critical time is dropped, unless the process began in an earlier recording, so that
-    /// its reaping is unknown.
-    pub(super) fn keep_critical(&mut self, ended: &mut Process) {
+    /// Passes on the critical time of a process that ended without being reaped. If its parent has
+    /// ended or is not recorded, the time counts as it is. If its parent still runs, the parent did
+    /// not wait for the process, so the time is dropped. But if the process began in an earlier
+    /// recording, its reaping is unknown, and the parent gets the time.
+    pub(super) fn pass_on_critical_time(&mut self, ended: &mut Process) {
         let mut times = std::mem::take(&mut ended.critical);
         if ended.row.origin == Origin::Command
-            && let Some((birth, end)) = ended.birth().zip(ended.row.zombie).filter(|_| !ended.is_of_earlier)
+            && let Some((birth, end)) = ended
+                .birth()
+                .zip(ended.row.zombie)
+                .filter(|_| !ended.began_in_earlier_recording)
         {
             times.add(ended.label(), (end.since(birth).0 as f64 - times.total()).max(0.0));
         }
         match ended.parent().and_then(|parent| self.processes.get_mut(&parent)) {
             None => self.critical.merge(&times, 1.0),
-            Some(parent) if ended.is_of_earlier => parent.critical.merge(&times, 1.0),
+            Some(parent) if ended.began_in_earlier_recording => parent.critical.merge(&times, 1.0),
             Some(_) => {}
         }
     }

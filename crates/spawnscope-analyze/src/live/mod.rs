@@ -11,7 +11,7 @@ mod process;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-pub use board::{CommandLine, LiveBoard, ProcessLine, Snapshot};
+pub use board::{CommandRow, LiveBoard, ProcessRow, Snapshot};
 pub use critical::CriticalTimes;
 pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
@@ -31,9 +31,9 @@ pub struct LiveLaunches {
     started: u64,
     /// Launches that have ended and are not expected to be reaped, but may still have late events.
     ended_unreaped: HashSet<LaunchId>,
-    /// The number of the recording, of several consecutive ones, that the latest rows belong to.
+    /// Which of several consecutive recordings the latest rows belong to, as a number.
     recording: u32,
-    /// The latest instant in the rows of this recording.
+    /// The time of the latest creation or reaping in this recording.
     latest: Nanos,
     /// Critical time that does not belong to a running process.
     critical: CriticalTimes,
@@ -62,7 +62,7 @@ impl LiveLaunches {
         if rows.recording != self.recording {
             self.recording = rows.recording;
             (self.texts, self.oldest_text) = (HashMap::new(), TextId(0));
-            gone = self.begin_next(&rows.launches);
+            gone = self.begin_next_recording(&rows.launches);
         }
         let instants = rows.launches.iter().flat_map(|row| [row.created, row.reaped]);
         self.latest = instants.flatten().fold(self.latest, Nanos::max);
@@ -71,19 +71,19 @@ impl LiveLaunches {
         let mut new: Vec<LaunchId> = rows
             .launches
             .into_iter()
-            .filter_map(|row| self.take_launch(row))
+            .filter_map(|row| self.add_or_update(row))
             .collect();
         for (ordinal, row) in rows.execs {
             let Some(process) = self.processes.get_mut(&row.launch) else {
                 continue;
             };
             let text = |id: TextId| self.texts.get(&id).cloned().unwrap_or_default();
-            process.take_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
+            process.add_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
         }
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
         new.into_iter().for_each(|id| self.relate_to_parent(id));
-        let mut ended = self.take_ended(&changed, &rows.finished);
+        let mut ended = self.remove_ended(&changed, &rows.finished);
         ended.append(&mut gone);
         if rows.oldest_text > self.oldest_text {
             self.oldest_text = rows.oldest_text;
@@ -115,22 +115,22 @@ impl LiveLaunches {
         self.processes.values().filter(|process| process.is_launch()).count()
     }
 
-    /// Begins the next recording. Its first rows contain every living process, so all others have
-    /// ended. Returns the launches among these.
-    fn begin_next(&mut self, living: &[LaunchRow]) -> Vec<Process> {
+    /// Begins the next recording. Its first rows contain every living process, so all other
+    /// processes have ended. Returns the launches among those that have ended.
+    fn begin_next_recording(&mut self, living: &[LaunchRow]) -> Vec<Process> {
         self.processes.values_mut().for_each(Process::enter_next_recording);
         self.latest = Nanos(0);
         self.ended_unreaped.clear();
         let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
         let gone = self.processes.extract_if(|id, _| !living.contains(id));
         let mut gone: Vec<Process> = gone.map(|(_, process)| process).collect();
-        gone.iter_mut().for_each(|process| self.keep_critical(process));
+        gone.iter_mut().for_each(|process| self.pass_on_critical_time(process));
         gone.retain(Process::is_launch);
         gone
     }
 
-    /// Takes a new or changed row. Returns its id if it is new.
-    fn take_launch(&mut self, row: LaunchRow) -> Option<LaunchId> {
+    /// Stores a new or changed row. Returns its id if the launch is new.
+    fn add_or_update(&mut self, row: LaunchRow) -> Option<LaunchId> {
         let id = row.id;
         if let Some(process) = self.processes.get_mut(&id) {
             process.update(row);
@@ -146,7 +146,7 @@ impl LiveLaunches {
     }
 
     /// Removes the processes that have ended, and returns the launches among them.
-    fn take_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
+    fn remove_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
         self.add_waits(finished);
         let mut ended = Vec::new();
         for id in finished {
@@ -159,7 +159,7 @@ impl LiveLaunches {
                 self.ended_unreaped.insert(*id);
             }
         }
-        ended.iter_mut().for_each(|process| self.keep_critical(process));
+        ended.iter_mut().for_each(|process| self.pass_on_critical_time(process));
         ended.retain(Process::is_launch);
         ended
     }
@@ -177,7 +177,7 @@ impl LiveLaunches {
         let parent = process.row.parent.filter(|_| process.is_launch());
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
-            created.inspect(|at| parent.note_work(*at));
+            created.inspect(|at| parent.extend_work(*at));
         }
         let root = parent
             .and_then(|parent| self.processes.get(&parent))

@@ -17,12 +17,12 @@ const MAX_EXECS: usize = 64;
 pub struct Process {
     pub(super) row: LaunchRow,
     /// The execs, by the number of the recording and the position in it.
-    pub(super) execs: BTreeMap<(u32, i64), KeptExec>,
+    pub(super) execs: BTreeMap<(u32, i64), ExecWithTexts>,
     /// Whether its phases are unknown, because execs were dropped or it lived on into another
     /// recording.
     pub(super) is_incomplete: bool,
     /// Whether it was launched in an earlier recording than the current one.
-    pub(super) is_of_earlier: bool,
+    pub(super) began_in_earlier_recording: bool,
     /// Number of processes that it has launched.
     pub(super) launched: u64,
     /// When it last created or reaped a child before its first exec. Time until then is work.
@@ -39,7 +39,7 @@ pub struct Process {
 
 /// A successful exec with its strings.
 #[derive(Debug)]
-pub(super) struct KeptExec {
+pub(super) struct ExecWithTexts {
     pub(super) row: ExecRow,
     pub(super) path: Arc<[u8]>,
     pub(super) argv: Arc<[u8]>,
@@ -52,7 +52,7 @@ impl Process {
             row,
             execs: BTreeMap::new(),
             is_incomplete: false,
-            is_of_earlier: false,
+            began_in_earlier_recording: false,
             launched: 0,
             worked_until: None,
             last_reaping: None,
@@ -64,7 +64,7 @@ impl Process {
     /// Stores a changed row. If the process was launched in an earlier recording, uses only what
     /// the row says about its end.
     pub(super) fn update(&mut self, row: LaunchRow) {
-        if !self.is_of_earlier {
+        if !self.began_in_earlier_recording {
             self.row = row;
             return;
         }
@@ -76,28 +76,27 @@ impl Process {
     /// Prepares for the next recording, in which the process existed before, and which has another
     /// time zero.
     pub(super) fn enter_next_recording(&mut self) {
-        (self.is_incomplete, self.is_of_earlier) = (true, true);
+        (self.is_incomplete, self.began_in_earlier_recording) = (true, true);
         self.last_reaping = None;
     }
 
-    /// Whether it has ended and its reaping will not be recorded. This is so for the command, whose
-    /// parent is the recorder, and for processes that existed before the recording, whose parents
-    /// are unknown.
+    /// Whether it has ended and its reaping is not expected: the parent of the command is the
+    /// recorder, and of a process that began in an earlier recording only the end is recorded.
     pub(super) fn has_ended_unreaped(&self) -> bool {
-        let is_not_reaped = self.row.origin == Origin::Command || self.is_of_earlier;
+        let is_not_reaped = self.row.origin == Origin::Command || self.began_in_earlier_recording;
         is_not_reaped && self.row.zombie.is_some()
     }
 
-    pub(super) fn take_exec(&mut self, ordinal: (u32, i64), path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
-        self.execs.insert(ordinal, KeptExec { row, path, argv });
+    pub(super) fn add_exec(&mut self, ordinal: (u32, i64), path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
+        self.execs.insert(ordinal, ExecWithTexts { row, path, argv });
         if self.execs.len() > MAX_EXECS {
             self.execs.pop_first();
             self.is_incomplete = true;
         }
     }
 
-    /// Records that it created or reaped a child.
-    pub(super) fn note_work(&mut self, at: Nanos) {
+    /// Counts its time until it created or reaped a child as work, if that was before its first exec.
+    pub(super) fn extend_work(&mut self, at: Nanos) {
         let first = self.execs.values().next().and_then(|exec| exec.row.enter);
         if first.is_none_or(|first| at < first) {
             self.worked_until = self.worked_until.max(Some(at));
@@ -133,7 +132,7 @@ impl Process {
     /// earlier recording, which had another time zero.
     pub(super) fn reaped(&self) -> Option<Nanos> {
         let reaped = self.row.reaped.filter(|reaped| self.row.zombie != Some(*reaped));
-        reaped.filter(|_| !self.is_of_earlier && self.is_launch())
+        reaped.filter(|_| !self.began_in_earlier_recording && self.is_launch())
     }
 
     /// Returns the earliest time at which it can have waited for a child with this birth: the
@@ -167,7 +166,7 @@ impl Process {
     /// Returns the program that it ran at an instant, or its last program if the instant is
     /// unknown.
     pub(super) fn program_at(&self, at: Option<Nanos>) -> Arc<[u8]> {
-        let is_entered = |exec: &&KeptExec| {
+        let is_entered = |exec: &&ExecWithTexts| {
             let entered = exec.row.enter.or(exec.row.returned);
             entered.zip(at).is_none_or(|(entered, at)| entered <= at)
         };

@@ -125,7 +125,7 @@ fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> V
     let times = live.critical_times();
     commands
         .iter()
-        .map(|name| times.of(name.as_bytes()).map(|time| time.0))
+        .map(|name| times.get(name.as_bytes()).map(|time| time.0))
         .collect()
 }
 
@@ -133,7 +133,7 @@ fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> V
 fn critical_time_starts_at_the_previous_reaping_and_is_counted_once() {
     let names = ["bash", "-", "first", "second", "below", "left"];
     let mut live = with_shell(&names);
-    // Two launches run concurrently. Half of the lifetime of the second follows the end of the
+    // Two launches run concurrently. Half of the lifetime of the second follows the reaping of the
     // first, so half of what the second waited for is critical. Another launch ends without being
     // reaped.
     let mut unreaped = reaped_launch(5, SHELL, 6_000, 7_000);
@@ -187,7 +187,7 @@ fn a_fork_has_the_name_of_the_program_that_its_parent_ran_at_the_fork() {
     assert!(!fork.phases.as_ref().unwrap().has(Phase::Exec));
 }
 
-/// For example in `(sed; sed)`, where the subshell executes the second sed itself.
+/// In `(sed; sed)`, for example, the subshell executes the second sed itself.
 #[test]
 fn time_in_which_a_fork_launches_others_before_its_exec_is_run() {
     let mut live = with_shell(&["bash", "/bin/sed"]);

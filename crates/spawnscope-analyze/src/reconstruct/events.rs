@@ -3,13 +3,13 @@
 
 use spawnscope_data::event::{Mechanism, Nanos};
 
-use crate::grouped::Grouped;
+use crate::grouped::GroupedItems;
 use crate::launch::Launch;
 use crate::tree::Forest;
 
 /// What a child did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ChildEventKind {
     /// The child ended.
     Ended,
     /// A child created by vfork executed a program or ended. Its parent had to wait until then.
@@ -24,31 +24,31 @@ pub(super) struct ChildEvent {
     pub(super) at: Nanos,
     /// Index of the child in the forest.
     pub(super) child: u32,
-    pub(super) what: What,
+    pub(super) kind: ChildEventKind,
 }
 
 /// The events of the children of each launch, by time.
 #[derive(Clone, Debug)]
-pub(super) struct ChildEvents(Grouped<ChildEvent>);
+pub(super) struct ChildEvents(GroupedItems<ChildEvent>);
 
 impl ChildEvents {
-    pub(super) fn of(forest: &Forest<'_>) -> ChildEvents {
+    pub(super) fn new(forest: &Forest<'_>) -> ChildEvents {
         let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
         for (child, launch) in (0..).zip(&forest.launches) {
             let Some(parent) = forest.parent(child as usize) else {
                 continue;
             };
-            let event = |(at, what)| (parent as u32, ChildEvent { at, child, what });
-            events.extend(end_of(launch).map(|at| event((at, What::Ended))));
+            let event = |(at, kind)| (parent as u32, ChildEvent { at, child, kind });
+            events.extend(end_of(launch).map(|at| event((at, ChildEventKind::Ended))));
             events.extend(release_of(launch).map(event));
         }
         events.sort_unstable_by_key(|(parent, event)| (*parent, event.at, event.child));
-        ChildEvents(Grouped::new(forest.launches.len(), events))
+        ChildEvents(GroupedItems::new(forest.launches.len(), events))
     }
 
     /// Returns the events of the children of a launch.
     pub(super) fn of_launch(&self, launch: u32) -> &[ChildEvent] {
-        self.0.of(launch as usize)
+        self.0.items_of(launch as usize)
     }
 }
 
@@ -59,11 +59,13 @@ pub(super) fn end_of(launch: &Launch<'_>) -> Option<Nanos> {
 
 /// Returns when a launch released its parent, if it was created by vfork or if the mechanism is
 /// unknown.
-fn release_of(launch: &Launch<'_>) -> Option<(Nanos, What)> {
+fn release_of(launch: &Launch<'_>) -> Option<(Nanos, ChildEventKind)> {
     let executed = launch.execs.first().and_then(|exec| exec.returned.get());
     match launch.mechanism {
-        Some(Mechanism::Vfork | Mechanism::PosixSpawn) => Some((executed.or(end_of(launch))?, What::Released)),
-        None => Some((executed?, What::Executed)),
+        Some(Mechanism::Vfork | Mechanism::PosixSpawn) => {
+            Some((executed.or(end_of(launch))?, ChildEventKind::Released))
+        }
+        None => Some((executed?, ChildEventKind::Executed)),
         Some(_) => None,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Origin, SliceRow, ThreadRow, WakerRow};
 
-use super::events::{ChildEvents, What, end_of};
+use super::events::{ChildEventKind, ChildEvents, end_of};
 use super::{Wait, slice};
 use crate::child_waits::{creator_of, is_created};
 use crate::phases::Phase;
@@ -30,7 +30,7 @@ pub(super) fn fill(
     let rows: HashMap<ThreadIndex, &ThreadRow> = rows.collect();
     let (mut slices, mut unknown) = (Slices::default(), Vec::new());
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        let Some(lifetime) = Lifetime::of(forest, timelines, thread, &rows) else {
+        let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else {
             continue;
         };
         let mut waits = recorded_waits(timelines, thread);
@@ -67,14 +67,14 @@ struct Lifetime {
 }
 
 impl Lifetime {
-    fn of(
+    fn new(
         forest: &Forest<'_>,
         timelines: &Timelines,
         thread: ThreadIndex,
         rows: &HashMap<ThreadIndex, &ThreadRow>,
     ) -> Option<Lifetime> {
         let Some(launch) = forest.launches.get(thread as usize) else {
-            return Lifetime::of_additional_thread(forest, timelines, thread, rows);
+            return Lifetime::for_additional_thread(forest, timelines, thread, rows);
         };
         let created = launch.instants.created.get()?;
         let first_run = launch.instants.first_run.get().unwrap_or(created).max(created);
@@ -99,7 +99,7 @@ impl Lifetime {
         })
     }
 
-    fn of_additional_thread(
+    fn for_additional_thread(
         forest: &Forest<'_>,
         timelines: &Timelines,
         thread: ThreadIndex,
@@ -217,9 +217,9 @@ fn stretches(
 ) -> Vec<Stretch> {
     let is_by_thread = |child: u32| creator_of(timelines, child, lifetime.launch) == lifetime.thread;
     let ends = events.of_launch(lifetime.launch).iter();
-    let ends = ends.filter(|event| event.what != What::Executed && is_by_thread(event.child));
+    let ends = ends.filter(|event| event.kind != ChildEventKind::Executed && is_by_thread(event.child));
     let mut points: Vec<(Nanos, Option<(u32, bool)>)> = ends
-        .map(|event| (event.at, Some((event.child, event.what == What::Released))))
+        .map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released))))
         .collect();
     let children = forest.children(lifetime.launch as usize).iter();
     let children = children.filter(|child| is_by_thread(**child as u32));
@@ -273,10 +273,10 @@ fn waits_within(
     recorded: &[Wait],
     unknown: &mut Vec<UnknownWait>,
 ) -> Vec<Wait> {
-    let shares = Shares::of(lifetime, stretches, recorded);
+    let shares = Shares::new(lifetime, stretches, recorded);
     let mut waits = Vec::new();
     for stretch in stretches {
-        let span = (stretch.span() as f64 * shares.of_stretch(stretch)) as u64;
+        let span = (stretch.span() as f64 * shares.for_stretch(stretch)) as u64;
         if span < MIN_SPAN.0 {
             continue;
         }
@@ -303,15 +303,16 @@ fn waits_within(
     waits
 }
 
-/// Which share of a stretch a thread waited: for stretches that a child's event ended, and for all
-/// other stretches.
+/// The share of a stretch in which the thread waited.
 struct Shares {
+    /// For stretches that a child's event ended, if the thread need not have waited for the child.
     for_children: f64,
+    /// For stretches that no child's event ended.
     other: f64,
 }
 
 impl Shares {
-    fn of(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
+    fn new(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
         let sum = |is_counted: fn(&Stretch) -> bool| -> u64 {
             let counted = stretches.iter().filter(|stretch| is_counted(stretch));
             counted.map(Stretch::span).sum()
@@ -333,7 +334,7 @@ impl Shares {
         }
     }
 
-    fn of_stretch(&self, stretch: &Stretch) -> f64 {
+    fn for_stretch(&self, stretch: &Stretch) -> f64 {
         match stretch.awaited {
             Some((_, true)) => 1.0,
             Some((_, false)) => self.for_children,

@@ -31,7 +31,7 @@ pub fn reconstruct(
     if recording.info.sees_scheduler() || forest.root.is_none() {
         return timelines;
     }
-    let events = ChildEvents::of(forest);
+    let events = ChildEvents::new(forest);
     if recording.info.sees_cpus() {
         timelines = with_start_of_command(forest, timelines);
     }

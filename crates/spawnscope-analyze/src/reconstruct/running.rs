@@ -6,16 +6,16 @@ use spawnscope_data::event::Nanos;
 use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 
-/// Maximum time between the moment at which a waker leaves its CPU and the end of the wait.
+/// Maximum time by which a waker leaves its CPU before the wait ends.
 const MAX_LEAD: Nanos = Nanos(100_000);
 /// Maximum number of stretches that are searched for one wait.
 const MAX_SEARCHED: usize = 64;
 
 /// The stretches of all threads on a CPU (end, start, thread), sorted by their end.
-pub(super) struct Running(Vec<(Nanos, Nanos, ThreadIndex)>);
+pub(super) struct RunningThreads(Vec<(Nanos, Nanos, ThreadIndex)>);
 
-impl Running {
-    pub(super) fn of(timelines: &Timelines) -> Running {
+impl RunningThreads {
+    pub(super) fn new(timelines: &Timelines) -> RunningThreads {
         let threads = 0..timelines.threads.len() as ThreadIndex;
         let stretches = |thread| {
             let slices = timelines.slices(thread).iter();
@@ -24,7 +24,7 @@ impl Running {
         };
         let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = threads.flat_map(stretches).collect();
         all.sort_unstable();
-        Running(all)
+        RunningThreads(all)
     }
 
     /// Returns the thread that probably ended a wait of `waiter`, and when. Prefers threads of

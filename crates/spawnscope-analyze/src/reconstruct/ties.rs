@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-use super::events::{ChildEvent, ChildEvents, What};
-use super::running::Running;
+use super::events::{ChildEvent, ChildEventKind, ChildEvents};
+use super::running::RunningThreads;
 use crate::child_waits::is_created;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
@@ -18,7 +18,7 @@ use crate::unknown_waits::{SupposedReap, UnknownWait};
 /// wait for a CPU.
 const MAX_DELAY: Nanos = Nanos(1_000_000);
 /// An event also counts as the cause of a wait if the wait is at least this many times as long as
-/// the time since the event, which is then hardly a coincidence.
+/// the time from the event to the end of the wait, which is then hardly a coincidence.
 const MIN_WAIT_RATIO: u64 = 20;
 /// Maximum time by which a recorded exit may be too late. Kernels before 6.16 report an exit after
 /// the process has closed its files, and closing them may already end a wait of the parent.
@@ -54,7 +54,7 @@ pub(super) fn tie(
     timelines: &mut Timelines,
 ) -> (Vec<UnknownWait>, Vec<SupposedReap>) {
     let last = last_threads(timelines, |launch| forest.parent(launch as usize).is_some());
-    let running = Running::of(timelines);
+    let running = RunningThreads::new(timelines);
     let finder = TieFinder {
         forest,
         events,
@@ -119,7 +119,7 @@ fn supposed_reaps<'f>(
     let events = events.of_launch(parent);
     let first = events.partition_point(|event| event.at <= start);
     let during = events[first..].iter().take_while(move |event| event.at <= wait_end);
-    let others = during.filter(move |event| event.what == What::Ended && Some(event.child) != waker);
+    let others = during.filter(move |event| event.kind == ChildEventKind::Ended && Some(event.child) != waker);
     let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
     unrecorded.map(move |event| SupposedReap {
         parent,
@@ -138,7 +138,7 @@ struct TieFinder<'t> {
     timelines: &'t Timelines,
     /// The thread with which each launch ended.
     last: &'t HashMap<u32, ThreadIndex>,
-    running: &'t Running,
+    running: &'t RunningThreads,
 }
 
 impl TieFinder<'_> {
@@ -189,9 +189,9 @@ impl TieFinder<'_> {
     }
 
     fn waker_of(&self, event: &ChildEvent) -> ThreadIndex {
-        match event.what {
-            What::Ended => self.last.get(&event.child).copied().unwrap_or(event.child),
-            What::Released | What::Executed => event.child,
+        match event.kind {
+            ChildEventKind::Ended => self.last.get(&event.child).copied().unwrap_or(event.child),
+            ChildEventKind::Released | ChildEventKind::Executed => event.child,
         }
     }
 }
@@ -206,10 +206,10 @@ fn ending_event(
     let begun = events.partition_point(|event| event.at <= slice.off);
     let end = events.partition_point(|event| event.at.0 <= returned.0 + LATE_EXIT.0);
     let during = events.get(begun..end)?.iter().rev();
-    let mut can_end = during.filter(|event| match event.what {
-        What::Ended => slice.syscall.is_none_or(can_children_end),
+    let mut can_end = during.filter(|event| match event.kind {
+        ChildEventKind::Ended => slice.syscall.is_none_or(can_children_end),
         // After a vfork, the parent waits at once.
-        What::Released | What::Executed => {
+        ChildEventKind::Released | ChildEventKind::Executed => {
             let created = finder.forest.launches[event.child as usize].instants.created.get();
             event.at <= returned
                 && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + MAX_DELAY.0)
@@ -223,7 +223,7 @@ fn can_children_end(call: u16) -> bool {
     calls::FOR_CHILDREN.contains(&call) || calls::ENDED_BY_CHILDREN.contains(&call)
 }
 
-/// Whether the wait may be for something else than a child, because the call is a read.
+/// Whether the thread waited in a read, which may be for something other than a child.
 fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(0)
 }

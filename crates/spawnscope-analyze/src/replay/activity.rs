@@ -31,7 +31,8 @@ pub enum ActivityKind {
 const KIND_BITS: u16 = 4;
 /// The exec number of work before the first exec.
 const BEFORE_EXECS: usize = (u16::MAX >> KIND_BITS) as usize;
-/// Number of activities after the last one that are checked before all are searched.
+/// Number of activities, starting with the one that was found last, that are checked before all are
+/// searched.
 const MAX_CHECKED: usize = 4;
 /// Size of a small page in bytes.
 const PAGE_BYTES: u64 = 4096;
@@ -49,7 +50,7 @@ impl Stage {
 
     /// Returns the stage that a piece of a launch belongs to. The work of a fork before its first
     /// exec is a stage of its own.
-    pub(crate) fn of(launch: &Launch<'_>, piece: &Piece) -> Stage {
+    pub(crate) fn of_piece(launch: &Launch<'_>, piece: &Piece) -> Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
         let exec = if is_before {
@@ -197,7 +198,7 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
             continue;
         }
         let exec = each.exec_at(piece.start);
-        let stage = Stage::of(each, &piece);
+        let stage = Stage::of_piece(each, &piece);
         activities.push((piece.start, Activity { launch, stage }));
         activities.push((
             piece.end,

@@ -37,7 +37,7 @@ impl Contention {
                 }
                 Transition::StopsWaiting => {
                     let sum = sweep.loss.at(event.at()) - loss_at_start.remove(&event.slice()).unwrap_or_default();
-                    contention.note(event.slice(), Nanos(sum.round().max(0.0) as u64));
+                    contention.set_lost(event.slice(), Nanos(sum.round().max(0.0) as u64));
                 }
                 Transition::StartsRunning | Transition::StopsRunning => {}
             }
@@ -53,7 +53,7 @@ impl Contention {
         }
     }
 
-    fn note(&mut self, slice: u32, lost: Nanos) {
+    fn set_lost(&mut self, slice: u32, lost: Nanos) {
         self.lost[slice as usize] = u32::try_from(lost.0).unwrap_or(u32::MAX);
         if self.lost[slice as usize] == u32::MAX {
             self.large.insert(slice, lost);
@@ -61,7 +61,7 @@ impl Contention {
     }
 }
 
-/// How much time a thread would have lost that had been runnable from the start: the sum up to the
+/// How much time a thread would have lost if it had been runnable from the start: the sum up to the
 /// last change of the rate, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Loss {

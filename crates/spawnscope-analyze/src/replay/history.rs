@@ -8,7 +8,8 @@ use crate::phases::Phase;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
-/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
+/// Maximum number of jumps between threads without progress in time. After that, time is charged to
+/// an external wait, and no further thread is followed.
 const MAX_JUMPS: usize = 64;
 
 /// The states of each thread in order of time. Each state lasts until the next one starts.
@@ -25,7 +26,7 @@ struct ThreadHistory {
 }
 
 impl Watch for History {
-    fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
+    fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
         let states = &mut self.threads[thread as usize].states;
         match states.last_mut() {
             Some((_, last, None)) if *last == state => {}
@@ -35,19 +36,19 @@ impl Watch for History {
         }
     }
 
-    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+    fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
         if let Some(last) = self.threads[thread as usize].states.last_mut() {
             last.2 = Some(by);
         }
     }
 
-    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+    fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex) {
         self.threads[thread as usize].creator = Some(by);
     }
 }
 
 impl History {
-    pub(super) fn of_threads(count: usize) -> History {
+    pub(super) fn new(count: usize) -> History {
         History {
             threads: vec![ThreadHistory::default(); count],
         }

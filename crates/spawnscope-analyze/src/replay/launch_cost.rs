@@ -1,5 +1,5 @@
-//! The overhead of recording launches and execs. It was measured per launch and per exec; here it
-//! is converted into a share of the phases in which the collector has work to do.
+//! The overhead of recording launches and execs. It was measured per launch and per exec, and is
+//! converted here into a share of the phases in which the collector works.
 
 use super::Parameters;
 use super::activity::{Activity, ActivityKind};
@@ -20,8 +20,8 @@ impl<'f> LaunchCost<'f> {
     pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchCost<'f> {
         LaunchCost {
             forest,
-            launch: parameters.launch,
-            exec: parameters.exec,
+            launch: parameters.launch_ns,
+            exec: parameters.exec_ns,
         }
     }
 

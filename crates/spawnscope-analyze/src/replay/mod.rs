@@ -20,7 +20,7 @@ use crate::timeline::{Timelines, root_of};
 use crate::tree::Forest;
 use history::History;
 use program::{Programs, Script};
-use simulate::{Machine, play, simulate};
+use simulate::{Machine, simulate, simulate_and_watch};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
@@ -31,7 +31,7 @@ const MAX_ERROR: f64 = 0.5;
 
 /// Maximum overhead of recording per launch or exec, in nanoseconds. The overhead is 5 to 30 us, so
 /// a larger measurement was disturbed.
-const MAX_LAUNCH_COST: f64 = 60_000.0;
+const MAX_OVERHEAD_NS: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
@@ -39,7 +39,7 @@ pub fn is_reliable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
-/// Returns an explanation of why the replay is not reliable, without a full stop.
+/// Returns the reason why a replay with this error is not reliable, without a full stop.
 #[must_use]
 pub fn unreliable_text(error: f64) -> String {
     let percent = 100.0 * error;
@@ -68,19 +68,19 @@ pub struct Parameters {
     pub cpus: u32,
     /// The measured wall, from the start of the command to its end.
     pub wall: Nanos,
-    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 where unknown.
-    pub fault: f64,
-    /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
-    pub call: f64,
-    /// Overhead of recording per launch, in nanoseconds. 0 where unknown.
-    pub launch: f64,
-    /// Overhead of recording per exec, in nanoseconds. 0 where unknown.
-    pub exec: f64,
+    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 if unknown.
+    pub fault_ns: f64,
+    /// Overhead of recording per system call, in nanoseconds. 0 if unknown.
+    pub call_ns: f64,
+    /// Overhead of recording per launch, in nanoseconds. 0 if unknown.
+    pub launch_ns: f64,
+    /// Overhead of recording per exec, in nanoseconds. 0 if unknown.
+    pub exec_ns: f64,
 }
 
 /// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
-fn plausible(cost: f64) -> f64 {
-    if cost <= MAX_LAUNCH_COST { cost } else { 0.0 }
+fn plausible_or_zero(cost: f64) -> f64 {
+    if cost <= MAX_OVERHEAD_NS { cost } else { 0.0 }
 }
 
 impl Parameters {
@@ -92,10 +92,10 @@ impl Parameters {
         Some(Parameters {
             cpus: recording.info.usable_cpus(),
             wall: recording.info.wall?,
-            fault: nanos(Constant::ReuseFault),
-            call: nanos(Constant::RecordedCall),
-            launch: plausible(nanos(Constant::RecordedLaunch)),
-            exec: plausible(nanos(Constant::RecordedExec)),
+            fault_ns: nanos(Constant::ReuseFault),
+            call_ns: nanos(Constant::RecordedCall),
+            launch_ns: plausible_or_zero(nanos(Constant::RecordedLaunch)),
+            exec_ns: plausible_or_zero(nanos(Constant::RecordedExec)),
         })
     }
 }
@@ -114,7 +114,7 @@ impl Replay {
         let window = (start, Nanos(start.0 + parameters.wall.0));
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
-        let has_no_overhead = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
+        let has_no_overhead = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns] == [0.0; 3];
         let (unrecorded, unchanged) = parallel::join(
             || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),
@@ -147,7 +147,7 @@ impl Replay {
 #[must_use]
 pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
     let (launch_of, last) = (script.launch_of().to_vec(), script.last());
-    let mut history = History::of_threads(launch_of.len());
-    let end = play(script, machine, &mut history);
+    let mut history = History::new(launch_of.len());
+    let end = simulate_and_watch(script, machine, &mut history);
     history.critical_path(launches, &launch_of, last, end)
 }

@@ -42,7 +42,7 @@ impl Programs {
     }
 
     /// Returns the steps of a thread.
-    pub fn of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
+    pub fn steps_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
         self.range(thread).map(|index| self.steps.get(index))
     }
 

@@ -28,8 +28,7 @@ pub(super) fn without_wait<'f>(
     timelines: &'f Timelines,
     (start, end): (Nanos, Nanos),
 ) -> impl Iterator<Item = Reap> + 'f {
-    // Only for launches with several threads must the thread with which the launch ended be
-    // searched.
+    // Only a launch with several threads can end with another thread than its first.
     let multithreaded: HashSet<u32> = timelines.threads[forest.launches.len()..]
         .iter()
         .map(|thread| thread.launch)

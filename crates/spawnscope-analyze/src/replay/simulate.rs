@@ -25,7 +25,7 @@ pub struct Machine {
 }
 
 /// The usual time slice of the kernel with few CPUs.
-const SLICE: Nanos = Nanos(3_000_000);
+const TIME_SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
     /// Returns a machine with this many CPUs and the usual time slice, including the overhead of
@@ -34,7 +34,7 @@ impl Machine {
     pub fn with_cpus(cpus: u32) -> Machine {
         Machine {
             cpus: cpus.max(1),
-            slice: SLICE,
+            slice: TIME_SLICE,
             is_recorded: true,
         }
     }
@@ -61,11 +61,11 @@ impl Machine {
 /// Receives the changes of all threads in order of time.
 pub(super) trait Watch {
     /// Receives the new state of a thread.
-    fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
+    fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
     /// Receives that the thread `by` ends the wait of a thread.
-    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
+    fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
     /// Receives that the thread `by` creates a thread.
-    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex);
+    fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex);
 }
 
 /// The state of a thread in a replay.
@@ -81,44 +81,44 @@ pub(super) enum ThreadState {
 
 /// Ignores all changes.
 impl Watch for () {
-    fn begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
-    fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
-    fn born(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+    fn state_begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
+    fn thread_woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+    fn thread_created(&mut self, _: ThreadIndex, _: ThreadIndex) {}
 }
 
 /// Simulates the programs. Returns the time at which the last thread of the command ends.
 #[must_use]
 pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
-    play(script, machine, &mut ())
+    simulate_and_watch(script, machine, &mut ())
 }
 
 /// Simulates the programs and reports every change to `watch`. Returns the same time as
 /// [`simulate`].
-pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
-    let mut play = Play::new(script, machine, watch);
-    for root in play.script.roots().to_vec() {
-        play.script.begin(root);
-        play.ready.push_back(root);
+pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
+    let mut simulation = Simulation::new(script, machine, watch);
+    for root in simulation.script.roots().to_vec() {
+        simulation.script.begin(root);
+        simulation.ready.push_back(root);
     }
-    play.fill_cpus();
-    while let Some(Reverse((order, event))) = play.events.pop() {
+    simulation.fill_cpus();
+    while let Some(Reverse((order, event))) = simulation.events.pop() {
         let at = Nanos((order >> u64::BITS) as u64);
-        if matches!(event, Event::DelayEnds(forecast) if !play.delayed.is_valid(forecast)) {
+        if matches!(event, Event::DelayEnds(forecast) if !simulation.delayed.is_valid(forecast)) {
             continue;
         }
-        play.now = at;
-        play.delayed.advance(at);
+        simulation.now = at;
+        simulation.delayed.advance(at);
         match event {
-            Event::Ready(thread) => play.become_ready(thread),
-            Event::StretchEnds(cpu) => play.end_stretch(cpu),
-            Event::DelayEnds(_) => play.release_delayed(),
+            Event::Ready(thread) => simulation.become_ready(thread),
+            Event::StretchEnds(cpu) => simulation.end_stretch(cpu),
+            Event::DelayEnds(_) => simulation.release_delayed(),
         }
-        if play.ended {
+        if simulation.ended {
             break;
         }
-        play.fill_cpus();
+        simulation.fill_cpus();
     }
-    play.now
+    simulation.now
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,24 +150,24 @@ impl Signal {
 /// Position of a thread in its program.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
-struct Next {
+struct ProgramPosition {
     /// Index of the next step.
     position: u32,
     /// The part of the step's CPU time that is already used.
     done: Nanos,
 }
 
-impl Next {
+impl ProgramPosition {
     /// Returns the position after a step.
-    fn after(position: u32) -> Next {
-        Next {
+    fn after(position: u32) -> ProgramPosition {
+        ProgramPosition {
             position: position + 1,
             done: Nanos(0),
         }
     }
 }
 
-struct Play<'p, S, W> {
+struct Simulation<'p, S, W> {
     script: S,
     machine: &'p Machine,
     watch: &'p mut W,
@@ -177,7 +177,7 @@ struct Play<'p, S, W> {
     events: BinaryHeap<Reverse<(u128, Event)>>,
     /// Number of events created so far.
     created: u64,
-    next: Vec<Next>,
+    next: Vec<ProgramPosition>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
     delayed: DelayedThreads,
@@ -185,8 +185,8 @@ struct Play<'p, S, W> {
     ended: bool,
 }
 
-impl<'p, S: Script, W: Watch> Play<'p, S, W> {
-    fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Play<'p, S, W> {
+impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
+    fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Simulation<'p, S, W> {
         let signal = |signalled_at_start: &bool| {
             if *signalled_at_start {
                 Signal::SIGNALLED
@@ -194,13 +194,13 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 Signal::NONE
             }
         };
-        Play {
+        Simulation {
             machine,
             watch,
             now: Nanos(0),
             events: BinaryHeap::new(),
             created: 0,
-            next: vec![Next::default(); script.launch_of().len()],
+            next: vec![ProgramPosition::default(); script.launch_of().len()],
             signals: script.signalled_at_start().iter().map(signal).collect(),
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
@@ -251,7 +251,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
         let activity = self.next_activity(thread);
-        self.watch.begins(thread, self.now, ThreadState::Queued(activity));
+        self.watch.state_begins(thread, self.now, ThreadState::Queued(activity));
     }
 
     /// Returns the index of the next step of a thread.
@@ -261,7 +261,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
 
     /// Advances a thread to its next step.
     fn advance(&mut self, thread: ThreadIndex) {
-        self.next[thread as usize] = Next::after(self.next[thread as usize].position);
+        self.next[thread as usize] = ProgramPosition::after(self.next[thread as usize].position);
     }
 
     /// Returns the activity with which a thread will continue on a CPU.
@@ -296,7 +296,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     /// waiting thread gets the CPU.
     fn end_stretch(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
-        let Next { position, done } = self.next[thread as usize];
+        let ProgramPosition { position, done } = self.next[thread as usize];
         let step = self.script.step(thread, position as usize);
         let cpu_time = step.and_then(|step| self.machine.cpu_time(step));
         let has_more = cpu_time.is_some_and(|(span, _)| done < span);
@@ -312,7 +312,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     /// Executes the steps of a thread until one of them takes time.
     fn continue_thread(&mut self, cpu: u32, thread: ThreadIndex) {
         loop {
-            let Next { position, done } = self.next[thread as usize];
+            let ProgramPosition { position, done } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
                 self.cpus[cpu as usize] = None;
                 self.ended |= thread == self.script.last();
@@ -320,13 +320,14 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             };
             if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
-                    self.watch.begins(thread, self.now, ThreadState::Running(activity));
+                    self.watch
+                        .state_begins(thread, self.now, ThreadState::Running(activity));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.execute(cpu, thread, step) {
                 return;
             }
-            self.next[thread as usize] = Next::after(position);
+            self.next[thread as usize] = ProgramPosition::after(position);
         }
     }
 
@@ -344,7 +345,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 let signal = &mut self.signals[token as usize];
                 match signal.sleeper() {
                     Some(sleeper) => {
-                        self.watch.woken(sleeper, thread);
+                        self.watch.thread_woken(sleeper, thread);
                         self.become_ready(sleeper);
                     }
                     None => *signal = Signal::SIGNALLED,
@@ -353,7 +354,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             }
             Step::Spawn(child) => {
                 self.script.begin(child);
-                self.watch.born(child, thread);
+                self.watch.thread_created(child, thread);
                 self.queue(child);
                 if !self.delay_if_loss(child) {
                     self.ready.push_back(child);
@@ -376,7 +377,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 false
             }
             Step::Lose(_, activity) => {
-                self.watch.begins(thread, self.now, ThreadState::Queued(Some(activity)));
+                self.watch
+                    .state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
                 self.cpus[cpu as usize] = None;
                 !self.delay_if_loss(thread)
             }
@@ -385,7 +387,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     }
 
     fn block(&mut self, cpu: u32, thread: ThreadIndex, state: ThreadState) {
-        self.watch.begins(thread, self.now, state);
+        self.watch.state_begins(thread, self.now, state);
         self.cpus[cpu as usize] = None;
         self.advance(thread);
     }

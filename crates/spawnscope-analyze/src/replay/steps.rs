@@ -30,10 +30,10 @@ pub enum Step {
     Spawn(ThreadIndex),
 }
 
-/// A sequence of steps. Steps that do not fit into a `Packed` are stored unpacked.
+/// A sequence of steps. Steps that do not fit into a `PackedStep` are stored unpacked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
-    packed: Vec<Packed>,
+    packed: Vec<PackedStep>,
     unpacked: Vec<Step>,
     /// For each token, the duration of the recorded wait. Only one step waits for a token.
     waits: Vec<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Steps {
 
 /// A packed step. Its indices refer to the fields of `Steps`.
 #[derive(Clone, Copy, Debug)]
-struct Packed {
+struct PackedStep {
     /// A duration, a token, a thread, or the index of the unpacked step.
     number: u32,
     launch: u32,
@@ -73,7 +73,7 @@ impl Steps {
     pub(super) fn push(&mut self, step: Step) {
         let packed = self.pack(step).unwrap_or_else(|| {
             self.unpacked.push(step);
-            Packed::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
+            PackedStep::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
         });
         self.packed.push(packed);
     }
@@ -97,29 +97,29 @@ impl Steps {
     }
 
     /// Packs a step. `None` when it does not fit.
-    fn pack(&mut self, step: Step) -> Option<Packed> {
+    fn pack(&mut self, step: Step) -> Option<PackedStep> {
         match step {
-            Step::Run(span, activity) => Packed::span(StepKind::Run, span, activity),
-            Step::Record(span, activity) => Packed::span(StepKind::Record, span, activity),
-            Step::Lose(span, activity) => Packed::span(StepKind::Lose, span, activity),
+            Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity),
+            Step::Record(span, activity) => PackedStep::span(StepKind::Record, span, activity),
+            Step::Lose(span, activity) => PackedStep::span(StepKind::Lose, span, activity),
             Step::Wait(token, activity, span) => {
                 let span = u32::try_from(span.0).ok()?;
                 if self.waits.len() <= token as usize {
                     self.waits.resize(token as usize + 1, 0);
                 }
                 self.waits[token as usize] = span;
-                Some(Packed::with_activity(StepKind::Wait, token, activity))
+                Some(PackedStep::with_activity(StepKind::Wait, token, activity))
             }
             Step::Sleep(span, activity, external_wait) => {
-                let packed = Packed::span(StepKind::Sleep, span, activity)?;
+                let packed = PackedStep::span(StepKind::Sleep, span, activity)?;
                 let external_wait = self.number_of(external_wait)?;
-                Some(Packed {
+                Some(PackedStep {
                     external_wait,
                     ..packed
                 })
             }
-            Step::Wake(token) => Some(Packed::number(StepKind::Wake, token)),
-            Step::Spawn(thread) => Some(Packed::number(StepKind::Spawn, thread)),
+            Step::Wake(token) => Some(PackedStep::number(StepKind::Wake, token)),
+            Step::Spawn(thread) => Some(PackedStep::number(StepKind::Spawn, thread)),
         }
     }
 
@@ -133,22 +133,22 @@ impl Steps {
     }
 }
 
-impl Packed {
+impl PackedStep {
     /// Packs a step with a duration. `None` when it does not fit.
-    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<Packed> {
-        Some(Packed::with_activity(kind, u32::try_from(span.0).ok()?, activity))
+    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<PackedStep> {
+        Some(PackedStep::with_activity(kind, u32::try_from(span.0).ok()?, activity))
     }
 
-    fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> Packed {
-        Packed {
+    fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> PackedStep {
+        PackedStep {
             launch,
             stage,
-            ..Packed::number(kind, number)
+            ..PackedStep::number(kind, number)
         }
     }
 
-    fn number(kind: StepKind, number: u32) -> Packed {
-        Packed {
+    fn number(kind: StepKind, number: u32) -> PackedStep {
+        PackedStep {
             number,
             launch: 0,
             stage: Stage::default(),
@@ -194,7 +194,7 @@ mod tests {
         let mut steps = Steps::default();
         all.iter().for_each(|step| steps.push(*step));
         assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
-        assert_eq!(size_of::<Packed>(), 12);
+        assert_eq!(size_of::<PackedStep>(), 12);
     }
 
     #[test]

@@ -13,14 +13,14 @@ use super::steps::{Step, Steps, Token};
 use crate::external_wait::external_wait_of;
 use crate::phases::Phase;
 use crate::slices::ThreadSlices;
-use crate::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_thread};
+use crate::timeline::{Thread, ThreadIndex, Timelines, beginning, last_launch, last_thread};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Maximum overhead of recording, as a share of a stretch on the CPU.
-const MAX_COST: f64 = 0.9;
+const MAX_OVERHEAD_SHARE: f64 = 0.9;
 /// Maximum unused capacity of the list of actions, in entries: 4 MiB.
 const MAX_SPARE: usize = 1 << 18;
 
@@ -96,7 +96,7 @@ pub(super) fn write(
         launch_of,
         count,
         roots(forest, timelines, root, window.0),
-        last_thread(timelines, last_of(forest, root, window.1)),
+        last_thread(timelines, last_launch(forest, root, window.1)),
     );
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
@@ -113,11 +113,11 @@ pub(super) fn write(
                 first_token: tokens.start as Token,
                 window,
                 contention: &contention,
-                call_ns: parameters.call,
+                call_ns: parameters.call_ns,
                 cost_share: 0.0,
                 launch_cost: LaunchCost::new(forest, parameters),
                 outlives: timelines.outlives(thread),
-                activities: Activities::new(forest, timelines, thread, parameters.fault),
+                activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
             };
             writer.write(slices);
         });
@@ -303,7 +303,7 @@ impl Writer<'_> {
             } else {
                 0.0
             };
-            let cost = (calls + self.launch_cost.share(activity)).min(MAX_COST);
+            let cost = (calls + self.launch_cost.share(activity)).min(MAX_OVERHEAD_SHARE);
             let recording = Nanos((span.0 as f64 * cost) as u64);
             self.steps.push(Step::Run(span.since(recording), activity));
             if recording.0 > 0 {
@@ -322,7 +322,7 @@ impl Writer<'_> {
         let pieces = self.activities.between(beginning(slice), slice.off);
         let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(calls) * self.call_ns / span.max(1) as f64).min(MAX_COST)
+        (f64::from(calls) * self.call_ns / span.max(1) as f64).min(MAX_OVERHEAD_SHARE)
     }
 
     /// Adds the steps for the time off the CPU after a slice.

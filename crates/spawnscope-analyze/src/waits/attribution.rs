@@ -71,12 +71,12 @@ pub struct WaitTargets {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitTarget {
     /// Launches of a program. If the waker descends from the waiting process, the launch is the
-    /// child of the waiting process that the waker is or descends from; otherwise it is the waker
-    /// itself.
+    /// child of the waiting process that is the waker or its ancestor; otherwise the launch is the
+    /// waker itself.
     Launches {
         /// Display name of the launched program.
         command: Vec<u8>,
-        /// The program that ended the wait, if it was a descendant of the child that runs another
+        /// The program of the waker, if the waker is a descendant of that launch and runs another
         /// program.
         through: Option<Vec<u8>>,
     },
@@ -140,10 +140,10 @@ enum TargetKey<'a> {
 struct Sums<'a> {
     count: u64,
     parts: Parts,
-    /// The object, while all waits are for the same object.
-    only: Option<ObjectRef>,
-    /// The path of the objects, while all waits are for objects with the same path.
-    path: Option<TextId>,
+    /// The object, if all waits so far are for the same object.
+    common_object: Option<ObjectRef>,
+    /// The path of the objects, if it is the same for all waits so far.
+    common_path: Option<TextId>,
     /// For each target, the indices of the launches. Empty for other processes.
     targets: HashMap<TargetKey<'a>, HashSet<u32>>,
 }
@@ -183,7 +183,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     /// Attributes the wait after a slice. `None` if there is no wait, or if it was for neither a
     /// launch nor another process.
     fn attribute(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
-        let wait = Interval::of(slice, self.forest.end)
+        let wait = Interval::from_slice(slice, self.forest.end)
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
         let (by, target) = self.find_target(thread, waiter, slice, &wait)?;
@@ -212,13 +212,13 @@ impl<'f, 'a> Collection<'f, 'a> {
         let command = self.forest.command_at(waiter, wait.start);
         let key = (command, slice.syscall, slice.object.map(ObjectRef::kind));
         let sums = self.sums.entry(key).or_default();
-        sums.only = slice
+        sums.common_object = slice
             .object
-            .filter(|object| sums.count == 0 || sums.only == Some(*object));
+            .filter(|object| sums.count == 0 || sums.common_object == Some(*object));
         let path = slice
             .object
             .and_then(|object| self.recording.objects.get(object.index())?.path);
-        sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
+        sums.common_path = path.filter(|path| sums.count == 0 || sums.common_path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
         sums.targets
@@ -285,8 +285,8 @@ impl<'f, 'a> Collection<'f, 'a> {
         None
     }
 
-    /// Returns a child that was a zombie while its parent slept. The parent polls for the end of
-    /// the child.
+    /// Returns a child that was a zombie while its parent slept, because the parent polls for the
+    /// end of the child.
     fn unreaped_child(&mut self, waiter: usize, wait: &Interval) -> Option<usize> {
         let forest = self.forest;
         if forest.children(waiter).is_empty() {
@@ -312,10 +312,10 @@ impl<'f, 'a> Collection<'f, 'a> {
                 syscall,
                 object: kind.map(|kind| AttributedObject {
                     kind,
-                    identity: sums.only.and_then(|object| identify(recording, object)),
-                    path: sums.path.map(|path| recording.texts.get(path).to_vec()),
+                    identity: sums.common_object.and_then(|object| identify(recording, object)),
+                    path: sums.common_path.map(|path| recording.texts.get(path).to_vec()),
                 }),
-                targets: waited_for(sums.targets),
+                targets: wait_targets(sums.targets),
                 count: sums.count,
                 parts: sums.parts,
             })
@@ -333,14 +333,14 @@ fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
 /// Returns the device and inode of an object. `None` if it has no inode number, such as a
 /// permission.
 fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> {
-    let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
+    let object = WaitedObject::resolve(recording, object).filter(|object| object.inode != 0)?;
     Some(ObjectIdentity {
         device: object.device,
         inode: object.inode,
     })
 }
 
-fn waited_for(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
+fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
     let mut all: Vec<WaitTargets> = targets
         .into_iter()
         .map(|(by, launches)| WaitTargets {

@@ -8,7 +8,7 @@ mod split;
 
 use std::collections::HashMap;
 
-use crate::grouped::Grouped;
+use crate::grouped::GroupedItems;
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
@@ -35,7 +35,7 @@ pub struct Wait<'a> {
     /// The waker of the thread.
     pub waker: Option<Waker<'a>>,
     /// False if the waker may only be a thread that was interrupted. True if the waker is certain,
-    /// or if the recording does not contain this.
+    /// or if the recording does not say whether it is.
     pub is_waker_certain: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct WaitedObject<'a> {
 
 impl<'a> WaitedObject<'a> {
     /// Returns the object that a slice refers to.
-    pub(super) fn of(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
+    pub(super) fn resolve(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
         let row: &ObjectRow = recording.objects.get(object.index())?;
         Some(WaitedObject {
             kind: row.kind,
@@ -90,7 +90,7 @@ pub enum Waker<'a> {
 #[derive(Clone, Debug)]
 pub struct Waits<'a> {
     tasks: Tasks<'a>,
-    slices: Grouped<SliceRow>,
+    slices: GroupedItems<SliceRow>,
 }
 
 /// Collects slices as they are read, and keeps those that are waits.
@@ -126,15 +126,15 @@ impl<'a> WaitCollection<'a> {
             .sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
         Waits {
             tasks: self.tasks,
-            slices: Grouped::new(self.launches, self.slices),
+            slices: GroupedItems::new(self.launches, self.slices),
         }
     }
 }
 
 impl<'a> Waits<'a> {
     /// Returns the waits of the launch at `index` of the forest, by time.
-    pub fn of(&self, index: usize) -> impl ExactSizeIterator<Item = Wait<'a>> + Clone {
-        self.slices.of(index).iter().map(|slice| self.tasks.wait(slice))
+    pub fn of_launch(&self, index: usize) -> impl ExactSizeIterator<Item = Wait<'a>> + Clone {
+        self.slices.items_of(index).iter().map(|slice| self.tasks.wait(slice))
     }
 }
 
@@ -172,7 +172,9 @@ impl<'a> Tasks<'a> {
             reason: slice.reason,
             syscall: slice.syscall,
             argument: slice.argument,
-            object: slice.object.and_then(|object| WaitedObject::of(self.recording, object)),
+            object: slice
+                .object
+                .and_then(|object| WaitedObject::resolve(self.recording, object)),
             waker: slice.waker.map(|waker| self.waker(waker)),
             is_waker_certain: slice.is_waker_certain != Some(false),
         }

@@ -64,7 +64,7 @@ impl Interval {
     /// Returns the wait of a slice. `None` if its end is unknown. If the wake-up is unknown, the
     /// whole wait counts as blocked. A wait that is still open at the end of the recording ends at
     /// `end`.
-    pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
+    pub(super) fn from_slice(slice: &SliceRow, end: Nanos) -> Option<Interval> {
         let span = match slice.off_span {
             None if slice.is_open() => end.since(slice.off),
             span => span?,
@@ -89,7 +89,8 @@ pub(super) struct Splitter<'f, 'a> {
     timelines: &'f Timelines,
     /// The launch of the last wait that was divided, and its pieces.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices, the time queued, or waiting, before each slice.
+    /// For first threads with many slices, the time before each slice that they were off the CPU for
+    /// one reason.
     sums: HashMap<(usize, Off), Vec<u64>>,
     /// Launches with more than one thread.
     multithreaded: HashSet<u32>,

@@ -236,7 +236,7 @@ impl Adjustments {
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {
         let pieces = launch.pieces(None);
         let saving_of_piece = |piece: &Piece| {
-            let stage = Stage::of(launch, piece);
+            let stage = Stage::of_piece(launch, piece);
             let remains = self.factor(Activity { launch: number, stage });
             piece.end.since(piece.start).0 as f64 * (1.0 - remains)
         };

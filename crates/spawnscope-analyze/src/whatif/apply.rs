@@ -128,7 +128,7 @@ fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, sign
         if !adjustments.is_removed(*launch) {
             continue;
         }
-        for step in programs.of(thread) {
+        for step in programs.steps_of(thread) {
             if let Step::Wake(token) = step {
                 signalled_at_start[token as usize] = true;
             }
@@ -192,7 +192,7 @@ impl<'e> Rewriter<'e> {
             thread,
             steps_done: 0,
             is_removed,
-            supervision: Supervision::of(self.programs.of(thread), launch),
+            supervision: Supervision::of(self.programs.steps_of(thread), launch),
             awaits_exec: is_first && self.adjustments.waits_for_exec[launch as usize],
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             last_late_reaping: None,

@@ -161,7 +161,7 @@ impl WhatIf<'_, '_> {
         let constants = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
-        let margins = margins.with_polling_uncertainty(wall - predicted, self.timelines.waits_for_polling);
+        let margins = margins.with_polling_uncertainty(wall - predicted, self.timelines.polling_uncertainty);
         let unknown = self.unknown_shift(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
         let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
         let certain = 1.0 - less / (wall - predicted).max(1.0);

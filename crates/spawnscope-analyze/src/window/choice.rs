@@ -28,7 +28,7 @@ pub enum Part {
     },
 }
 
-/// Why a recording does not have a window.
+/// Why a recording does not have the requested window.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// There are fewer episodes than the requested number.
@@ -68,7 +68,7 @@ fn seconds(at: Nanos) -> f64 {
 /// Returns the window for a part of a recording. `None` is the whole recording.
 ///
 /// # Errors
-/// When the recording does not contain that part.
+/// Fails if the recording does not contain that part.
 pub fn choose(
     recording: &Recording,
     forest: &Forest<'_>,

@@ -81,8 +81,9 @@ pub(super) fn cut_slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> 
     Some(row)
 }
 
-/// Cuts the start of a slice. A thread that was off the CPU at the start of the window is made to
-/// leave it just after the start, because a replay ignores slices that end at the start.
+/// Cuts the start of a slice. If the thread was off the CPU at the start of the window, moves the
+/// instant at which it left the CPU to just after the start, because a replay ignores slices that
+/// end at the start.
 fn cut_start(row: &mut SliceRow, begins: Nanos, from: Nanos) {
     if row.off > from {
         row.on_span = row.on_span.map(|_| row.off.since(begins.max(from)));

@@ -1,6 +1,6 @@
 //! Windows: the activity of one process and its descendants in a span of time, as a recording of
-//! its own. So the analysis of a recorded command can also explain a request to a server, a refresh
-//! of an editor, or a build in a recording of the whole machine. `episodes` finds spans with
+//! its own. This way, the analysis of a recorded command also explains a request to a server, a
+//! refresh of an editor, or a build in a recording of the whole machine. `episodes` finds spans with
 //! launches, `choice` chooses one, and `clip` cuts rows.
 
 mod choice;

@@ -13,7 +13,7 @@ const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 3 / 10;
 
 /// Returns the advice on a launcher that runs a program once for each of `COUNT` files.
 fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<String>, wait: u16) -> AdviceList {
-    let mut serial = Serial::of(launcher[0], launcher);
+    let mut serial = Serial::with_command(launcher[0], launcher);
     for number in 0..COUNT {
         let words = argv(format!("file{number}"));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -153,12 +153,12 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
 }
 
 #[test]
-fn a_file_with_enough_work_deserves_its_process() {
+fn launches_with_enough_work_for_each_file_get_no_advice() {
     let busy = Spans {
         run: 30_000_000,
         ..Spans::USUAL
     };
-    let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-n1", "gzip"]);
+    let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-n1", "gzip"]);
     for number in 0..COUNT {
         serial.launch(&busy, Some(("/bin/gzip", &["gzip", &format!("file{number}")])));
     }

@@ -4,12 +4,12 @@ use spawnscope_analyze::advice::Advice;
 use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
 
 use crate::builder::Spans;
-use crate::recordings::{COUNT, calling, captured, fix_of, substitutions};
+use crate::recordings::{COUNT, advice_on_calls, advice_on_captured_output, advice_on_substitutions, fix_of};
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 #[test]
 fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
-    let found = captured("/bin/bash", &["dirname", "/usr/lib/x"]);
+    let found = advice_on_captured_output("/bin/bash", &["dirname", "/usr/lib/x"]);
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
@@ -28,7 +28,7 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
 
 #[test]
 fn launches_with_unknown_arguments_are_counted_apart() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "-c", "..."]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
     for number in 0..COUNT {
         let launch = serial.launch_waiting(&Spans::USUAL, Some(("dirname", &["dirname", "/usr/lib/x"])), WAIT4);
         if number % 10 == 0 {
@@ -68,7 +68,7 @@ fn output_of_a_plain_command_is_written_by_the_shell() {
             "->  printf -v t '%(%F)T' -1; printf '%s\\n' \"$t\"   (40",
         ),
     ] {
-        let mut serial = Serial::of("/bin/bash", &["bash", "-c", "..."]);
+        let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
         for _ in 0..COUNT {
             let launch = serial.launch_waiting(&Spans::USUAL, Some((argv[0], argv)), WAIT4);
             serial.builder.row(launch).mechanism = Some(Mechanism::Vfork);
@@ -128,7 +128,7 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         (sh, &["/bin/true"], "true ..."),
     ];
     for (shell, argv, snippet) in cases {
-        let found = captured(shell, argv);
+        let found = advice_on_captured_output(shell, argv);
         let advice = only(&found, "builtin");
         assert!(
             fix_of(&advice).contains(snippet),
@@ -186,10 +186,10 @@ fn calls_that_a_shell_may_not_replace_get_no_advice() {
         ("/usr/bin/python3", &["cat", "file"]),
     ];
     for (parent, argv) in cases {
-        let found = captured(parent, argv);
+        let found = advice_on_captured_output(parent, argv);
         assert!(is_silent(&found, "builtin"), "{parent} {argv:?}: {found:?}");
     }
-    let shown = calling((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
+    let shown = advice_on_calls((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
     assert!(
         is_silent(&shown, "builtin"),
         "the shell does not read the output of cat: {shown:?}"
@@ -198,7 +198,7 @@ fn calls_that_a_shell_may_not_replace_get_no_advice() {
 
 #[test]
 fn a_script_gets_snippets_in_the_language_of_its_interpreter() {
-    let mut serial = Serial::of("./configure", &["/bin/bash", "./configure"]);
+    let mut serial = Serial::with_command("./configure", &["/bin/bash", "./configure"]);
     let interpreter = serial.builder.text(b"/bin/bash");
     serial.builder.recording.execs[0].interpreter = Some(interpreter);
     for _ in 0..COUNT {
@@ -260,8 +260,8 @@ fn a_single_call_gets_no_advice() {
 }
 
 #[test]
-fn an_answer_that_does_not_change_is_asked_once() {
-    let found = captured("/bin/dash", &["uname", "-s"]);
+fn a_program_whose_answer_does_not_change_is_launched_once() {
+    let found = advice_on_captured_output("/bin/dash", &["uname", "-s"]);
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(
@@ -273,7 +273,7 @@ fn an_answer_that_does_not_change_is_asked_once() {
 
 #[test]
 fn removing_a_filter_removes_its_subshell_and_the_echo_that_feeds_it() {
-    let found = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
+    let found = advice_on_substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");

@@ -13,7 +13,7 @@ const MISS: u64 = 25_000;
 
 /// Returns the advice on launches that try this many directories before they find their program.
 fn advice_on_searches(misses: u64) -> AdviceList {
-    let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
+    let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
     let spans = Spans {
         setup: 40_000 + 20 * MISS,
         ..Spans::USUAL
@@ -135,10 +135,10 @@ fn programs_that_change_how_another_runs_are_not_shims() {
     }
 }
 
-/// Returns the advice on `python3 x.py` through the shims of pyenv. Their scripts fork `helpers` times, and so does the program afterwards.
+/// Returns the advice on `python3 x.py` through the shims of pyenv. The scripts of pyenv fork `helpers` times before they execute python3.
 fn command_through_pyenv(helpers: u64) -> AdviceList {
     const STEP: u64 = 20_000_000;
-    let mut serial = Serial::of("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
+    let mut serial = Serial::with_command("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
     let shebang = serial.builder.text(b"/usr/bin/env");
     serial.builder.recording.execs[0].interpreter = Some(shebang);
     let exec = |serial: &mut Serial, path: &str, argv: &[&[u8]], at: u64| {
@@ -153,7 +153,7 @@ fn command_through_pyenv(helpers: u64) -> AdviceList {
     let at = serial.now().max(STEP);
     let real = "/home/user/.pyenv/versions/3.12/bin/python3";
     exec(&mut serial, real, &[b"python3", b"x.py"], at);
-    serial.works_until(at + STEP);
+    serial.run_shell_until(at + STEP);
     advices(&serial.finish())
 }
 
@@ -178,7 +178,7 @@ fn forks_of_a_version_manager_get_no_advice() {
 
 #[test]
 fn advice_on_a_script_run_by_a_version_manager_is_for_its_author() {
-    let mut serial = Serial::of(
+    let mut serial = Serial::with_command(
         "/home/user/.rbenv/bin/rbenv",
         &["bash", "rbenv", "exec", "bash", "x.sh"],
     );
@@ -197,19 +197,19 @@ fn advice_on_a_script_run_by_a_version_manager_is_for_its_author() {
 
 #[test]
 fn a_namesake_of_the_command_is_not_a_version_manager() {
-    let mut serial = Serial::of("./tool", &["./tool"]);
+    let mut serial = Serial::with_command("./tool", &["./tool"]);
     serial
         .builder
         .exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
-    serial.works_until(60_000_000);
+    serial.run_shell_until(60_000_000);
     assert!(is_silent(&advices(&serial.finish()), "shims"));
 }
 
 const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
 
-/// Returns the advice on a startup file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
+/// Returns the advice on a start-up file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
 fn advice_on_startup_file(commands: &[&[&str]]) -> AdviceList {
-    let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
         ..Spans::USUAL
@@ -293,7 +293,7 @@ fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceLi
     const OWN: u64 = 20_000;
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
     const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
-    let mut serial = Serial::of("/bin/sh", &["sh", "start.sh"]);
+    let mut serial = Serial::with_command("/bin/sh", &["sh", "start.sh"]);
     let spans = |level: u64| Spans {
         run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN),
         ..Spans::USUAL
@@ -322,7 +322,7 @@ fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceLi
             let parent_ends = serial.builder.row(parent).zombie.unwrap().0;
             serial.slices.push(ended(parent.0, reaped, parent_ends));
         } else {
-            serial.now_is(reaped);
+            serial.resume_shell_at(reaped);
         }
         parent = child;
     }
@@ -335,7 +335,7 @@ fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceLi
 }
 
 #[test]
-fn a_script_that_calls_itself_is_not_a_way_to_itself() {
+fn a_script_that_calls_itself_is_not_a_shim() {
     for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
         let found = advice_on_nested_scripts(
             &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
@@ -349,14 +349,14 @@ fn a_script_that_calls_itself_is_not_a_way_to_itself() {
 }
 
 #[test]
-fn scripts_that_call_each_other_are_not_a_way_to_themselves() {
+fn scripts_that_call_each_other_are_not_shims() {
     let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
     let found = advice_on_nested_scripts(&scripts, COUNT);
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 
 #[test]
-fn a_script_that_execs_itself_is_not_a_way_to_itself() {
+fn a_script_that_execs_itself_is_not_a_shim() {
     let rerun: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
     let found = advice_on_chains(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
     assert!(is_silent(&found, "shims"), "{found:?}");
@@ -364,9 +364,9 @@ fn a_script_that_execs_itself_is_not_a_way_to_itself() {
     only(&advice_on_chains(&[wrapper, rerun]), "shims");
 }
 
-/// A start-up file in which a shell runs a program once.
+/// Returns the advice on a start-up file of bash that runs a program once and reads its output.
 fn startup_with(path: &str, argv: &[&str]) -> AdviceList {
-    let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
         ..Spans::USUAL
@@ -391,14 +391,14 @@ fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
 }
 
 #[test]
-fn other_output_for_a_start_up_file_may_differ_each_time() {
+fn output_for_a_start_up_file_that_may_differ_each_time_gets_no_advice() {
     for argv in [&["direnv", "exec", "."][..], &["fnm", "env"], &["ssh-agent", "-s"]] {
         let found = startup_with(&format!("/usr/bin/{}", argv[0]), argv);
         assert!(is_silent(&found, "shell-code"), "{argv:?}: {found:?}");
     }
 }
 
-/// A shell that calls a runner of packages' programs, which launches a shell each time.
+/// Returns the advice on a shell that calls a package manager repeatedly. Each call runs one command through a shell.
 fn runner_calls(argv: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans {

@@ -13,7 +13,7 @@ fn advice_on_forks(parent: &str, spans: &Spans) -> AdviceList {
 }
 
 fn advice_on_awaited_forks(parent: &str, spans: &Spans, call: u16) -> AdviceList {
-    let mut serial = Serial::of(parent, &[parent, "script"]);
+    let mut serial = Serial::with_command(parent, &[parent, "script"]);
     for _ in 0..COUNT {
         serial.launch_waiting(spans, None, call);
     }
@@ -83,7 +83,7 @@ fn a_subshell_with_enough_work_gets_no_advice() {
 
 #[test]
 fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "script"]);
     for _ in 0..COUNT {
         serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, LeftCpu::Preempted);
     }
@@ -93,7 +93,7 @@ fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
 
 /// Returns the advice on bare forks at line 3 of a script that also forks subshells, at `line`, that launch a program with real work.
 fn advice_on_bare_forks_and_subshells(line: u32) -> Advice {
-    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "script"]);
     let busy = Spans {
         run: 30_000_000,
         ..Spans::USUAL
@@ -107,7 +107,7 @@ fn advice_on_bare_forks_and_subshells(line: u32) -> Advice {
             .launch(subshell, begin, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
         for (launch, line) in [(bare, 3), (subshell, line), (gcc, line)] {
             let frame = serial.builder.line(Language::Bash, "/home/user/script", line, "");
-            serial.builder.called(launch, &[frame]);
+            serial.builder.set_call_chain(launch, &[frame]);
         }
     }
     only(&advices(&serial.finish()), "bare-forks")

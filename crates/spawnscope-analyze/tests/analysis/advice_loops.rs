@@ -12,7 +12,7 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 
 fn advice_on_launches(parent: &[&str], argv: &[&str], wait: u16) -> AdviceList {
-    let mut serial = Serial::of(parent[0], parent);
+    let mut serial = Serial::with_command(parent[0], parent);
     for number in 0..COUNT {
         let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -48,7 +48,7 @@ fn one_shell_loops_over_the_files_of_find() {
 
 /// Returns the advice on a parent that launches sha1sum through `sh -c`, once for each file.
 fn advice_on_launches_by_shell(parent: &[&str], text: &str) -> AdviceList {
-    let mut serial = Serial::of(parent[0], parent);
+    let mut serial = Serial::with_command(parent[0], parent);
     let spans = Spans {
         run: 1_000_000,
         ..Spans::USUAL
@@ -102,7 +102,7 @@ fn make_evaluates_a_shell_function_once() {
 
 #[test]
 fn parallel_gets_no_advice_on_its_shells() {
-    let mut serial = Serial::of("/usr/bin/parallel", &["parallel", "cksum"]);
+    let mut serial = Serial::with_command("/usr/bin/parallel", &["parallel", "cksum"]);
     for number in 0..COUNT {
         let text = format!("cksum f{number}");
         serial.launch(&Spans::USUAL, Some(("/bin/bash", &["/bin/bash", "-c", &text])));
@@ -193,7 +193,7 @@ fn polling_for_an_unknown_event_has_no_certain_saving() {
 #[test]
 fn lines_of_recipes_share_a_shell() {
     let recipes = |lines: &[&str]| {
-        let mut serial = Serial::of("/usr/bin/make", &["make"]);
+        let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
         for target in 0..COUNT {
             for line in lines {
                 let text = line.replace('@', &target.to_string());
@@ -254,7 +254,7 @@ const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 fn loops_are_ranked_by_their_launch_tax() {
     // Slightly less than the other phases take together: with longer runs, the launches would be no candidates.
     const LONG: u64 = 900_000;
-    let mut serial = Serial::of(BASH[0], BASH);
+    let mut serial = Serial::with_command(BASH[0], BASH);
     for (program, launches, run) in [
         ("a", COUNT, LONG),
         ("b", COUNT, LONG),
@@ -283,7 +283,7 @@ fn a_command_line_and_its_launches_count_once() {
         run: 20 * Spans::USUAL.total(),
         ..Spans::USUAL
     };
-    let mut serial = Serial::of(python[0], python);
+    let mut serial = Serial::with_command(python[0], python);
     for number in 0..COUNT {
         let line = format!("(cd x; :); ask {number} | cat");
         let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &line])));
@@ -322,7 +322,7 @@ fn a_command_line_and_its_launches_count_once() {
 
 /// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link` `each` times.
 fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
-    let mut serial = Serial::of(BASH[0], BASH);
+    let mut serial = Serial::with_command(BASH[0], BASH);
     let spans = Spans {
         run: 3 * each * Spans::USUAL.total(),
         ..Spans::USUAL
@@ -359,7 +359,7 @@ fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
 #[test]
 fn long_independent_launches_are_advised_to_run_in_parallel() {
     let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
-        let mut serial = Serial::of(parent, &[parent]);
+        let mut serial = Serial::with_command(parent, &[parent]);
         let start = serial.now();
         let spans = Spans {
             run: millis * 1_000_000,
@@ -391,7 +391,7 @@ fn long_independent_launches_are_advised_to_run_in_parallel() {
 #[test]
 fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
     let owner = |launcher: &str| {
-        let mut serial = Serial::of(launcher, &[launcher, "."]);
+        let mut serial = Serial::with_command(launcher, &[launcher, "."]);
         for number in 0..COUNT {
             let number = number.to_string();
             serial.launch(&Spans::USUAL, Some(("/opt/ask", &["ask", &number])));

@@ -1,4 +1,4 @@
-//! Advice about the machine: loaders, slow ends, oversubscribed CPUs, slow machines.
+//! Advice about loaders, slow teardowns, oversubscribed CPUs and slow machines.
 
 use spawnscope_analyze::advice::AdviceList;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 const TOOL: Option<(&str, &[&str])> = Some(("/opt/tool", &["tool", "--help"]));
 
-/// Builds a recording of launches of a tool. `change` modifies the exec of each.
+/// Builds a recording of launches of a tool. `change` modifies the exec of each launch.
 fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..COUNT {
@@ -56,7 +56,7 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
 }
 
 #[test]
-fn many_libraries_are_reported_and_the_usual_ones_are_not() {
+fn many_libraries_are_reported_and_a_usual_number_is_not() {
     let advice = only(&advice_on_loads(40, 1, Some(true)), "loader");
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
     assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
@@ -112,7 +112,7 @@ fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
 }
 
 #[test]
-fn an_end_that_only_waited_for_a_cpu_is_not_long() {
+fn a_teardown_that_only_waited_for_a_cpu_is_not_reported() {
     let spans = Spans {
         teardown: 20_000_000,
         ..Spans::USUAL
@@ -124,7 +124,7 @@ fn an_end_that_only_waited_for_a_cpu_is_not_long() {
     assert!(is_silent(&advices(&recorded), "teardown"));
 }
 
-/// Builds a recording of `count` children that are created at once, and that work 40 ms each, on two CPUs with time slices of 4 ms.
+/// Builds a recording of `count` children that are created at the same time and work 40 ms each, on two CPUs with time slices of 4 ms.
 fn parallel_children(count: u64) -> (Recording, Vec<SliceRow>) {
     const TURN: u64 = 4_000_000;
     const TURNS: u64 = 10;

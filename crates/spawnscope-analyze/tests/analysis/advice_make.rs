@@ -14,7 +14,7 @@ const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
 
 /// Returns the advice on a make that starts a program for each directory. `program` is its path, followed by its command line.
 fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> AdviceList {
-    let mut serial = Serial::of(top[0], top);
+    let mut serial = Serial::with_command(top[0], top);
     for directory in 0..COUNT {
         let words: Vec<String> = program
             .iter()
@@ -59,7 +59,7 @@ fn advice_on_compilers(run: u64) -> AdviceList {
         run: 2 * BEFORE + compiler.total(),
         ..Spans::USUAL
     };
-    let mut serial = Serial::of(TOP[0], TOP);
+    let mut serial = Serial::with_command(TOP[0], TOP);
     for directory in 0..COUNT {
         let argument = format!("part{directory}");
         let make = serial.launch(&spans, Some(("/usr/bin/make", &["make", "-C", &argument])));
@@ -120,7 +120,7 @@ fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
         run: COUNT * each + BEFORE,
         ..Spans::USUAL
     };
-    let mut serial = Serial::of(TOP[0], TOP);
+    let mut serial = Serial::with_command(TOP[0], TOP);
     let text = "for d in $(DIRS); do make -C $d; done";
     let shell = serial.launch(&spans, Some(("/bin/sh", &["/bin/sh", "-c", text])));
     let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;

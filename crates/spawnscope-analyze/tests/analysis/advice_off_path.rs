@@ -11,7 +11,7 @@ const COUNT: u64 = 10;
 
 /// Returns the advice on a make that is always busy, and launches sed on other CPUs, two at a time, without ever waiting.
 fn advice_on_busy_make() -> AdviceList {
-    let mut serial = Serial::of("/usr/bin/make", &["make", "-j2"]);
+    let mut serial = Serial::with_command("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans {
         run: 20_000_000,
         ..Spans::USUAL
@@ -28,7 +28,7 @@ fn advice_on_busy_make() -> AdviceList {
         serial.slices.push(ended(sed.0, born + spans.queue, gone));
     }
     serial.builder.recording.info.cpus = 4;
-    serial.works_until(5_000_000 + COUNT * 15_000_000);
+    serial.run_shell_until(5_000_000 + COUNT * 15_000_000);
     advices(&serial.finish())
 }
 

@@ -1,4 +1,4 @@
-//! Advice about parents: copied page tables, descriptors that are closed one by one, ends that the parent sleeps through.
+//! Advice about parents that copy large page tables, close descriptors one by one, or sleep past the end of a child.
 
 use spawnscope_data::event::{Calibration, Constant, LaunchId, Mechanism, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
@@ -12,7 +12,7 @@ const SMALL: u64 = 100_000;
 const VFORK: u64 = 20_000;
 
 pub(crate) fn calibrated(program: &str) -> Serial {
-    let mut serial = Serial::of(program, &[program, "script"]);
+    let mut serial = Serial::with_command(program, &[program, "script"]);
     let constants = [
         (Constant::ForkCreate, SMALL as f64),
         (Constant::VforkCreate, VFORK as f64),
@@ -165,7 +165,7 @@ fn closing(closes: u32, span: u64) -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn a_loop_of_closes_is_one_call() {
+fn a_loop_of_closes_becomes_one_call() {
     let advice = only(&advices(&closing(1_000, 1_000_000)), "close-loop");
     // One call remains of a thousand.
     assert!(advice.saving[0].0.abs_diff(20 * 999_000) < 1_000, "{:?}", advice.saving);
@@ -211,7 +211,7 @@ fn launch_polled(serial: &mut Serial, every: u64) -> LaunchId {
         at = since + 5_000;
     }
     serial.builder.row(launch).reaped = Some(Nanos(since));
-    serial.now_is(since);
+    serial.resume_shell_at(since);
     launch
 }
 

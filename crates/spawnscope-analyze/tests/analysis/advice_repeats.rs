@@ -11,7 +11,7 @@ const COUNT: u64 = 30;
 
 /// Returns the advice on a program that repeats command lines. Each `@` becomes the number of the round.
 fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> AdviceList {
-    let mut serial = Serial::of(parent[0], parent);
+    let mut serial = Serial::with_command(parent[0], parent);
     for number in 0..COUNT {
         for line in lines {
             let words: Vec<String> = line.iter().map(|word| word.replace('@', &number.to_string())).collect();
@@ -27,7 +27,7 @@ const BASH: &[&str] = &["/bin/bash", "deploy.sh"];
 const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
 
 #[test]
-fn the_same_question_is_asked_once() {
+fn a_program_with_the_same_arguments_is_launched_once() {
     let found = advice_on_repeats(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
     let advice = only(&found, "repeats");
     assert_eq!(
@@ -119,7 +119,7 @@ fn advice_on_repeats_of_an_unknown_program_states_its_limits() {
 }
 
 #[test]
-fn items_are_asked_about_at_once() {
+fn one_launch_answers_for_all_items() {
     let cases: [(&[&str], &str); 6] = [
         (
             &["git", "-C", "repo", "log", "-1", "--", "f@"],

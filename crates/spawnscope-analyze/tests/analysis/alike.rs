@@ -1,4 +1,4 @@
-//! Alike siblings become one row when there are too many launches, and no launch is lost.
+//! Similar siblings become one row if there are too many launches, and no launch is lost.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::alike::{Rows, rows};
@@ -61,7 +61,7 @@ fn few_launches_have_a_row_each() {
 }
 
 #[test]
-fn alike_siblings_are_joined_with_what_they_launched() {
+fn similar_siblings_are_merged_with_what_they_launched() {
     let recording = loop_of(8);
     let (_, names) = rows_of(&recording, 7);
     let expected = [
@@ -77,7 +77,7 @@ fn alike_siblings_are_joined_with_what_they_launched() {
 }
 
 #[test]
-fn different_launches_are_never_joined() {
+fn different_launches_are_never_merged() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     for number in 0..20u64 {
         let path = format!("/bin/program{number}");

@@ -6,7 +6,7 @@ use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::{EMACS_WALL as WALL, attribution, by, emacs, object, with_git};
+use crate::recordings::{EMACS_WALL as WALL, attribution, emacs, object, with_git, woken_by};
 use crate::slices::{any_slice, created, ended, slice};
 
 proptest! {
@@ -43,7 +43,7 @@ proptest! {
             .map(|slice| SliceRow { task: TaskId(child.0), waker: None, ..slice })
             .collect();
         let woken = woken.min(span);
-        slices.push(slice(1, start, start, [woken, span - woken], WAIT4, by(child)));
+        slices.push(slice(1, start, start, [woken, span - woken], WAIT4, woken_by(child)));
         let all = attribution(&builder.recording, &slices);
         let of_root: Vec<_> = all.iter().filter(|waits| waits.command == b"emacs").collect();
         prop_assert_eq!(of_root[0].parts.total(), Nanos(span));
@@ -78,7 +78,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
         &builder.recording,
         &[
             // The wait lasts from before the child's first run to its end. The parent then waits another 30 us for a CPU.
-            slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, by(git)),
+            slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, woken_by(git)),
             created(git.0, 1_120_000, 20_000),
             // The child is preempted for 50 us during its run.
             SliceRow {
@@ -111,7 +111,7 @@ fn time_before_the_child_is_not_part_of_it() {
     let (builder, git) = with_git();
     let waits = only(
         &builder.recording,
-        &[slice(1, 0, 600_000, [1_300_000, 0], READ, by(git))],
+        &[slice(1, 0, 600_000, [1_300_000, 0], READ, woken_by(git))],
     );
     assert_eq!(waits.parts.other, Nanos(400_000), "until it was created");
     assert_eq!(waits.parts.total(), Nanos(1_300_000));
@@ -126,7 +126,7 @@ fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
     let pipe = object(&mut builder, ObjectKind::Pipe, None);
     let read = SliceRow {
         object: pipe,
-        ..slice(1, 0, 500_000, [300_000, 0], READ, by(git))
+        ..slice(1, 0, 500_000, [300_000, 0], READ, woken_by(git))
     };
     let waits = only(&builder.recording, &[read]);
     assert_eq!(waits.targets, [launches(b"sh", Some(b"git"), 1)]);
@@ -139,8 +139,8 @@ fn waits_for_siblings_and_parents_are_attributed_to_them() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let seq = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/seq", &["seq"])));
     let sort = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/sort", &["sort"])));
-    let on_neighbour = slice(sort.0, 900_000, 950_000, [100_000, 0], READ, by(seq));
-    let on_parent = slice(seq.0, 900_000, 950_000, [200_000, 0], READ, by(ROOT));
+    let on_neighbour = slice(sort.0, 900_000, 950_000, [100_000, 0], READ, woken_by(seq));
+    let on_parent = slice(seq.0, 900_000, 950_000, [200_000, 0], READ, woken_by(ROOT));
     let all = attribution(&builder.recording, &[on_neighbour, on_parent]);
     assert_eq!(all[0].targets, [launches(b"bash", None, 1)]);
     assert_eq!(all[1].targets, [launches(b"seq", None, 1)]);
@@ -150,8 +150,8 @@ fn waits_for_siblings_and_parents_are_attributed_to_them() {
 fn a_program_waits_under_the_name_that_it_had_then() {
     let (mut builder, git) = with_git();
     builder.exec_at(ROOT, b"/usr/bin/vi", &[b"vi"], [3_000_000, 3_100_000, 3_200_000]);
-    let earlier = slice(1, 0, 1_130_000, [100_000, 0], WAIT4, by(git));
-    let later = slice(1, 3_300_000, 3_400_000, [200_000, 0], WAIT4, by(git));
+    let earlier = slice(1, 0, 1_130_000, [100_000, 0], WAIT4, woken_by(git));
+    let later = slice(1, 3_300_000, 3_400_000, [200_000, 0], WAIT4, woken_by(git));
     let all = attribution(&builder.recording, &[earlier, later]);
     let commands: Vec<_> = all.iter().map(|waits| waits.command.as_slice()).collect();
     assert_eq!(commands, [b"vi".as_slice(), b"emacs"]);
@@ -162,7 +162,7 @@ fn the_parent_of_a_vfork_waits_for_its_childs_setup_and_exec() {
     let (builder, git) = with_git();
     let suspended = SliceRow {
         reason: LeftCpu::Uninterruptible,
-        ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, by(git))
+        ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, woken_by(git))
     };
     let waits = only(&builder.recording, &[suspended]);
     assert_eq!((waits.parts.tax, waits.parts.queue), (Nanos(300_000), Nanos(0)));
@@ -240,7 +240,7 @@ fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
         CLOCK_NANOSLEEP,
         Some(WakerRow::Interrupt),
     );
-    let itself = slice(1, 3_999_000, 4_000_000, [100_000, 0], 202, by(ROOT));
+    let itself = slice(1, 3_999_000, 4_000_000, [100_000, 0], 202, woken_by(ROOT));
     assert_eq!(attribution(&builder.recording, &[disk, timer, itself]), []);
 }
 
@@ -272,7 +272,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
         // The wait starts during the first preemption and ends during the last one.
         let last = begins + (preemptions - 1) * 40_000 + 10_000;
         let start = begins + 10_400;
-        slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, by(git)));
+        slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, woken_by(git)));
         let waits = only(&builder.recording, &slices);
         assert_eq!(
             waits.parts.queue.0,

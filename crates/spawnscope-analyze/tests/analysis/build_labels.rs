@@ -22,7 +22,7 @@ fn labels(builder: &Builder, label: BuildLabel) -> Vec<String> {
     let labels = BuildLabels::find(&forest, label);
     let text = |index| {
         labels
-            .of(index)
+            .label_of(index)
             .map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned())
     };
     (0..forest.launches.len()).map(text).collect()
@@ -55,7 +55,7 @@ fn a_target_of_make_comes_before_what_a_compiler_makes() {
     ]);
     for (launch, target) in [(2, "a.lo"), (4, "all-recursive"), (5, "sub.x")] {
         let frame = builder.line(Language::Make, "/src/Makefile", 7, target);
-        builder.called(LaunchId(launch), &[frame]);
+        builder.set_call_chain(LaunchId(launch), &[frame]);
     }
     let expected = ["-", "a.lo", "a.lo", "all-recursive", "sub.x", "all-recursive"];
     assert_eq!(labels(&builder, BuildLabel::Target), expected);
@@ -184,7 +184,7 @@ fn a_target_is_the_output_of_the_edge_of_ninja() {
 }
 
 #[test]
-fn below_an_edge_a_compiler_of_its_output_has_the_edges_label() {
+fn a_compiler_that_makes_an_output_of_an_edge_has_the_label_of_the_edge() {
     let mut builder = build(&[
         (ROOT, "/bin/sh -c link"),
         (LaunchId(2), "/usr/bin/cc -o libz.so.1.2 z.o"),

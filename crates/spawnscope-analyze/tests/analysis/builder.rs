@@ -46,7 +46,7 @@ pub(crate) struct Builder {
 pub(crate) const ROOT: LaunchId = LaunchId(1);
 
 impl Builder {
-    /// Returns a recording of a command with a single exec of `path` that ran for `wall_ns`.
+    /// Starts a recording of a command that executes `path` once and runs for `wall_ns`.
     pub(crate) fn command(path: &str, argv: &[&str], wall_ns: u64) -> Builder {
         let info = Info {
             version: "0.1.0".to_owned(),
@@ -175,7 +175,7 @@ impl Builder {
     }
 
     /// Sets the call chain of a launch, from the innermost frame outwards.
-    pub(crate) fn called(&mut self, launch: LaunchId, chain: &[FrameRow]) -> StackId {
+    pub(crate) fn set_call_chain(&mut self, launch: LaunchId, chain: &[FrameRow]) -> StackId {
         let mut caller = None;
         for frame in chain.iter().rev() {
             self.recording.frames.push(*frame);
@@ -195,7 +195,7 @@ impl Builder {
         caller.unwrap()
     }
 
-    /// Adds a line of a script. `function` is empty outside of all functions.
+    /// Returns a frame at a line of a script, and adds its strings. `function` is empty outside of all functions.
     pub(crate) fn line(&mut self, language: Language, file: &str, line: u32, function: &str) -> FrameRow {
         FrameRow {
             language,
@@ -208,7 +208,7 @@ impl Builder {
         }
     }
 
-    /// Adds a function of machine code. Without a name, only its address is known.
+    /// Returns a frame in machine code, and adds its strings. If `function` is empty, only the address is known.
     pub(crate) fn code(&mut self, module: &str, function: &str, address: u64) -> FrameRow {
         FrameRow {
             language: Language::Native,
@@ -244,7 +244,7 @@ impl Builder {
     }
 }
 
-/// Returns a process without any known data.
+/// Returns a row of which only the id, the parent, the pid and the origin are set.
 pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
     LaunchRow {
         id,

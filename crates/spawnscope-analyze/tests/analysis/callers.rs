@@ -14,11 +14,13 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, DIRNAME);
     let chain = chain(&mut builder);
-    builder.called(launch, &chain);
+    builder.set_call_chain(launch, &chain);
     let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, detail);
-    assert_eq!(callers.of(0), None, "the recorder launched the command");
-    callers.of(1).map(|place| String::from_utf8(place.label()).unwrap())
+    assert_eq!(callers.call_site_of(0), None, "the recorder launched the command");
+    callers
+        .call_site_of(1)
+        .map(|place| String::from_utf8(place.label()).unwrap())
 }
 
 #[test]
@@ -72,14 +74,14 @@ fn launches_of_all_targets_of_a_makefile_line_are_grouped() {
     for (start, (line, target)) in (1u64..).zip([(7, "a.o"), (7, "b.o"), (9, "hello")]) {
         let launch = builder.launch(ROOT, start * 10_000_000, &Spans::USUAL, DIRNAME);
         let frame = builder.line(Language::Make, "/src/Makefile", line, target);
-        builder.called(launch, &[frame]);
+        builder.set_call_chain(launch, &[frame]);
     }
     let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, Detail::Line);
-    let labels = [1, 2, 3].map(|launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap());
+    let labels = [1, 2, 3].map(|launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap());
     assert_eq!(labels, ["Makefile:7", "Makefile:7", "Makefile:9 (target hello)"]);
     let callers = Callers::find(&forest, Detail::Function);
-    let label = String::from_utf8(callers.of(2).unwrap().label()).unwrap();
+    let label = String::from_utf8(callers.call_site_of(2).unwrap().label()).unwrap();
     assert_eq!(label, "Makefile (target b.o)");
 }
 
@@ -96,7 +98,7 @@ fn many_scripts_that_differ_only_in_arguments_are_grouped() {
                 file: None,
                 ..builder.line(Language::Dash, "", 1, "")
             };
-            builder.called(launch, &[frame]);
+            builder.set_call_chain(launch, &[frame]);
         }
         let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
@@ -211,11 +213,11 @@ fn files_with_the_same_name_are_distinguished() {
     for (number, file) in ["/a/configure", "/b/configure", "/b/other"].iter().enumerate() {
         let launch = builder.launch(ROOT, number as u64 * 2_000_000, &Spans::USUAL, DIRNAME);
         let line = builder.line(Language::Bash, file, 5, "");
-        builder.called(launch, &[line]);
+        builder.set_call_chain(launch, &[line]);
     }
     let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, Detail::Line);
-    let labels = [1, 2, 3].map(|index| String::from_utf8(callers.of(index).unwrap().label()).unwrap());
+    let labels = [1, 2, 3].map(|index| String::from_utf8(callers.call_site_of(index).unwrap().label()).unwrap());
     assert_eq!(labels, ["/a/configure:5", "/b/configure:5", "other:5"]);
 }
 
@@ -247,7 +249,7 @@ fn many_lines_are_counted_beyond_the_first_ten() {
     for number in 1..=12 {
         let launch = builder.launch(ROOT, u64::from(number) * 2_000_000, &Spans::USUAL, MV);
         let line = builder.line(Language::Bash, "a.sh", number, "");
-        builder.called(launch, &[line]);
+        builder.set_call_chain(launch, &[line]);
     }
     let found = report(&builder.recording, GroupBy::Command);
     let callers = &find(&found.groups, "mv").callers;
@@ -275,11 +277,11 @@ fn advice_names_the_lines() {
 
 #[test]
 fn advice_names_its_only_line_once() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "unpack.sh"]);
     for _ in 0..40 {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, crate::serial::READ);
         let frame = serial.builder.line(Language::Bash, "unpack.sh", 3, "");
-        serial.builder.called(launch, &[frame]);
+        serial.builder.set_call_chain(launch, &[frame]);
     }
     let evidence = only(&advices(&serial.finish()), "builtin").finding.evidence;
     assert_eq!(evidence.last().unwrap(), "call site: unpack.sh:3");
@@ -324,10 +326,10 @@ fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> 
         (row.parent_rss_bytes, row.mechanism) = (Some(300_000_000), Some(Mechanism::Fork));
         let inner = serial.builder.line(Language::Python, file, 71, function);
         let outer = serial.builder.line(Language::Python, "/srv/tool.py", 9, "main");
-        serial.builder.called(launch, &[inner, outer]);
+        serial.builder.set_call_chain(launch, &[inner, outer]);
         if let Some(function) = native {
             let frame = serial.builder.code("/usr/bin/python3.11", function, 0x10);
-            serial.builder.called(launch, &[frame]);
+            serial.builder.set_call_chain(launch, &[frame]);
         }
     }
     only(&advices(&serial.finish()), "large-parent").finding.evidence

@@ -25,7 +25,7 @@ fn path_of(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
 }
 
-/// Builds a command that launches a child at 1 ms. Returns the child's number as well, which is also that of its thread.
+/// Builds a recording of a command that launches a child at 1 ms. Also returns the id of the child, which is also the id of its thread.
 fn one_child() -> (Builder, LaunchId) {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -105,7 +105,7 @@ fn a_child_of_a_busy_parent_is_not_on_the_path() {
 }
 
 #[test]
-fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_outside() {
+fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_an_external_wait() {
     let (builder, child) = one_child();
     let path = path_of(
         &builder.recording,

@@ -86,12 +86,12 @@ fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
 }
 
 #[test]
-fn the_command_with_the_most_work_is_known() {
+fn the_command_with_the_most_work_is_found() {
     let busy = Spans {
         run: 50_000_000,
         ..Spans::USUAL
     };
-    let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
     for _ in 0..7 {
         serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1"])));
         serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
@@ -115,7 +115,7 @@ fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
         let argv = [program, "/a/b"];
         let child = serial.launch_waiting(&Spans::USUAL, Some((&path, &argv)), READ);
         let line = serial.builder.line(Language::Bash, file, 7, "");
-        serial.builder.called(child, &[line]);
+        serial.builder.set_call_chain(child, &[line]);
     }
     serial.finish()
 }
@@ -130,7 +130,7 @@ fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
             module,
             ..serial.builder.line(Language::Make, "/src/Makefile", 7, "all")
         };
-        serial.builder.called(child, &[line]);
+        serial.builder.set_call_chain(child, &[line]);
     }
     serial.finish()
 }
@@ -153,7 +153,7 @@ fn a_makefile_marked_as_generated_is_generated_code() {
 #[test]
 fn code_without_a_file_belongs_to_the_script_that_runs_it() {
     let script = "/usr/lib/git-core/git-filter-branch";
-    let mut serial = Serial::of(script, &["git-filter-branch"]);
+    let mut serial = Serial::with_command(script, &["git-filter-branch"]);
     let shebang = serial.builder.text(b"/bin/sh");
     serial.builder.recording.execs[0].interpreter = Some(shebang);
     for _ in 0..60 {
@@ -162,7 +162,7 @@ fn code_without_a_file_belongs_to_the_script_that_runs_it() {
             file: None,
             ..serial.builder.line(Language::Dash, "", 12, "map")
         };
-        serial.builder.called(child, &[of_eval]);
+        serial.builder.set_call_chain(child, &[of_eval]);
     }
     let foreign = only(&advices(&serial.finish()), "builtin").foreign.unwrap();
     assert_eq!(

@@ -21,7 +21,7 @@ fn script(wall_ns: u64, launches: &[GeneratedLaunch]) -> Recording {
         let (path, argument) = (format!("/usr/bin/{name}"), format!("dir/file{number}"));
         let launch = builder.launch(ROOT, start, &Spans::USUAL, Some((&path, &[name, &argument])));
         let line = builder.line(Language::Bash, "/srv/job.sh", *line, "");
-        builder.called(launch, &[line]);
+        builder.set_call_chain(launch, &[line]);
         for at in 0..u64::from(*failed) {
             builder.failed_exec_at(launch, "/opt/none", libc::ENOENT, start + 150_000 + 2_000 * at);
         }
@@ -97,7 +97,7 @@ fn scripts_given_as_arguments_are_matched_although_their_texts_differ() {
             let launch = builder.launch(ROOT, 1_000_000 + 2_000_000 * number, &Spans::USUAL, program);
             let mut line = builder.line(Language::Bash, "", 1, "");
             line.file = None;
-            builder.called(launch, &[line]);
+            builder.set_call_chain(launch, &[line]);
         }
         builder.recording
     };

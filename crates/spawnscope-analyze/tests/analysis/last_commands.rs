@@ -35,7 +35,7 @@ const BUILD: Recipe<'_> = Recipe {
 
 /// Builds a recording of a make that runs the recipe repeatedly.
 fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
-    let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
     let spans = Spans {
         run: 20 * MILLI,
         ..Spans::USUAL
@@ -140,7 +140,7 @@ fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
 }
 
 #[test]
-fn last_commands_cuts_only_the_execs_that_lead_to_the_program() {
+fn direct_cuts_only_the_execs_that_lead_to_the_program() {
     assert_eq!(saved_by_direct(&BUILD), COUNT * CHAIN);
 }
 
@@ -203,7 +203,7 @@ fn launches_of_a_version_manager_by_itself_get_no_advice() {
 
 #[test]
 fn a_subshell_that_worked_before_its_first_exec_keeps_that_work() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "build.sh"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "build.sh"]);
     let spans = Spans {
         setup: 8 * MILLI,
         run: 20 * MILLI,

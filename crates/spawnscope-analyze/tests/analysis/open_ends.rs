@@ -10,7 +10,7 @@ use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open, shell_with, sleeps};
+use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
 use crate::serial::predict;
 use crate::slices::{ended, slice};
 
@@ -26,11 +26,11 @@ const CLOCK_NANOSLEEP: u16 = 230;
 const ANY: u64 = u32::MAX as u64;
 
 /// Returns the slice of a thread that is on a CPU from `on` to the end of the recording.
-fn running(task: u64, on: u64) -> SliceRow {
+fn running_at_end(task: u64, on: u64) -> SliceRow {
     SliceRow {
         reason: LeftCpu::Preempted,
         syscall: None,
-        ..open(task, on, WALL, 0, 0)
+        ..open_wait(task, on, WALL, 0, 0)
     }
 }
 
@@ -47,8 +47,8 @@ fn external_wait_ns(path: &CriticalPath, what: ExternalWait) -> u64 {
 #[test]
 fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
     let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY);
-    let slices = [&[waits][..], &sleeps(2)].concat();
+    let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY);
+    let slices = [&[waits][..], &sleeping_child(2)].concat();
     let path = path(&builder.recording, &slices);
     assert!(
         external_wait_ns(&path, ExternalWait::Timer) > WALL - 3_000_000,
@@ -61,8 +61,8 @@ fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
 #[test]
 fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
     let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY);
-    let recorded = (builder.recording, [&[waits][..], &sleeps(2)].concat());
+    let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY);
+    let recorded = (builder.recording, [&[waits][..], &sleeping_child(2)].concat());
     let unchanged = predict(&recorded, &Default::default(), &[]);
     assert!(unchanged.replay_error.abs() < 0.001, "{unchanged:?}");
     let removed = predict(&recorded, &Default::default(), &[(Change::Remove, &[LaunchId(2)])]);
@@ -86,18 +86,18 @@ fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
     (waits.off, waits.on_span) = (Nanos(last), Some(Nanos(last)));
     let found = (2..2 + children).find(|sleeper| {
         let child = |child: u64| {
-            let [made, asleep] = sleeps(child);
+            let [made, asleep] = sleeping_child(child);
             if child == *sleeper {
                 return [made, asleep];
             }
             let on = asleep.off.0 - asleep.on_span.unwrap().0;
-            [made, running(child, on)]
+            [made, running_at_end(child, on)]
         };
         let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
         external_wait_ns(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
     });
     if found.is_none() {
-        let slices: Vec<SliceRow> = (2..2 + children).flat_map(sleeps).chain([waits]).collect();
+        let slices: Vec<SliceRow> = (2..2 + children).flat_map(sleeping_child).chain([waits]).collect();
         let path = path(&builder.recording, &slices);
         assert!(external_wait_ns(&path, ExternalWait::Unknown) > WALL / 2, "{path:?}");
     }
@@ -107,30 +107,42 @@ fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
 #[test]
 fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
     let pid_of = |launch: u64| 4000 + launch;
-    assert_eq!(awaited_child(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
     assert_eq!(
-        awaited_child(open(1, 0, 0, WAIT4, ANY), 3),
+        awaited_child(open_wait(1, 0, 0, WAIT4, pid_of(3)), 3),
+        Some(3),
+        "by its pid"
+    );
+    assert_eq!(
+        awaited_child(open_wait(1, 0, 0, WAIT4, ANY), 3),
         Some(4),
         "the last one created"
     );
-    assert_eq!(awaited_child(open(1, 0, 0, WAITID, 0), 3), Some(4), "likewise");
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 0), 3), Some(4), "any child");
     assert_eq!(
-        awaited_child(open(1, 0, 0, WAITID, 1), 3),
+        awaited_child(open_wait(1, 0, 0, WAITID, 1), 3),
         None,
-        "one of them, but which?"
+        "one of them, but it is unknown which"
     );
-    assert_eq!(awaited_child(open(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
     assert_eq!(
-        awaited_child(open(1, 0, 0, WAIT4, 77), 1),
+        awaited_child(open_wait(1, 0, 0, WAITID, 1), 1),
+        Some(2),
+        "there is only one"
+    );
+    assert_eq!(
+        awaited_child(open_wait(1, 0, 0, WAIT4, 77), 1),
         Some(2),
         "of another pid namespace"
     );
-    assert_eq!(awaited_child(open(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
-    assert_eq!(awaited_child(open(1, 0, 0, READ, 3), 2), None, "who writes?");
-    assert_eq!(awaited_child(open(1, 0, 0, POLL, 3), 1), None, "for any event");
+    assert_eq!(awaited_child(open_wait(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
+    assert_eq!(
+        awaited_child(open_wait(1, 0, 0, READ, 3), 2),
+        None,
+        "it is unknown which child writes"
+    );
+    assert_eq!(awaited_child(open_wait(1, 0, 0, POLL, 3), 1), None, "for any event");
     let suspended = SliceRow {
         reason: LeftCpu::Uninterruptible,
-        ..open(1, 0, 0, VFORK, 0)
+        ..open_wait(1, 0, 0, VFORK, 0)
     };
     assert_eq!(awaited_child(suspended, 2), Some(3), "the child it just created");
 }
@@ -138,7 +150,7 @@ fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
 #[test]
 fn a_thread_on_a_cpu_at_the_end_was_running() {
     let builder = shell_with(0);
-    let path = path(&builder.recording, &[running(1, 0)]);
+    let path = path(&builder.recording, &[running_at_end(1, 0)]);
     assert_eq!(path.launches[0].get(Phase::Run), Nanos(WALL - LOADED));
 }
 
@@ -148,7 +160,7 @@ fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     let queued = SliceRow {
         off: Nanos(WALL / 2),
         on_span: Some(Nanos(WALL / 2)),
-        ..running(1, 0)
+        ..running_at_end(1, 0)
     };
     assert_eq!(
         path(&builder.recording, &[queued]).launches[0].run_queue(),
@@ -156,7 +168,7 @@ fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     );
     let woken = SliceRow {
         wake_span: Some(Nanos(WALL / 4)),
-        ..open(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0)
+        ..open_wait(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0)
     };
     let path = path(&builder.recording, &[woken]);
     assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
@@ -165,7 +177,7 @@ fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
 
 /// Slices at the end are missing on a kernel without an iterator over threads, and in recordings before version 6 of the format.
 #[test]
-fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
+fn without_slices_instants_show_launching_and_all_other_time_is_unknown() {
     let builder = shell_with(0);
     let path = path(&builder.recording, &[]);
     let charged = [Phase::Queue, Phase::Exec, Phase::Load, Phase::Run].map(|phase| path.launches[0].get(phase).0);
@@ -228,7 +240,7 @@ fn an_ended_thread_does_not_show_what_its_process_waits_for() {
         cpu: None,
     };
     let slices = [
-        open(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
+        open_wait(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
         ended(90, 890_000_000, 900_000_000),
     ];
     let mut collection = spawnscope_analyze::SliceCollection::new(&forest, &[thread]);

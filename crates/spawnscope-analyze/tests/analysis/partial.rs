@@ -122,7 +122,7 @@ fn with_a_sleep() -> (Recorded, Vec<LaunchId>) {
     let (slept, woken) = (serial.now(), serial.now() + 5_000_000);
     let on = slept - BETWEEN;
     serial.slices.push(slice(ROOT.0, on, slept, [5_000_000, 0], 230, None));
-    serial.now_is(woken);
+    serial.resume_shell_at(woken);
     launches.push(serial.launch(&Spans::USUAL, DIRNAME));
     (with_cpu_of_shell(serial.finish()), launches)
 }
@@ -184,10 +184,10 @@ fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
     }
 }
 
-/// The recording does not show why the shell slept. At the end of the sleep, none of the removed launches lived, so that the sleep was for
+/// The recording does not show why the shell slept. At the end of the sleep, none of the removed launches was alive, so the sleep was for
 /// none of them, and remains.
 #[test]
-fn a_wait_at_whose_end_no_child_lived_is_for_no_child() {
+fn a_wait_that_ends_while_no_child_is_alive_is_for_no_child() {
     let (whole, launches) = with_a_sleep();
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
     for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
@@ -253,7 +253,7 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
         ended(reader.0, w_zombie, r_zombie),
         slice(ROOT.0, 0, r_created, [r_zombie - r_created, 10_000], WAIT4, by(reader)),
     ]);
-    serial.now_is(r_zombie + 10_000);
+    serial.resume_shell_at(r_zombie + 10_000);
     let whole = with_cpu_of_shell(serial.finish());
     for removed in [writer, reader] {
         let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[removed])]);
@@ -283,7 +283,7 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
     }
 }
 
-/// The tracer notes an exec only when it handles the stop. By then, the parent may already wait for the end of its child.
+/// The tracer records an exec only when it handles the stop. By then, the parent may already wait for the end of its child.
 #[test]
 fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
     const EARLY: u64 = 30_000;
@@ -348,7 +348,7 @@ fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     serial
         .slices
         .push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
-    serial.now_is(back + 40_000);
+    serial.resume_shell_at(back + 40_000);
     let recorded = with_cpu_of_shell(serial.finish());
     let mut partial = as_ptrace(&recorded, true);
     // After the second child's end, the shell also waited for something else.
@@ -382,7 +382,7 @@ fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
             ended(child.0, row[1], row[2]),
         ]);
     }
-    serial.now_is(end + 10_000);
+    serial.resume_shell_at(end + 10_000);
     let partial = as_perf(&with_cpu_of_shell(serial.finish()));
     let without_last = predict_partial(&partial, Change::Remove, &[last]);
     assert!(

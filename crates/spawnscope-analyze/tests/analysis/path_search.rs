@@ -117,10 +117,10 @@ fn a_miss_after_an_exec_belongs_to_it_only_if_the_entry_of_the_exec_is_unknown()
     assert_eq!(found(&builder.recording), [("env".to_owned(), 1, true)]);
 }
 
-fn single(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
+fn other_failures(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     attempts
-        .single
+        .other_failures
         .iter()
         .map(|failed| (text(failed.path), failed.errno))
         .collect()
@@ -136,7 +136,10 @@ fn a_file_tried_in_one_directory_is_not_a_search() {
         let recording = failing(&[(path, errno), (path, errno)]);
         let attempts = attempts_of(&Forest::build(&recording), 1);
         assert_eq!(summary(&attempts.searches), []);
-        assert_eq!(single(&attempts), [(path.to_owned(), errno), (path.to_owned(), errno)]);
+        assert_eq!(
+            other_failures(&attempts),
+            [(path.to_owned(), errno), (path.to_owned(), errno)]
+        );
     }
 }
 
@@ -146,7 +149,7 @@ fn a_failure_and_a_success_at_one_path_are_not_a_search() {
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
     builder.failed_exec_at(child, "/usr/bin/gcc", libc::ENOENT, 150_000);
     let attempts = attempts_of(&Forest::build(&builder.recording), 1);
-    assert_eq!((attempts.searches.len(), attempts.single.len()), (0, 1));
+    assert_eq!((attempts.searches.len(), attempts.other_failures.len()), (0, 1));
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn a_running_launch_is_counted_up_to_the_end_of_the_recording() {
 }
 
 #[test]
-fn wait_statuses_are_taken_apart() {
+fn wait_statuses_are_decoded() {
     assert_eq!(Outcome::of_wait_status(3 << 8), Outcome::Code(3));
     assert_eq!(
         Outcome::of_wait_status(9),

@@ -51,7 +51,7 @@ fn polled_recording(round: Round) -> Recorded {
         let nap = slice(POLLING, on, off, [begins - off, 0], CLOCK_NANOSLEEP, None);
         serial.slices.push(nap);
         polled = [begins, woken + 10_000];
-        serial.now_is(woken);
+        serial.resume_shell_at(woken);
         launches.push(serial.launch(&Spans::USUAL, DIRNAME));
     }
     serial.slices.push(ended(POLLING, polled[0], polled[1]));

@@ -20,7 +20,7 @@ pub(crate) const COUNT: usize = 40;
 pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 pub(crate) const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));
 
-pub(crate) fn by(launch: LaunchId) -> Option<WakerRow> {
+pub(crate) fn woken_by(launch: LaunchId) -> Option<WakerRow> {
     Some(WakerRow::Task(TaskId(launch.0)))
 }
 
@@ -67,11 +67,11 @@ pub(crate) fn unpacking() -> Recording {
         let fork = builder.launch(ROOT, begin, &shell, None);
         let child = builder.launch(fork, begin + 200_000, &Spans::USUAL, DIRNAME);
         let chain = relocate(&mut builder);
-        builder.called(fork, &chain);
-        builder.called(child, &chain);
+        builder.set_call_chain(fork, &chain);
+        builder.set_call_chain(child, &chain);
         let mv = builder.launch(ROOT, begin + 5_000_000, &Spans::USUAL, MV);
         let line = builder.line(Language::Bash, "/opt/unpack.sh", 20, "");
-        builder.called(mv, &[line]);
+        builder.set_call_chain(mv, &[line]);
     }
     builder.launch(ROOT, 60_000_000, &Spans::USUAL, MV);
     builder.recording
@@ -84,12 +84,12 @@ pub(crate) fn find<'g>(groups: &'g [Group], label: &str) -> &'g Group {
 
 /// Builds a recording of a shell that runs `dirname` 30 times from line 14, and then 10 times from line 20.
 pub(crate) fn serial_unpacking() -> Serial {
-    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "unpack.sh"]);
     for number in 0..40 {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
         let (line, function) = if number < 30 { (14, "relocate") } else { (20, "") };
         let frame = serial.builder.line(Language::Bash, "/opt/unpack.sh", line, function);
-        serial.builder.called(launch, &[frame]);
+        serial.builder.set_call_chain(launch, &[frame]);
     }
     serial
 }
@@ -118,7 +118,7 @@ pub(crate) fn storm_of(
 }
 
 /// Returns a slice that ends with a wait from `off` that is still open at the end of the recording.
-pub(crate) fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
+pub(crate) fn open_wait(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
     SliceRow {
         off_span: None,
         wake_span: None,
@@ -142,12 +142,12 @@ pub(crate) fn shell_with(children: u64) -> Builder {
 }
 
 /// Returns the slices of a child from `shell_with` that sleeps until the recording ends.
-pub(crate) fn sleeps(child: u64) -> [SliceRow; 2] {
+pub(crate) fn sleeping_child(child: u64) -> [SliceRow; 2] {
     let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
     let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
     [
         created(child, made, Spans::USUAL.queue),
-        open(child, on, off, CLOCK_NANOSLEEP, 0),
+        open_wait(child, on, off, CLOCK_NANOSLEEP, 0),
     ]
 }
 
@@ -172,9 +172,9 @@ pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
 }
 
 /// Builds a recording of a shell that runs `x=$(echo "$y" | sed ...)` `count` times: each is a subshell, its fork for echo, and sed.
-pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
+pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
-    let mut serial = Serial::of(shell, &[shell, "script.sh"]);
+    let mut serial = Serial::with_command(shell, &[shell, "script.sh"]);
     let mut on = 0;
     for number in 0..count {
         let begin = 2_000_000 + number * 4_000_000;
@@ -224,27 +224,28 @@ pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording
         on = gone + 10_000;
         serial.builder.row(subshell).reaped = Some(Nanos(on));
     }
-    serial.now_is(on);
+    serial.resume_shell_at(on);
     serial.finish()
 }
 
-/// Returns the advice on a shell that launches one program `COUNT` times, and waits for each in the system call `wait`.
-pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> AdviceList {
-    let mut serial = Serial::of(shell, &[shell, script]);
+/// Returns the advice on a shell that launches one program `COUNT` times, and waits for each launch in the system call `wait`.
+pub(crate) fn advice_on_calls((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> AdviceList {
+    let mut serial = Serial::with_command(shell, &[shell, script]);
     for _ in 0..COUNT {
         serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
     }
     advices(&serial.finish())
 }
 
-pub(crate) fn captured(shell: &str, argv: &[&str]) -> AdviceList {
-    calling((shell, "script"), argv[0], argv, READ)
+/// Returns the advice on a shell that launches one program `COUNT` times, and reads its output.
+pub(crate) fn advice_on_captured_output(shell: &str, argv: &[&str]) -> AdviceList {
+    advice_on_calls((shell, "script"), argv[0], argv, READ)
 }
 
 pub(crate) fn fix_of(advice: &Advice) -> String {
     advice.finding.fix.join("\n")
 }
 
-pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> AdviceList {
-    advices(&substituting(shell, count, argv))
+pub(crate) fn advice_on_substitutions(shell: &str, count: u64, argv: &[&str]) -> AdviceList {
+    advices(&substitution_recording(shell, count, argv))
 }

@@ -21,10 +21,10 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     let parameters = Parameters {
         cpus,
         wall: Nanos(wall),
-        fault: 0.0,
-        call: 0.0,
-        launch: 0.0,
-        exec: 0.0,
+        fault_ns: 0.0,
+        call_ns: 0.0,
+        launch_ns: 0.0,
+        exec_ns: 0.0,
     };
     Replay::new(&forest, &collection.finish(), &parameters).expect("a command")
 }

@@ -33,11 +33,11 @@ pub(crate) struct Serial {
 
 impl Serial {
     pub(crate) fn new() -> Serial {
-        Serial::of("/bin/bash", &["bash", "script.sh"])
+        Serial::with_command("/bin/bash", &["bash", "script.sh"])
     }
 
-    /// Returns a recording in which the command is another program than bash.
-    pub(crate) fn of(path: &str, argv: &[&str]) -> Serial {
+    /// Starts a recording whose command is this program instead of bash.
+    pub(crate) fn with_command(path: &str, argv: &[&str]) -> Serial {
         Serial {
             builder: Builder::command(path, argv, 1_000_000_000),
             slices: Vec::new(),
@@ -120,8 +120,8 @@ impl Serial {
         (row.created.unwrap().0, row.zombie.unwrap().0)
     }
 
-    /// Puts the shell on its CPU at `now`. To be called after slices of the shell were added by hand.
-    pub(crate) fn now_is(&mut self, now: u64) {
+    /// Lets the shell work from `now` on. To be called after slices of the shell were added by hand.
+    pub(crate) fn resume_shell_at(&mut self, now: u64) {
         self.end(now);
     }
 
@@ -131,7 +131,7 @@ impl Serial {
     }
 
     /// Keeps the shell on its CPU until `at`.
-    pub(crate) fn works_until(&mut self, at: u64) {
+    pub(crate) fn run_shell_until(&mut self, at: u64) {
         self.now = at;
     }
 

@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn children_lie_inside_their_parents_slice_of_the_trace(starts in proptest::collection::vec(0u64..900_000_000, 1..20)) {
+    fn children_live_within_the_lifetime_of_their_parent(starts in proptest::collection::vec(0u64..900_000_000, 1..20)) {
         let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
         for start in &starts {
             builder.launch(ROOT, *start, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -61,7 +61,7 @@ fn a_command_is_named_by_the_file_of_its_last_exec() {
 }
 
 #[test]
-fn a_fork_is_named_after_what_its_parent_was_at_that_time() {
+fn a_fork_is_named_after_the_program_that_its_parent_ran_at_that_time() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let early = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
     builder.exec_at(ROOT, b"/usr/bin/make", &[b"make"], [50_000_000, 50_500_000, 51_000_000]);
@@ -87,8 +87,8 @@ fn a_program_that_execs_itself_between_forks_is_named_at_each() {
     let labels: Vec<String> = (1..200)
         .map(|index| label(&forest, forest.launches[index].id))
         .collect();
-    let wanted: Vec<String> = (1..200).map(|number| format!("(p{number})")).collect();
-    assert_eq!(labels, wanted);
+    let expected: Vec<String> = (1..200).map(|number| format!("(p{number})")).collect();
+    assert_eq!(labels, expected);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
         waits.push(slice);
     }
     let waits = waits.finish();
-    let of_root: Vec<_> = waits.of(0).collect();
+    let of_root: Vec<_> = waits.of_launch(0).collect();
     let starts: Vec<u64> = of_root.iter().map(|wait| wait.start.0).collect();
     assert_eq!(starts, [4_000, 9_000]);
     assert_eq!(
@@ -65,5 +65,5 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
         (of_root[1].woken, of_root[1].end),
         (Some(Nanos(9_300)), Some(Nanos(9_500)))
     );
-    assert_eq!(waits.of(1).len(), 0);
+    assert_eq!(waits.of_launch(1).len(), 0);
 }

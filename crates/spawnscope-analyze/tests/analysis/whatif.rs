@@ -118,7 +118,7 @@ fn reading_the_next_launchs_output_is_not_reading_this_ones_output() {
 }
 
 #[test]
-fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
+fn vfork_costs_what_was_measured_and_nothing_is_copied_or_freed() {
     let mut serial = Serial::new();
     let create = 2_000_000;
     let launch = serial.launch(
@@ -187,7 +187,7 @@ fn a_static_program_has_no_loader() {
 }
 
 #[test]
-fn a_static_program_still_asks_the_cpu_what_it_is() {
+fn a_static_program_still_identifies_the_cpu() {
     let (recorded, launches) = dirnames(2);
     let asking = |nanos: f64| {
         let constants = Constants {
@@ -325,7 +325,7 @@ fn a_shell_that_only_execs_a_program_can_be_removed() {
 }
 
 #[test]
-fn a_program_given_by_its_file_is_not_looked_for() {
+fn a_program_given_by_its_path_is_not_searched_for() {
     let mut serial = Serial::new();
     let launch = serial.launch(
         &Spans {
@@ -363,7 +363,7 @@ fn work_of_a_parent_for_a_launch_is_removed_with_it() {
 }
 
 #[test]
-fn faults_after_a_fork_go_with_it_but_for_those_that_made_the_parent_grow() {
+fn faults_after_a_removed_fork_are_removed_except_those_for_new_memory() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     let next = serial.launch(&Spans::USUAL, DIRNAME);
@@ -473,7 +473,7 @@ proptest! {
     }
 
     #[test]
-    fn no_factor_lengthens_the_wall(phase in 0..8usize, count in 1..8usize) {
+    fn no_change_lengthens_the_wall(phase in 0..8usize, count in 1..8usize) {
         let (recorded, launches) = dirnames(count);
         let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
         let change = changes[phase % changes.len()];

@@ -85,7 +85,7 @@ fn loop_of(count: u64, spans: &Spans) -> ((Recording, Vec<SliceRow>), Vec<Launch
 
 #[test]
 fn forks_of_a_script_are_selected_by_its_interpreter() {
-    let mut serial = Serial::of("/home/user/run.sh", &["/bin/bash", "run.sh"]);
+    let mut serial = Serial::with_command("/home/user/run.sh", &["/bin/bash", "run.sh"]);
     let bash = serial.builder.text(b"/bin/bash");
     serial.builder.recording.execs[0].interpreter = Some(bash);
     let fork = serial.launch(&Spans::USUAL, None);

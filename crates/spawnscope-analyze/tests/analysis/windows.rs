@@ -27,7 +27,7 @@ fn machine() -> (Recording, Vec<SliceRow>) {
     serial
         .slices
         .push(slice(1, from, from, [PAUSE, 0], CLOCK_NANOSLEEP, None));
-    serial.now_is(from + PAUSE);
+    serial.resume_shell_at(from + PAUSE);
     let slow = Spans {
         exec: 2_000_000,
         ..Spans::USUAL
@@ -60,7 +60,7 @@ fn explain(
         all = window.cut_slices(&all);
     }
     let forest = Forest::build(&recording);
-    let timelines = SliceCollection::new(&forest, &[]).with(all).finish();
+    let timelines = SliceCollection::new(&forest, &[]).with_slices(all).finish();
     let causes = Causes::find(&recording, &forest, &timelines);
     Ok((recording, causes))
 }

@@ -68,7 +68,7 @@ pub fn with_timelines_of<T>(
         analyze(Input {
             recording: &recording,
             forest: &forest,
-            timelines: &reconstruct(&recording, &forest, &threads, collection.with(slices).finish()),
+            timelines: &reconstruct(&recording, &forest, &threads, collection.with_slices(slices).finish()),
             contradictions,
             window: window.map(|window| window.title().clone()),
         })

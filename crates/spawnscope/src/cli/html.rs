@@ -107,7 +107,7 @@ impl<'a> PageData<'a> {
                     waits_of_parents(recording, forest, timelines),
                 )
             },
-            || Causes::find_and(recording, forest, timelines, predict_removals),
+            || Causes::find_with(recording, forest, timelines, predict_removals),
         );
         let (stretches, waits, waits_of_parents) = thread_data;
         let (causes, removals) = causes.unzip();

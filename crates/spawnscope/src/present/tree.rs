@@ -166,7 +166,7 @@ fn launch_facts(forest: &Forest<'_>, index: usize, width: Option<usize>) -> Stri
     let mut notes = vec![units::time(launch.total(forest.end))];
     notes.extend(Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()));
     notes.extend((misses > 0).then(|| units::counted(misses, "PATH miss", "PATH misses")));
-    notes.extend(list_failed_execs(&attempts.single, width));
+    notes.extend(list_failed_execs(&attempts.other_failures, width));
     notes.extend(words::origin_mark(launch.origin).map(str::to_owned));
     notes.iter().map(|note| format!("  {note}")).collect()
 }

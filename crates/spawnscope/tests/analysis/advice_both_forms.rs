@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::recordings::{captured, fix_of, substitutions};
+use crate::recordings::{advice_on_captured_output, advice_on_substitutions, fix_of};
 use crate::serial::only;
 
 /// Texts on which a filter program and a shell expansion may differ.
@@ -45,9 +45,9 @@ fn new_call<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Ca
 /// Returns the code in the script, its replacement, and the described differences.
 fn advised(call: &Call<'_>) -> (String, String, String) {
     let described = if call.is_fed {
-        substitutions(call.shell, 40, call.argv)
+        advice_on_substitutions(call.shell, 40, call.argv)
     } else {
-        captured(call.shell, call.argv)
+        advice_on_captured_output(call.shell, call.argv)
     };
     let advice = only(&described, "builtin");
     let fix = fix_of(&advice);

@@ -7,7 +7,7 @@ use spawnscope::present::{json, table, text};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::{attribution, by, object, with_git};
+use crate::recordings::{attribution, object, with_git, woken_by};
 use crate::serial::{READ, WAIT4};
 use crate::slices::slice;
 const EXECVE: u16 = 59;
@@ -29,7 +29,7 @@ fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
         let pipe = object(&mut builder, ObjectKind::Pipe, None);
         slices.push(SliceRow {
             object: pipe,
-            ..slice(1, start, start + 150_000, [2_150_000, 60_000], READ, by(git))
+            ..slice(1, start, start + 150_000, [2_150_000, 60_000], READ, woken_by(git))
         });
         slices.push(SliceRow {
             object: permission,
@@ -100,7 +100,7 @@ fn waits_below_a_millisecond_are_not_in_the_report() {
     let mut found = report(&builder.recording, GroupBy::Command);
     found.waits = attribution(
         &builder.recording,
-        &[slice(1, 0, 1_130_000, [900_000, 0], WAIT4, by(git))],
+        &[slice(1, 0, 1_130_000, [900_000, 0], WAIT4, woken_by(git))],
     );
     let text = table::render(&found, &table::Options::default());
     assert_eq!(found.waits.len(), 1);
@@ -122,7 +122,7 @@ fn a_fifo_is_shown_by_its_path_and_a_pipe_without_its_number() {
         let mut found = report(&builder.recording, GroupBy::Command);
         let wait = SliceRow {
             object,
-            ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, by(git))
+            ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, woken_by(git))
         };
         found.waits = attribution(&builder.recording, &[wait]);
         let text = strip_str(&table::render(&found, &table::Options::all(120))).to_string();

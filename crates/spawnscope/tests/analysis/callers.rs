@@ -25,7 +25,7 @@ fn launches_by_recipe(script: &str, lines: &[u32]) -> Recording {
             file: None,
             ..builder.line(Language::Dash, "", *line, "")
         };
-        builder.called(launch, &[frame]);
+        builder.set_call_chain(launch, &[frame]);
     }
     builder.recording
 }
@@ -38,7 +38,7 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
     let forest = Forest::build(&recording);
     let labels = |detail| -> Vec<String> {
         let callers = Callers::find(&forest, detail);
-        let label = |launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap();
+        let label = |launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap();
         (1..5).map(label).collect()
     };
     let expected = [
@@ -137,9 +137,9 @@ fn ndjson_has_the_whole_call_chain_of_a_launch() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
     let launch = builder.launch(ROOT, 0, &Spans::USUAL, MV);
     let chain = relocate(&mut builder);
-    builder.called(launch, &chain);
+    builder.set_call_chain(launch, &chain);
     let native = builder.code("/bin/bash", "make_child", 0x10);
-    let native = builder.called(launch, &[native]);
+    let native = builder.set_call_chain(launch, &[native]);
     builder.recording.stacks[native.index() as usize].is_truncated = true;
     let name = builder.text(b"caf\xe9");
     builder.recording.frames[1].function = Some(name);

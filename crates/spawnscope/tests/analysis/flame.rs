@@ -183,15 +183,15 @@ fn callers_are_drawn_between_parent_and_child() {
     let child = builder.launch(fork, 2_000_000, &Spans::USUAL, GIT);
     let inner = builder.line(Language::Bash, "/x/unpack.sh", 14, "relocate");
     let outer = builder.line(Language::Bash, "/x/unpack.sh", 30, "");
-    builder.called(fork, &[inner, outer]);
-    builder.called(child, &[inner, outer]);
+    builder.set_call_chain(fork, &[inner, outer]);
+    builder.set_call_chain(child, &[inner, outer]);
     let helper = builder.launch(child, 2_500_000, &Spans::USUAL, Some(("/usr/lib/helper", &["helper"])));
     for address in [0x10, 0x20] {
         let frames = [
             builder.code("/usr/bin/git", "start_command", address),
             builder.code("/usr/bin/git", "", 0x99),
         ];
-        builder.called(helper, &frames);
+        builder.set_call_chain(helper, &frames);
     }
     let counted = FlameOptions {
         weight: Weight::Count,
@@ -218,7 +218,7 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
     for number in 0..3u64 {
         let launch = builder.launch(ROOT, number * 3_000_000, &Spans::USUAL, GIT);
         let frame = builder.code("/usr/bin/make", "child_execute_job", 0x10 + number);
-        let stack = builder.called(launch, &[frame]);
+        let stack = builder.set_call_chain(launch, &[frame]);
         builder.recording.stacks[stack.index() as usize].is_truncated = number == 2;
     }
     let counted = FlameOptions {
@@ -339,7 +339,7 @@ fn recording_named(name: &[u8]) -> Recording {
     let name = builder.text(name);
     let mut frame = builder.line(Language::Bash, "", 14, "x");
     (frame.file, frame.function) = (Some(name), Some(name));
-    builder.called(child, &[frame]);
+    builder.set_call_chain(child, &[frame]);
     builder.recording.info.command = vec![builder.recording.texts.get(name).to_vec()];
     builder.recording
 }

@@ -28,8 +28,8 @@ pub(crate) fn unpacking() -> Recording {
         );
         let chain = [("relocate", 14), ("", 30)]
             .map(|(function, line)| builder.line(Language::Bash, "./unpack.sh", line, function));
-        builder.called(fork, &chain);
-        builder.called(child, &chain);
+        builder.set_call_chain(fork, &chain);
+        builder.set_call_chain(child, &chain);
         builder.row(fork).parent_rss_bytes = Some(8_000_000 + number * 1_000_000);
         builder.failed_exec_at(
             child,
@@ -80,7 +80,7 @@ fn unusual_ends(builder: &mut Builder) {
     let row = builder.row(python);
     (row.wait_status, row.mechanism) = (Some(3 << 8), Some(Mechanism::PosixSpawn));
     let line = builder.line(Language::Bash, "./unpack.sh", 20, "");
-    builder.called(python, &[line]);
+    builder.set_call_chain(python, &[line]);
     let killed = builder.launch(
         ROOT,
         1_000_000_000,

@@ -159,7 +159,7 @@ fn build(launches: u64) -> Recording {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j8"], launches * 900_000);
     let called_from = |line| {
         let frame = builder.line(Language::Bash, "./build.sh", line, "compile");
-        builder.called(ROOT, &[frame])
+        builder.set_call_chain(ROOT, &[frame])
     };
     let lines: Vec<_> = (1..50).map(called_from).collect();
     builder.row(ROOT).script_stack = None;

@@ -10,7 +10,7 @@ use spawnscope::event::{Nanos, Pid};
 use spawnscope::present::{advice, table, verdict};
 use spawnscope::record::reader::{Recording, SliceRow};
 
-use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open, shell_with, sleeps};
+use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
 use crate::serial::{WAIT4, timelines};
 
 const POLL: u16 = 7;
@@ -56,7 +56,7 @@ fn nothing_is_concluded_if_the_replay_error_is_large() {
 fn the_verdict_says_that_most_of_the_wall_is_unknown() {
     let mut builder = shell_with(0);
     builder.recording.launches[0].pid = Some(Pid(1));
-    let polls = open(1, 0, 10_000_000, POLL, 0);
+    let polls = open_wait(1, 0, 10_000_000, POLL, 0);
     let found = report(&builder.recording, &[polls]);
     assert_eq!(
         verdict::verdict(&found).as_deref(),
@@ -67,15 +67,15 @@ fn the_verdict_says_that_most_of_the_wall_is_unknown() {
 #[test]
 fn an_unfinished_wait_is_listed_with_the_childs_own_waits() {
     let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY_CHILD);
-    let slices = [&[waits][..], &sleeps(2)].concat();
+    let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY_CHILD);
+    let slices = [&[waits][..], &sleeping_child(2)].concat();
     let mut found = report(&builder.recording, &slices);
     found.waits = attribution(&builder.recording, &slices);
     let [wait] = &found.waits[..] else {
         panic!("{:?}", found.waits)
     };
     assert_eq!(wait.parts.total(), Nanos(WALL - 1_500_000));
-    let asleep = sleeps(2)[1].off.0;
+    let asleep = sleeping_child(2)[1].off.0;
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
     let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();

@@ -48,7 +48,7 @@ fn building() -> (Builder, LaunchId, StackId) {
     let mut kernel = builder.code("", "path_openat", 0xffff_0000);
     (kernel.language, kernel.module) = (Language::Kernel, None);
     let function = builder.code("/usr/bin/git", "read_index", 0x10);
-    let stack = builder.called(git, &[kernel, function]);
+    let stack = builder.set_call_chain(git, &[kernel, function]);
     (builder, git, stack)
 }
 
@@ -118,7 +118,7 @@ fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     let (mut builder, git, first) = building();
     let mut elsewhere = builder.code("/usr/bin/git", "read_index", 0x20);
     elsewhere.line = Some(7);
-    let second = builder.called(git, &[elsewhere]);
+    let second = builder.set_call_chain(git, &[elsewhere]);
     let run = START + Spans::USUAL.total() - 100_000;
     let wait = SampleRow {
         is_waiting: true,

@@ -14,7 +14,7 @@ use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
 use crate::builder::{ROOT, Spans};
-use crate::recordings::substituting;
+use crate::recordings::substitution_recording;
 use crate::serial::{READ, Serial, timelines};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
@@ -63,7 +63,7 @@ fn joined(text: &str) -> String {
 
 #[test]
 fn keep_rule_removes_the_advice_of_all_other_rules() {
-    let recorded = substituting("/bin/bash", 60, &["dirname", "/a/b"]);
+    let recorded = substitution_recording("/bin/bash", 60, &["dirname", "/a/b"]);
     let found = report(&recorded, GroupBy::Command);
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
@@ -80,7 +80,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
 
 #[test]
 fn a_removal_counts_the_forks_that_remain() {
-    let recorded = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let recorded = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
     let printed_text = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
     let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
     assert!(printed_text(&["sed"]).contains(stay), "{}", printed_text(&["sed"]));
@@ -105,7 +105,7 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
         let chain = [(5, "git"), (9, "")]
             .map(|(line, function)| serial.builder.line(Language::Bash, "/opt/git25.sh", line, function));
-        serial.builder.called(launch, &chain);
+        serial.builder.set_call_chain(launch, &chain);
     }
     let recorded = serial.finish();
     let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
@@ -123,7 +123,7 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
 
 #[test]
 fn names_in_parentheses_are_explained_where_they_are_shown() {
-    let forks = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let forks = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
     let shown = |recorded, group_by| joined(&table::render(&report(recorded, group_by), &table::Options::default()));
     let fork = "(bash): a fork of bash that runs no other program";
     let recorder = "(recorder): spawnscope, which started the command";
@@ -254,7 +254,7 @@ fn shares_of_lines_are_marked_as_excluding_sleep() {
 
 #[test]
 fn instructions_are_complete_at_every_width() {
-    let mut serial = Serial::of("/usr/bin/python3", &["python3", "run.py"]);
+    let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "run.py"]);
     for _ in 0..40 {
         serial.launch(&Spans::USUAL, Some(("/bin/sh", &["sh", "-c", "git status"])));
         let shell = serial.builder.recording.launches.last().unwrap().id;
@@ -300,10 +300,10 @@ fn a_growing_recording_is_marked_as_such() {
 
 /// Returns the recording of a command that is executed by a version manager's shim, which runs for this many nanoseconds.
 fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
-    let mut serial = Serial::of("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
+    let mut serial = Serial::with_command("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
     let at = [shim_ns, shim_ns + 300_000, shim_ns + 600_000];
     serial.builder.exec_at(ROOT, b"/opt/ruby/bin/ruby", &[b"ruby"], at);
-    serial.works_until(60_000_000);
+    serial.run_shell_until(60_000_000);
     serial.finish()
 }
 
@@ -345,11 +345,11 @@ fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
 
 #[test]
 fn the_call_site_of_the_example_is_printed_after_it() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "unpack.sh"]);
     for line in (0..40).map(|number| 3 + number % 2) {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
         let frame = serial.builder.line(Language::Bash, "unpack.sh", line, "");
-        serial.builder.called(launch, &[frame]);
+        serial.builder.set_call_chain(launch, &[frame]);
     }
     let found = report(&serial.finish(), GroupBy::Command);
     let printed = joined(&advice::render(&found, false, 80, None));
@@ -367,7 +367,7 @@ fn the_call_site_of_the_example_is_printed_after_it() {
 fn shortened_command_lines_with_the_same_beginning_show_their_ends() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false,color.diff=false";
     let git: &[&str] = &["git", "--no-pager", "-c", options, "rev-parse", "--show-toplevel"];
-    let mut serial = Serial::of("/usr/bin/python3", &["python3", "status.py"]);
+    let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "status.py"]);
     for _ in 0..40 {
         serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/git", git)), READ);
     }

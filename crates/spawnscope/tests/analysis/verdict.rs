@@ -60,7 +60,7 @@ fn work_is_the_principal_cause_even_if_nothing_can_be_changed() {
         run: 60_000_000,
         ..Spans::USUAL
     };
-    let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
     for _ in 0..7 {
         serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1", "x.c"])));
         serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
@@ -83,7 +83,7 @@ fn the_best_fix_is_one_that_the_user_can_make() {
         let argv = [program.rsplit('/').next().unwrap(), "/a/b"];
         let child = serial.launch_waiting(&Spans::USUAL, Some((program, &argv)), READ);
         let line = serial.builder.line(Language::Bash, file, 3, "");
-        serial.builder.called(child, &[line]);
+        serial.builder.set_call_chain(child, &[line]);
     }
     let recorded = serial.finish();
     let printed = verdict_of(&recorded);

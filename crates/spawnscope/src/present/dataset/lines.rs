@@ -110,7 +110,7 @@ impl<'a> Lines<'a> {
                 path,
                 labels: contents.labels,
             };
-            let caller = sites.of(index).map(|site| callers.add(site, &line));
+            let caller = sites.call_site_of(index).map(|site| callers.add(site, &line));
             launches.push(LaunchLine { caller, ..line });
             let of_launch = |exec| ExecLine {
                 run,
@@ -141,7 +141,7 @@ impl LaunchLine<'_> {
     /// Returns a label of the launch.
     pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
         let index = BuildLabel::ALL.iter().position(|other| *other == label)?;
-        self.labels[index].of(self.index).map(String::from_utf8_lossy)
+        self.labels[index].label_of(self.index).map(String::from_utf8_lossy)
     }
 
     /// Returns the launch's time on the critical path.

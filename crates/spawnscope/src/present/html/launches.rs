@@ -214,7 +214,11 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         })
     });
     let position = |index: usize| {
-        let label = label_of(&forest.launches[index], contents.callers.of(index), GroupBy::Arguments);
+        let label = label_of(
+            &forest.launches[index],
+            contents.callers.call_site_of(index),
+            GroupBy::Arguments,
+        );
         tables.arguments.get(&label).map_or(0, |position| 1 + position)
     };
     let numbers: Vec<u64> = firsts.iter().map(|index| position(*index)).collect();
@@ -223,7 +227,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
 
 fn label(callers: &Callers, launch: Option<&Launch<'_>>, index: usize, by: GroupBy) -> String {
     launch.map_or_else(String::new, |launch| {
-        text::escape(&label_of(launch, callers.of(index), by))
+        text::escape(&label_of(launch, callers.call_site_of(index), by))
     })
 }
 

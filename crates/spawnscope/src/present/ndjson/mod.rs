@@ -22,7 +22,7 @@ use caller::CallerObject;
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io::Result<()> {
     let callers = Callers::find(forest, Detail::Line);
     for index in (0..forest.launches.len()).filter(|index| forest.launches[*index].is_launch()) {
-        write_launch(out, forest, waits, callers.of(index), index)?;
+        write_launch(out, forest, waits, callers.call_site_of(index), index)?;
         out.write_all(b"\n")?;
     }
     Ok(())
@@ -55,7 +55,7 @@ fn write_launch(
         cpu_phases: PhasesObject(&launch.cpu_phases),
         setup_closes: launch.setup_closes,
         setup_close_ns: nanos(launch.setup_close_span.get()),
-        waits: LazyArray(waits.of(index).map(|wait| WaitObject::new(forest, &wait))),
+        waits: LazyArray(waits.of_launch(index).map(|wait| WaitObject::new(forest, &wait))),
         exit: ExitObject::new(launch.outcome),
         caller: CallerObject::new(forest, launch, call_site),
     };

@@ -144,7 +144,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         end_time_unix_nano: unix(end),
         attributes: if is_one_launch {
             [
-                launch_attributes(launch, callers.of(first)),
+                launch_attributes(launch, callers.call_site_of(first)),
                 phase_attributes(forest, node),
             ]
             .concat()
@@ -230,8 +230,12 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
         .map(|(start, end)| end.since(start).0)
         .sum();
     attributes.push(KeyValue::int("spawnscope.total_ns", total));
-    let call_site = callers.of(node.launches[0]);
-    if node.launches.iter().all(|index| callers.of(*index) == call_site) {
+    let call_site = callers.call_site_of(node.launches[0]);
+    if node
+        .launches
+        .iter()
+        .all(|index| callers.call_site_of(*index) == call_site)
+    {
         attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
     }
     attributes

@@ -91,7 +91,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         let number = |name: &str, value: Option<u64>| Some(DebugAnnotation::number(name, value?));
         let span = |spans: &[Nanos]| spans.get(index).map(|span| span.0).filter(|span| *span > 0);
         let exec = launch.execs.last();
-        let call_site = self.callers.of(index);
+        let call_site = self.callers.call_site_of(index);
         let failed_execs = self.contents.forest.failed_execs(index).len() as u64;
         let arguments = [
             number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok())),

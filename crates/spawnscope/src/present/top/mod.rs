@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, TableState};
 
 use super::text;
-use crate::analyze::live::{CommandLine, ProcessLine};
+use crate::analyze::live::{CommandRow, ProcessRow};
 use crate::event::Nanos;
 use crate::units;
 
@@ -142,7 +142,7 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn command_row<'a>(line: &CommandLine, status: &ScreenStatus<'_>) -> Row<'a> {
+fn command_row<'a>(line: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Line::from(text).right_aligned();
     let failed = right(units::count(line.failures));
     Row::new([
@@ -180,7 +180,7 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scree
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn process_row<'a>(line: &ProcessLine, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
+fn process_row<'a>(line: &ProcessRow, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Cell::new(Line::from(text).right_aligned());
     let age = line.birth.map(|birth| status.now.since(birth));
     // In deep trees, half of the line stays free for names.

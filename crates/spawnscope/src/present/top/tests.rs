@@ -13,7 +13,7 @@ use crate::analyze::live::{EndedLaunch, Snapshot};
 use crate::analyze::phases::Phase;
 use crate::event::{LaunchId, Pid};
 
-fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
+fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandRow {
     let launch = EndedLaunch {
         id: LaunchId(9),
         pid: Some(Pid(4009)),
@@ -28,7 +28,7 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
         start: None,
         total: Some(Nanos(1_500_000)),
     };
-    CommandLine {
+    CommandRow {
         command: name.into(),
         count,
         running: 0,
@@ -40,8 +40,8 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
     }
 }
 
-fn process(id: u64, parent: Option<u64>, depth: usize, name: &str) -> ProcessLine {
-    ProcessLine {
+fn process(id: u64, parent: Option<u64>, depth: usize, name: &str) -> ProcessRow {
+    ProcessRow {
         id: LaunchId(id),
         parent: parent.map(LaunchId),
         depth,

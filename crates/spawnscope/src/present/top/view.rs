@@ -3,7 +3,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::analyze::live::{CommandLine, ProcessLine, Snapshot};
+use crate::analyze::live::{CommandRow, ProcessRow, Snapshot};
 use crate::event::LaunchId;
 use crate::present::text;
 
@@ -69,9 +69,9 @@ impl View {
     }
 
     /// Returns the commands that match the filter, in order.
-    pub(super) fn commands(&self) -> Vec<&CommandLine> {
+    pub(super) fn commands(&self) -> Vec<&CommandRow> {
         let all = self.shown.commands.iter();
-        let mut lines: Vec<&CommandLine> = all.filter(|line| self.matches(&line.command, &[])).collect();
+        let mut lines: Vec<&CommandRow> = all.filter(|line| self.matches(&line.command, &[])).collect();
         lines.sort_by(|a, b| {
             let by_name = || a.command.cmp(&b.command);
             match self.sort {
@@ -86,7 +86,7 @@ impl View {
     }
 
     /// Returns the processes that match the filter, parents before their children.
-    pub(super) fn processes(&self) -> Vec<&ProcessLine> {
+    pub(super) fn processes(&self) -> Vec<&ProcessRow> {
         let all = self.shown.processes.iter();
         all.filter(|line| self.matches(&line.command, &line.argv)).collect()
     }
@@ -188,12 +188,12 @@ impl View {
             Mode::Processes => self.processes().get(index).and_then(|line| line.parent),
             Mode::Commands => {
                 let commands = self.commands();
-                let running_parent = |line: &CommandLine| {
+                let running_parent = |line: &CommandRow| {
                     let mut processes = self.shown.processes.iter();
                     processes.find(|process| process.command == line.command)?.parent
                 };
                 let line = commands.get(index);
-                let latest_parent = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
+                let latest_parent = |line: &&&CommandRow| line.recent.first().and_then(|launch| launch.parent);
                 line.as_ref()
                     .and_then(latest_parent)
                     .or_else(|| line.and_then(|line| running_parent(line)))
