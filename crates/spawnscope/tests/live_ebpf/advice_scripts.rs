@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording;
 use crate::support::run::Record;
-use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -78,13 +77,16 @@ fn text(advice: &Value, key: &str) -> String {
 fn advice_skips_a_wrapper_script() {
     let record = Record::new();
     let path = |name: &str| record.directory().join(name);
-    let script = format!("#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n", word("real"));
+    let script = format!(
+        "#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n",
+        path("real").display()
+    );
     for (name, script) in [("tool", script.as_str()), ("real", "#!/bin/sh\n:\n")] {
         std::fs::write(path(name), script).expect("a script");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path(name), executable).expect("an executable script");
     }
-    let script = format!("for i in {{1..100}}; do {}; done", word("tool"));
+    let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
     record.run(["bash", "-c", &script]).expect_code(0);
     let findings = recording::advice(&record.file());
     let shims = advice_of_rule(&findings, "shims").expect("advice about the wrapper");
