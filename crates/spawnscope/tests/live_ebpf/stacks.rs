@@ -248,7 +248,11 @@ fn a_stripped_program_has_addresses_and_no_names() {
 fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
-        assert_eq!(chain.names_in("callers"), ["inner", "outer", "body"], "{chain:#?}");
+        assert_eq!(
+            chain.names_in("callers"),
+            ["inner", "outer", "thread_body"],
+            "{chain:#?}"
+        );
         assert!(!chain.is_truncated, "{mechanism}: {chain:#?}");
     }
 }
