@@ -3,16 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rusqlite::Connection;
+use stored::{AFTER, BEFORE, create_recording};
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("recordings/relocate_before.sql");
-const AFTER: &str = include_str!("recordings/relocate_after.sql");
 const ACTION: &str = include_str!("../../../action/action.yml");
 
 /// A job of a workflow, with its workspace and environment files.
@@ -45,14 +46,10 @@ impl Job {
     /// Adds a `spawnscope` whose `record` writes its arguments to the file `recorded`, and a `sudo` that needs no privilege.
     fn add_spawnscope(&self) {
         let real = env!("CARGO_BIN_EXE_spawnscope");
-        let recorded = self.path("recorded");
-        self.add_program(
-            "spawnscope",
-            &format!(
-                "if [ \"$1\" = record ]; then printf '%s\\n' \"$@\" >{}; else exec {real} \"$@\"; fi",
-                recorded.display()
-            ),
-        );
+        let recorded = self.path("recorded").display().to_string();
+        let record = format!("printf '%s\\n' \"$@\" >{recorded}");
+        let script = format!("if [ \"$1\" = record ]; then {record}; else exec {real} \"$@\"; fi");
+        self.add_program("spawnscope", &script);
         self.add_program("sudo", "while [ \"$1\" != env ]; do shift; done\nexec \"$@\"");
     }
 
@@ -60,8 +57,7 @@ impl Job {
     fn add_recording(&self, name: &str, rows: &str) {
         let directory = self.path("workspace/spawnscope");
         fs::create_dir_all(&directory).unwrap();
-        let connection = Connection::open(directory.join(name)).unwrap();
-        connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
+        create_recording(&directory.join(name), rows);
     }
 
     fn run_step(&self, script: &str, inputs: &[(&str, &str)]) -> Output {
@@ -84,11 +80,8 @@ impl Job {
     fn run_passing_step(&self, script: &str, inputs: &[(&str, &str)]) -> String {
         let output = self.run_step(script, inputs);
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            output.status.success(),
-            "{text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{errors}");
         text
     }
 }
@@ -103,31 +96,18 @@ fn the_command_is_recorded_as_it_was_given() {
     let job = Job::new();
     job.add_spawnscope();
     let command = "make \"$TARGET\" && ./run.sh $(nproc); echo 'a;b'";
-    job.run_passing_step(
-        "record.sh",
-        &[
-            ("INPUT_RUN", command),
-            ("INPUT_RUNS", "5"),
-            ("INPUT_FOLDER", "launches"),
-        ],
-    );
+    let inputs = [
+        ("INPUT_RUN", command),
+        ("INPUT_RUNS", "5"),
+        ("INPUT_FOLDER", "launches"),
+    ];
+    job.run_passing_step("record.sh", &inputs);
     let directory = job.path("workspace/launches");
     assert!(directory.is_dir());
     assert_eq!(job.read("output"), format!("folder={}\n", directory.display()));
-    let output = directory.join("run.db");
-    let expected = [
-        "record",
-        "--runs",
-        "5",
-        "-o",
-        output.to_str().unwrap(),
-        "--",
-        "bash",
-        "-euo",
-        "pipefail",
-        "-c",
-        command,
-    ];
+    let output = directory.join("run.db").display().to_string();
+    let expected = format!("record --runs 5 -o {output} -- bash -euo pipefail -c");
+    let expected: Vec<&str> = expected.split(' ').chain([command]).collect();
     assert_eq!(job.read("recorded").lines().collect::<Vec<_>>(), expected);
 }
 
@@ -160,16 +140,10 @@ fn an_exceeded_budget_is_an_output_and_the_fixed_script_stays_within_it() {
         let annotation =
             "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
         assert_eq!(text.contains(annotation), kept == "false", "{text}");
-        assert!(
-            job.read("summary").contains("launches of dirname"),
-            "{}",
-            job.read("summary")
-        );
-        assert!(
-            fs::read_to_string(directory.join("report.txt"))
-                .unwrap()
-                .contains("bash relocate.sh")
-        );
+        let summary = job.read("summary");
+        assert!(summary.contains("launches of dirname"), "{summary}");
+        let report = fs::read_to_string(directory.join("report.txt")).unwrap();
+        assert!(report.contains("bash relocate.sh"), "{report}");
     }
 }
 
@@ -214,10 +188,8 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let job = Job::new();
     let releases = job.path("releases/v9.8.7");
     let arch = rustix::system::uname().machine().to_str().unwrap().to_owned();
-    let (name, archive) = (
-        format!("spawnscope-9.8.7-{arch}-linux"),
-        format!("spawnscope-9.8.7-{arch}-linux.tar.gz"),
-    );
+    let name = format!("spawnscope-9.8.7-{arch}-linux");
+    let archive = format!("{name}.tar.gz");
     let programs = releases.join(&name).join("bin");
     fs::create_dir_all(&programs).unwrap();
     write_executable(&programs.join("spawnscope"), "echo release");
@@ -230,10 +202,8 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];
     job.run_passing_step("install.sh", &inputs);
     let directory = job.read("path");
-    let output = Command::new(Path::new(directory.trim()).join("spawnscope"))
-        .output()
-        .unwrap();
-    assert_eq!(output.stdout, b"release\n");
+    let program = Path::new(directory.trim()).join("spawnscope");
+    assert_eq!(Command::new(program).output().unwrap().stdout, b"release\n");
     fs::write(releases.join(&archive), "something else").unwrap();
     fs::write(job.path("path"), "").unwrap();
     let output = job.run_step("install.sh", &inputs);
@@ -254,12 +224,8 @@ fn inputs_reach_the_scripts_only_as_variables() {
             is_script = true;
             assert!(!script.contains("${{"), "{line}");
         }
-        if let Some((name, _)) = trimmed
-            .split_once(": ${{ ")
-            .filter(|(name, _)| name.starts_with("INPUT_"))
-        {
-            inputs.push(name.to_owned());
-        }
+        let assigned = trimmed.split_once(": ${{ ").map(|(name, _)| name.to_owned());
+        inputs.extend(assigned.filter(|name| name.starts_with("INPUT_")));
     }
     assert!(is_script && inputs.len() >= 9, "{inputs:?}");
     let scripts = ["install.sh", "record.sh", "check.sh"].map(|name| {
@@ -268,9 +234,7 @@ fn inputs_reach_the_scripts_only_as_variables() {
         fs::read_to_string(path).unwrap()
     });
     for input in inputs {
-        assert!(
-            scripts.iter().any(|script| script.contains(&input)),
-            "no script reads {input}"
-        );
+        let is_read = scripts.iter().any(|script| script.contains(&input));
+        assert!(is_read, "no script reads {input}");
     }
 }

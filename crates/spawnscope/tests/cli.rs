@@ -11,15 +11,22 @@ mod html;
 mod labels;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/texts.rs"]
+mod texts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rusqlite::Connection;
-use snapbox::{Data, IntoData, assert_data_eq};
+use snapbox::{Data, assert_data_eq};
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
+use stored::{TWO_LAUNCHES, create_recording, execute};
+use texts::assert_contains;
+
 /// The verbs that read a recording, with the options that they require.
 const READERS: [&[&str]; 9] = [
     &["report"],
@@ -56,14 +63,13 @@ fn failure(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn golden(name: &str) -> Data {
+/// Compares a text with a golden file.
+#[track_caller]
+fn assert_golden(text: String, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    assert!(
-        path.exists() || std::env::var_os("SNAPSHOTS").is_some(),
-        "{} is missing",
-        path.display()
-    );
-    Data::read_from(&path, None)
+    let is_there = path.exists() || std::env::var_os("SNAPSHOTS").is_some();
+    assert!(is_there, "{} is missing", path.display());
+    assert_data_eq!(text, Data::read_from(&path, None).raw());
 }
 
 /// A recording of two launches in its own directory.
@@ -76,8 +82,7 @@ impl Sample {
         let sample = Sample {
             directory: tempfile::tempdir().unwrap(),
         };
-        let connection = Connection::open(sample.path()).unwrap();
-        connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
+        create_recording(&sample.path(), TWO_LAUNCHES);
         sample
     }
 
@@ -85,47 +90,33 @@ impl Sample {
         self.directory.path().join("sample.db")
     }
 
+    /// Returns the path as a word of a command line.
+    fn word(&self) -> String {
+        self.path().to_str().unwrap().to_owned()
+    }
+
     fn execute(&self, sql: &str) {
-        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+        execute(&self.path(), sql);
     }
 
     /// Returns the error messages of all verbs that read a recording. Each must fail.
     fn failures(&self) -> Vec<String> {
-        let path = self.path();
-        READERS
-            .iter()
-            .map(|verb| failure(&[verb, &[path.to_str().unwrap()][..]].concat()))
-            .collect()
+        let failure = |verb: &&[&str]| failure(&[verb, &[self.word().as_str()][..]].concat());
+        READERS.iter().map(failure).collect()
     }
 }
 
-const VERBS: [&str; 16] = [
-    "record",
-    "top",
-    "report",
-    "advise",
-    "whatif",
-    "diff",
-    "check",
-    "accel",
-    "tree",
-    "flame",
-    "export",
-    "html",
-    "hold",
-    "bench",
-    "doctor",
-    "completions",
-];
+const VERBS: &str =
+    "record top report advise whatif diff check accel tree flame export html hold bench doctor completions";
 
 #[test]
 fn help_matches_the_golden_files() {
-    for verb in VERBS {
+    for verb in VERBS.split(' ') {
         let help = stdout(&[verb, "--help"]);
-        assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
+        assert_golden(help, &format!("help/{verb}.txt"));
     }
-    assert_data_eq!(stdout(&["--help"]), golden("help/spawnscope.txt").raw());
+    assert_golden(stdout(&["--help"]), "help/spawnscope.txt");
 }
 
 #[test]
@@ -134,27 +125,18 @@ fn man_pages_are_up_to_date() {
     stdout(&["man", directory.path().to_str().unwrap()]);
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
     let pages = |directory: &Path| {
-        let mut names: Vec<_> = directory
-            .read_dir()
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // vspawn.3 is written by hand
-            .collect();
+        let names = directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        // vspawn.3 is written by hand.
+        let names = names.filter(|name| name.as_encoded_bytes().ends_with(b".1"));
+        let mut names: Vec<_> = names.collect();
         names.sort();
         names
     };
-    assert_eq!(
-        pages(&committed),
-        pages(directory.path()),
-        "update them with `make man`"
-    );
+    let generated = directory.path();
+    assert_eq!(pages(&committed), pages(generated), "update them with `make man`");
     for name in pages(&committed) {
-        let (committed, generated) = (committed.join(&name), directory.path().join(&name));
-        assert_eq!(
-            std::fs::read_to_string(committed).unwrap(),
-            std::fs::read_to_string(generated).unwrap(),
-            "{name:?}: update it with `make man`"
-        );
+        let text = |directory: &Path| std::fs::read_to_string(directory.join(&name)).unwrap();
+        assert_eq!(text(&committed), text(generated), "{name:?}: update it with `make man`");
     }
 }
 
@@ -186,10 +168,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["hold"]).contains("nothing to hold: give a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     let unknown = failure(&["bench", "mechanism"]);
-    assert!(
-        unknown.contains("similar") && unknown.contains("parent-size"),
-        "{unknown}"
-    );
+    assert_contains(&unknown, ["similar", "parent-size"]);
     assert!(failure(&["bench", "--max", "-1"]).contains("not a number of bytes"));
     assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
@@ -197,39 +176,22 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));
     assert!(failure(&["flame", "--folded", "--title", "x"]).contains("cannot be used with"));
     let negative = failure(&["report", "--top", "-1"]);
-    assert!(
-        negative.contains("'--top <N>'") && !negative.contains("-- -1"),
-        "{negative}"
-    );
+    assert!(!negative.contains("-- -1"), "{negative}");
+    assert_contains(&negative, ["'--top <N>'"]);
 }
 
 #[test]
 fn outputs_for_a_recording_match_the_golden_files() {
     let sample = Sample::new();
-    let path = sample.path();
-    let read = |arguments: &[&str]| {
-        let path = path.to_str().unwrap();
-        stdout(&[arguments, &[path][..]].concat()).replace(path, "FILE")
-    };
-    assert_data_eq!(read(&["report"]), golden("two_launches/report.txt").raw());
-    assert_data_eq!(
-        read(&["report", "--full"]),
-        golden("two_launches/report_full.txt").raw()
-    );
-    assert_data_eq!(
-        read(&["report", "--by", "parent"]),
-        golden("two_launches/by_parent.txt").raw()
-    );
-    assert_data_eq!(
-        read(&["report", "--by", "line"]),
-        golden("two_launches/by_line.txt").raw()
-    );
-    assert_data_eq!(read(&["report", "--json"]), golden("two_launches/report.json").raw());
-    assert_data_eq!(read(&["tree"]), golden("two_launches/tree.txt").raw());
-    assert_data_eq!(
-        read(&["export", "--format", "ndjson"]),
-        golden("two_launches/launches.ndjson").raw()
-    );
+    let path = sample.word();
+    let read = |arguments: &[&str]| stdout(&[arguments, &[path.as_str()]].concat()).replace(&path, "FILE");
+    assert_golden(read(&["report"]), "two_launches/report.txt");
+    assert_golden(read(&["report", "--full"]), "two_launches/report_full.txt");
+    assert_golden(read(&["report", "--by", "parent"]), "two_launches/by_parent.txt");
+    assert_golden(read(&["report", "--by", "line"]), "two_launches/by_line.txt");
+    assert_golden(read(&["report", "--json"]), "two_launches/report.json");
+    assert_golden(read(&["tree"]), "two_launches/tree.txt");
+    assert_golden(read(&["export", "--format", "ndjson"]), "two_launches/launches.ndjson");
 }
 
 #[test]
@@ -238,10 +200,7 @@ fn a_missing_recording_is_an_error_that_explains_how_to_record() {
     let missing = directory.path().join("none.db");
     for verb in READERS {
         let message = failure(&[verb, &[missing.to_str().unwrap()][..]].concat());
-        assert!(
-            message.contains("none.db") && message.contains("spawnscope record"),
-            "{message}"
-        );
+        assert_contains(&message, ["none.db", "spawnscope record"]);
     }
 }
 
@@ -256,25 +215,19 @@ fn a_file_that_is_not_a_recording_is_refused() {
     }
     std::fs::remove_file(sample.path()).unwrap();
     sample.execute("CREATE TABLE other (x)");
-    assert!(
-        sample
-            .failures()
-            .iter()
-            .all(|message| message.contains("not a spawnscope recording"))
-    );
+    for message in sample.failures() {
+        assert!(message.contains("not a spawnscope recording"), "{message}");
+    }
 }
 
 #[test]
 fn a_recording_of_version_1_gives_the_same_report() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("old.db");
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(include_str!("recordings/version_1.sql"))
-        .unwrap();
+    execute(&path, include_str!("recordings/version_1.sql"));
     let path = path.to_str().unwrap();
     let report = stdout(&["report", path]).replace(path, "FILE");
-    assert_data_eq!(report, golden("two_launches/report.txt").raw());
+    assert_golden(report, "two_launches/report.txt");
     let launches = stdout(&["export", "--format", "ndjson", path]);
     let [unknown, known] = ["\"setup_closes\":null", "\"setup_closes\":4"].map(|text| launches.contains(text));
     assert!(unknown && !known, "{launches}");
@@ -285,10 +238,7 @@ fn the_error_for_a_later_format_asks_to_update_spawnscope() {
     let sample = Sample::new();
     sample.execute("PRAGMA user_version = 99");
     for message in sample.failures() {
-        assert!(
-            message.contains("format 99") && message.contains("update spawnscope"),
-            "{message}"
-        );
+        assert_contains(&message, ["format 99", "update spawnscope"]);
     }
 }
 
@@ -298,10 +248,8 @@ fn a_truncated_recording_is_reported_as_damaged() {
     let whole = std::fs::read(sample.path()).unwrap();
     std::fs::write(sample.path(), &whole[..whole.len() / 2]).unwrap();
     for message in sample.failures() {
-        assert!(
-            message.contains("damaged") || message.contains("not a spawnscope recording"),
-            "{message}"
-        );
+        let is_refused = message.contains("not a spawnscope recording");
+        assert!(is_refused || message.contains("damaged"), "{message}");
     }
 }
 
@@ -310,15 +258,14 @@ fn a_locked_recording_is_reported_as_locked() {
     let sample = Sample::new();
     let other = Connection::open(sample.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let message = failure(&["report", sample.path().to_str().unwrap()]);
+    let message = failure(&["report", &sample.word()]);
     assert!(message.contains("locked by another program"), "{message}");
 }
 
 #[test]
 fn an_export_never_destroys_a_recording() {
     let sample = Sample::new();
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = &sample.word();
     for verb in [&["export", "--format", "ndjson"][..], &["flame"]] {
         let message = failure(&[verb, &["-o", path, path]].concat());
         assert!(message.contains("would destroy it"), "{message}");
@@ -349,7 +296,7 @@ fn without_a_terminal_columns_sets_the_width() {
     let sample = Sample::new();
     let widest = |columns: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-            .args(["report", "--full", sample.path().to_str().unwrap()])
+            .args(["report", "--full", &sample.word()])
             .env("COLUMNS", columns)
             .output()
             .unwrap();
@@ -369,12 +316,11 @@ fn without_a_terminal_columns_sets_the_width() {
 #[test]
 fn folded_stacks_match_the_golden_files() {
     let sample = Sample::new();
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = &sample.word();
     let folded = stdout(&["flame", "--folded", path]);
-    assert_data_eq!(folded.as_str(), golden("two_launches/flame.folded").raw());
+    assert_golden(folded, "two_launches/flame.folded");
     let critical = stdout(&["flame", "--folded", "--weight", "critical", "--by", "caller", path]);
-    assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
+    assert_golden(critical, "two_launches/flame_critical.folded");
 }
 
 /// SQL that adds samples: `true` runs in its loader and then in `main`, while the shell waits for `true`.
@@ -386,8 +332,7 @@ const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, C
 #[test]
 fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
     let sample = Sample::new();
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = &sample.word();
     for flag in ["--on-cpu", "--off-cpu"] {
         let message = failure(&["flame", flag, path]);
         assert!(message.contains("record --sample HZ"), "{message}");
@@ -395,10 +340,8 @@ fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
     let phases_only = stdout(&["flame", "--folded", "--phase", "load", path]);
     sample.execute(SAMPLES);
     let folded = |flags: &[&str]| stdout(&[&["flame", "--folded"], flags, &[path]].concat());
-    assert_eq!(
-        folded(&["--phase", "load"]),
-        "sh;true;load;(callers unknown);path_openat_[k] 1000\n"
-    );
+    let load = "sh;true;load;(callers unknown);path_openat_[k] 1000\n";
+    assert_eq!(folded(&["--phase", "load"]), load);
     assert_eq!(folded(&["--phase", "load", "--weight", "wall"]), phases_only);
     let all = "true;load;(callers unknown);path_openat_[k] 1000\ntrue;run;main 1000\n";
     assert_eq!(folded(&["--on-cpu", "--by", "command"]), all);
@@ -419,23 +362,14 @@ fn an_impossible_sampling_frequency_is_refused() {
 #[test]
 fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal() {
     let sample = Sample::new();
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = &sample.word();
     let svg = sample.directory.path().join("out.svg");
-    assert_eq!(
-        stdout(&["flame", "--title", "mine", "-o", svg.to_str().unwrap(), path]),
-        ""
-    );
+    let flame = ["flame", "--title", "mine", path];
+    assert_eq!(stdout(&[&flame[..], &["-o", svg.to_str().unwrap()]].concat()), "");
     let drawn = std::fs::read_to_string(&svg).unwrap();
-    assert_eq!(
-        stdout(&["flame", "--title", "mine", path]),
-        drawn,
-        "without -o, a flame graph is printed, unless the output is a terminal"
-    );
-    assert!(
-        drawn.contains(">mine</text>") && drawn.contains("<title>true ("),
-        "{drawn}"
-    );
+    // Without -o, a flame graph is printed, unless the output is a terminal.
+    assert_eq!(stdout(&flame), drawn);
+    assert_contains(&drawn, [">mine</text>", "<title>true ("]);
 }
 
 #[test]
@@ -443,7 +377,7 @@ fn a_flame_graph_without_launches_is_refused_and_not_written() {
     let sample = Sample::new();
     sample.execute("DELETE FROM launch");
     let svg = sample.directory.path().join("out.svg");
-    let message = failure(&["flame", "-o", svg.to_str().unwrap(), sample.path().to_str().unwrap()]);
+    let message = failure(&["flame", "-o", svg.to_str().unwrap(), &sample.word()]);
     assert!(message.contains("contains no launch"), "{message}");
     assert!(!svg.exists());
 }
@@ -452,12 +386,12 @@ fn a_flame_graph_without_launches_is_refused_and_not_written() {
 fn a_selected_line_without_launches_is_refused() {
     let sample = Sample::new();
     sample.execute("UPDATE launch SET script_stack = NULL");
-    let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", &sample.word()]);
     assert!(message.contains("this recording contains no call sites"), "{message}");
     let sample = Sample::new();
-    let path = sample.path();
-    let message = failure(&["whatif", "--remove", "line=a.sh:3", path.to_str().unwrap()]);
-    let hint = format!("`spawnscope report --by line --top 0 {}` lists", path.display());
+    let path = sample.word();
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", &path]);
+    let hint = format!("`spawnscope report --by line --top 0 {path}` lists");
     assert!(message.contains(&hint), "{message}");
 }
 
@@ -465,7 +399,7 @@ fn a_selected_line_without_launches_is_refused() {
 #[test]
 fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() {
     let sample = Sample::new();
-    let path = sample.path().display().to_string();
+    let path = sample.word();
     let message = failure(&["whatif", "--remove", "nosuch", &path]);
     let expected = format!(
         "no launch matches `--remove nosuch`: `spawnscope report --by command --top 0 {path}` lists the programs, \
@@ -480,26 +414,22 @@ fn a_closed_output_pipe_is_not_a_failure() {
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);
     let status = sample.directory.path().join("status");
-    command
-        .arg(env!("CARGO_BIN_EXE_spawnscope"))
-        .arg(sample.path())
-        .arg(&status);
-    command.output().unwrap();
+    command.arg(env!("CARGO_BIN_EXE_spawnscope"));
+    command.arg(sample.path()).arg(&status).output().unwrap();
     assert_eq!(std::fs::read_to_string(status).unwrap(), "0\n");
 }
 
 #[test]
 fn colours_are_for_terminals_only() {
     let sample = Sample::new();
-    let report = stdout(&["report", sample.path().to_str().unwrap()]);
+    let report = stdout(&["report", &sample.word()]);
     assert!(!report.contains('\u{1b}'));
     let coloured = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(["report", sample.path().to_str().unwrap()])
+        .args(["report", &sample.word()])
         .envs([("CLICOLOR_FORCE", "1")])
         .env_remove("NO_COLOR")
         .output()
         .unwrap();
     assert!(coloured.stdout.contains(&0x1b));
-    let shown = report.replace(sample.path().to_str().unwrap(), "FILE");
-    assert_data_eq!(shown, golden("two_launches/report.txt").raw().into_data());
+    assert_golden(report.replace(&sample.word(), "FILE"), "two_launches/report.txt");
 }

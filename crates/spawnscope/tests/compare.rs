@@ -3,16 +3,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+#[path = "support/texts.rs"]
+mod texts;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("recordings/relocate_before.sql");
-const AFTER: &str = include_str!("recordings/relocate_after.sql");
+use stored::{AFTER, BEFORE, create_recording};
+use texts::{assert_contains, unwrapped};
 
 /// A directory with both recordings, in which the program runs.
 struct Directory(tempfile::TempDir);
@@ -27,8 +31,7 @@ impl Directory {
 
     /// Adds a recording with these rows, which the SQL in `more` then changes.
     fn add_recording(&self, name: &str, rows: &str, more: &str) {
-        let connection = Connection::open(self.path(name)).unwrap();
-        connection.execute_batch(&format!("{SCHEMA}{rows}{more}")).unwrap();
+        create_recording(&self.path(name), &format!("{rows}{more}"));
     }
 
     /// Adds a recording for each of these walls, in milliseconds. Returns the names of the files.
@@ -74,14 +77,15 @@ impl Directory {
         String::from_utf8(output.stderr).unwrap()
     }
 
+    /// Checks the message of a failure.
+    #[track_caller]
+    fn fails(&self, arguments: &[&str], why: &str) {
+        assert_contains(&self.failure(arguments), [why]);
+    }
+
     fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.status(arguments).1).unwrap()
     }
-}
-
-/// Returns wrapped text as one line.
-fn unwrapped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -94,10 +98,7 @@ fn a_diff_names_what_a_fix_changed_with_exact_counts() {
     assert!(unwrapped(&text).starts_with(first), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, markdown) = directory.status(&["diff", "--markdown", "before.db", "after.db"]);
-    assert!(
-        markdown.contains("| `dirname` | `relocate.sh:5` | 10 -> 0 |"),
-        "{markdown}"
-    );
+    assert_contains(&markdown, ["| `dirname` | `relocate.sh:5` | 10 -> 0 |"]);
 }
 
 #[test]
@@ -128,32 +129,18 @@ fn several_runs_distinguish_change_from_noise() {
     };
     let fixed = compare(&slow, &fast);
     assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
-    assert!(
-        fixed.contains(": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"),
-        "{fixed}"
-    );
+    assert_contains(&fixed, [": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"]);
     let same = compare(&slow, &repeated);
     assert!(same.starts_with("wall unchanged ("), "{same}");
-    assert!(
-        same.contains("is noise): no launch was added, removed or changed"),
-        "{same}"
-    );
+    assert_contains(&same, ["is noise): no launch was added, removed or changed"]);
 }
 
 #[test]
 fn sides_must_be_separated() {
     let directory = Directory::new();
-    assert!(
-        directory
-            .failure(&["diff", "before.db"])
-            .contains("one recording cannot be compared")
-    );
-    assert!(
-        directory
-            .failure(&["diff", "before.db", "after.db", "after.db"])
-            .contains("Put -- before them")
-    );
-    assert!(directory.failure(&["diff", "before.db", "none.db"]).contains("none.db"));
+    directory.fails(&["diff", "before.db"], "one recording cannot be compared");
+    directory.fails(&["diff", "before.db", "after.db", "after.db"], "Put -- before them");
+    directory.fails(&["diff", "before.db", "none.db"], "none.db");
 }
 
 #[test]
@@ -161,11 +148,9 @@ fn a_differential_flame_graph_shows_removed_launches() {
     let directory = Directory::new();
     directory.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
     let drawn = fs::read_to_string(directory.path("diff.svg")).unwrap();
-    assert!(
-        drawn.contains("<title>dirname (10 launches, 47.62%; -47.62%)</title>"),
-        "dirname keeps its width"
-    );
-    assert!(drawn.contains("red: more after; blue: less after"));
+    // dirname keeps its width.
+    let title = "<title>dirname (10 launches, 47.62%; -47.62%)</title>";
+    assert_contains(&drawn, [title, "red: more after; blue: less after"]);
 }
 
 #[test]
@@ -185,10 +170,8 @@ fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
     ];
     let mut rest = page.as_str();
     for part in parts {
-        let (_, after) = rest
-            .split_once(part)
-            .unwrap_or_else(|| panic!("{part} is missing or in the wrong order"));
-        rest = after;
+        let found = rest.split_once(part);
+        (_, rest) = found.unwrap_or_else(|| panic!("{part} is missing or in the wrong order"));
     }
 }
 
@@ -215,14 +198,9 @@ fn a_budget_that_dirname_exceeds_fails_with_its_line() {
     let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
-    assert!(
-        text.contains("exceeded launches of dirname 10, budget 3 dirname: 10 launches at relocate.sh:5"),
-        "{text}"
-    );
-    assert!(
-        text.contains("bash launches dirname 10 times although `${p%/*}` would do"),
-        "{text}"
-    );
+    let expected = "exceeded launches of dirname 10, budget 3 dirname: 10 launches at relocate.sh:5";
+    assert_contains(&text, [expected]);
+    assert_contains(&text, ["bash launches dirname 10 times although `${p%/*}` would do"]);
     let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "after.db"]);
     assert_eq!(status, 0, "the fixed script: {text}");
     assert!(text.contains("The budget is met: bash relocate.sh"), "{text}");
@@ -271,76 +249,45 @@ fn a_baseline_limits_growth() {
     let (status, text) = check(&["--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
-    assert!(
-        text.contains("exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5"),
-        "{text}"
-    );
+    let expected = "exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5";
+    assert_contains(&text, [expected]);
     assert_eq!(check(&["--against", "before.db", "after.db"]).0, 0);
     assert_eq!(check(&["--against", "after.db", "--tolerance", "18", "before.db"]).0, 0);
     assert_eq!(check(&["--against", "after.db", "--tolerance", "17", "before.db"]).0, 1);
-    assert_eq!(
-        check(&["--against", "after.db", "--tolerance", "600%", "before.db"]).0,
-        0
-    );
+    let large = ["--against", "after.db", "--tolerance", "600%", "before.db"];
+    assert_eq!(check(&large).0, 0);
 }
 
 #[test]
 fn budgets_are_read_from_a_file() {
     let directory = Directory::new();
     let write = |name: &str, text: &str| fs::write(directory.path(name), text).unwrap();
-    let message = directory.failure(&["check", "before.db"]);
-    assert!(message.contains("no budget: give one"));
-    write(
-        "spawnscope.toml",
-        "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n",
-    );
+    directory.fails(&["check", "before.db"], "no budget: give one");
+    let budgets = "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n";
+    write("spawnscope.toml", budgets);
     let (status, text) = directory.status(&["check", "before.db"]);
     assert_eq!(status, 1);
     assert!(text.starts_with("bash relocate.sh exceeds 1 of 2 budgets"), "{text}");
-    assert_eq!(
-        directory.status(&["check", "--max-launches", "21", "before.db"]).0,
-        0,
-        "the option overrides the file"
-    );
+    // The option overrides the file.
+    let (status, _) = directory.status(&["check", "--max-launches", "21", "before.db"]);
+    assert_eq!(status, 0);
     write("other.toml", "[check]\nmax-launches = 21\n");
     assert_eq!(directory.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
     write("spawnscope.toml", "[check]\nmax-lunches = 20\n");
     let message = directory.failure(&["check", "before.db"]);
-    assert!(
-        message.contains("spawnscope.toml") && message.contains("max-lunches"),
-        "{message}"
-    );
+    assert_contains(&message, ["spawnscope.toml", "max-lunches"]);
 }
 
 #[test]
 fn a_budget_that_cannot_be_checked_is_a_failure() {
     let directory = Directory::new();
-    directory.add_recording(
-        "no_lines.db",
-        BEFORE,
-        "UPDATE launch SET script_stack = NULL, native_stack = NULL;",
-    );
+    let without_lines = "UPDATE launch SET script_stack = NULL, native_stack = NULL;";
+    directory.add_recording("no_lines.db", BEFORE, without_lines);
     directory.add_recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
-    assert!(
-        directory
-            .failure(&["check", "--per-line", "5", "no_lines.db"])
-            .contains("needs script lines")
-    );
-    assert!(
-        directory
-            .failure(&["check", "--max-wall", "5s", "cut_off.db"])
-            .contains("the wall is unknown")
-    );
-    assert!(
-        directory
-            .failure(&["check", "--max-wall", "5", "before.db"])
-            .contains("`5` is not a time")
-    );
-    assert!(
-        directory
-            .failure(&["check", "--per-command", "git", "before.db"])
-            .contains("give PROGRAM=N")
-    );
+    directory.fails(&["check", "--per-line", "5", "no_lines.db"], "needs script lines");
+    directory.fails(&["check", "--max-wall", "5s", "cut_off.db"], "the wall is unknown");
+    directory.fails(&["check", "--max-wall", "5", "before.db"], "`5` is not a time");
+    directory.fails(&["check", "--per-command", "git", "before.db"], "give PROGRAM=N");
 }
 
 /// Returns SQL that gives the script of a recording another name.
@@ -352,11 +299,8 @@ fn renaming_script(name: &str) -> String {
 #[test]
 fn annotations_are_on_script_lines() {
     let directory = Directory::new();
-    directory.add_recording(
-        "absolute.db",
-        BEFORE,
-        &renaming_script("/srv/ci/code/tools/relocate.sh"),
-    );
+    let renaming = renaming_script("/srv/ci/code/tools/relocate.sh");
+    directory.add_recording("absolute.db", BEFORE, &renaming);
     let summary = directory.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
     let output = directory
@@ -375,10 +319,7 @@ fn annotations_are_on_script_lines() {
     let written = fs::read_to_string(&summary).unwrap();
     assert!(written.starts_with("earlier\n**bash "), "{written}");
     assert!(written.contains("relocate.sh exceeds the budget"), "{written}");
-    assert!(
-        written.contains("- `dirname: 10 launches at relocate.sh:5`"),
-        "{written}"
-    );
+    assert_contains(&written, ["- `dirname: 10 launches at relocate.sh:5`"]);
 }
 
 #[test]
@@ -394,41 +335,22 @@ fn hostile_names_inject_no_command() {
              UPDATE text SET bytes = CAST('/bin/::warning::mv' AS BLOB) WHERE bytes = CAST('/usr/bin/mv' AS BLOB);"
         ),
     );
-    for format in [
-        "github",
-        "text",
-        "markdown",
-        "json",
-        "gitlab",
-        "bmf",
-        "github-action-benchmark",
-    ] {
+    for format in "github text markdown json gitlab bmf github-action-benchmark".split(' ') {
         let (status, text) = directory.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
         assert_eq!(status, 1, "{format}");
         assert!(!text.contains('\r'), "{text}");
         let is_log = ["github", "text"].contains(&format);
         assert!(!is_log || !text.contains("##["), "{text}");
-        let commands: Vec<&str> = text
-            .lines()
-            .filter(|line| line.trim_start().starts_with("::"))
-            .collect();
+        let commands = text.lines().filter(|line| line.trim_start().starts_with("::"));
+        let commands: Vec<&str> = commands.collect();
         if format == "github" {
             assert_eq!(commands.len(), 2, "{text}");
-            assert!(
-                commands.iter().all(|command| command.starts_with("::error file=")),
-                "{text}"
-            );
-            let properties = commands[0]
-                .strip_prefix("::error ")
-                .unwrap()
-                .split("::")
-                .next()
-                .unwrap();
-            assert_eq!(
-                properties.matches("line=").count(),
-                2,
-                "the name's own `line=` follows an escape: {properties}"
-            );
+            let is_error = |command: &&str| command.starts_with("::error file=");
+            assert!(commands.iter().all(is_error), "{text}");
+            let properties = commands[0].strip_prefix("::error ").unwrap();
+            let properties = properties.split("::").next().unwrap();
+            // The name's own `line=` follows an escape.
+            assert_eq!(properties.matches("line=").count(), 2, "{properties}");
             assert!(properties.contains("%2Cline=9%3A"), "{properties}");
         }
         if format == "text" {
@@ -461,11 +383,8 @@ fn at_most_ten_annotations_are_printed() {
     directory.add_recording("lines.db", BEFORE, &call_sites);
     let (status, text) = directory.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
     assert_eq!(status, 1);
-    assert_eq!(
-        text.lines().filter(|line| line.starts_with("::error")).count(),
-        10,
-        "{text}"
-    );
+    let errors = text.lines().filter(|line| line.starts_with("::error"));
+    assert_eq!(errors.count(), 10, "{text}");
 }
 
 #[test]
@@ -479,23 +398,18 @@ fn formats_for_other_services_have_values_and_intervals() {
     };
     let bmf = directory.json(&arguments("bmf"));
     let measures = &bmf["bash relocate.sh"];
-    assert_eq!(measures["launches"], serde_json::json!({ "value": 21.0 }));
+    assert_eq!(measures["launches"], json!({ "value": 21.0 }));
     let wall = &measures["wall"];
     assert_eq!(wall["value"], 128e6);
     assert!(wall["lower_value"].as_f64().unwrap() < 127e6 && wall["upper_value"].as_f64().unwrap() > 129e6);
     let custom = directory.json(&arguments("github-action-benchmark"));
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
-    assert_eq!(
-        (first["unit"].as_str(), first["value"].as_f64()),
-        (Some("launches"), Some(21.0))
-    );
+    assert_eq!((&first["unit"], &first["value"]), (&json!("launches"), &json!(21.0)));
     let quality = directory.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
     let finding = &quality.as_array().unwrap()[0];
-    assert_eq!(
-        finding["location"],
-        serde_json::json!({ "path": "relocate.sh", "lines": { "begin": 5 } })
-    );
+    let location = json!({ "path": "relocate.sh", "lines": { "begin": 5 } });
+    assert_eq!(finding["location"], location);
     assert_eq!(finding["severity"], "major");
     assert!(Path::new(finding["location"]["path"].as_str().unwrap()).is_relative());
 }

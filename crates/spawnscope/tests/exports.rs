@@ -3,40 +3,32 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use rusqlite::Connection;
 use serde_json::Value;
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("recordings/relocate_before.sql");
-const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+use stored::{BEFORE, create_recording};
 
-fn recording(directory: &Path, more: &str) -> PathBuf {
-    let path = directory.join("recording.db");
-    let connection = Connection::open(&path).unwrap();
-    connection.execute_batch(&format!("{SCHEMA}{BEFORE}{more}")).unwrap();
-    path
-}
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Exports a recording that the SQL in `more` has changed, and returns the output.
 fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
+    let recording = directory.path().join("recording.db");
+    create_recording(&recording, &format!("{BEFORE}{more}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command
-        .arg("export")
-        .args(arguments)
-        .arg(recording(directory.path(), more));
+    command.arg("export").args(arguments).arg(recording);
     command.env_remove("TRACEPARENT").env_remove("OTEL_SERVICE_NAME");
-    if let Some(traceparent) = traceparent {
-        command.env("TRACEPARENT", traceparent);
-    }
+    command.envs(traceparent.map(|traceparent| ("TRACEPARENT", traceparent)));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
@@ -99,10 +91,7 @@ fn spans_follow_the_conventions_for_cli_programs() {
     let Some(AnyValue::ArrayValue(arguments)) = attribute(dirname, "process.command_args") else {
         panic!("arguments are a list")
     };
-    let expected = [
-        AnyValue::StringValue("dirname".into()),
-        AnyValue::StringValue("usr/section0/file0".into()),
-    ];
+    let expected = ["dirname", "usr/section0/file0"].map(|word| AnyValue::StringValue(word.into()));
     let arguments: Vec<AnyValue> = arguments.values.into_iter().filter_map(|value| value.value).collect();
     assert_eq!(arguments, expected);
     assert_eq!(dirname.status, None, "it succeeded");
@@ -114,17 +103,10 @@ fn the_span_of_a_failed_launch_has_an_error() {
         "UPDATE launch SET wait_status = 3 << 8 WHERE id = 3; UPDATE launch SET wait_status = 9 WHERE id = 4;";
     let trace: Value = serde_json::from_slice(&export(failing, &["--format", "otlp"], None)).unwrap();
     let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    let messages: BTreeSet<&str> = spans
-        .iter()
-        .filter_map(|span| span["status"]["message"].as_str())
-        .collect();
-    assert_eq!(messages, BTreeSet::from(["exit 3", "SIGKILL"]));
-    assert!(
-        spans
-            .iter()
-            .filter_map(|span| span["status"]["code"].as_i64())
-            .all(|code| code == 2)
-    );
+    let messages = spans.iter().filter_map(|span| span["status"]["message"].as_str());
+    assert_eq!(messages.collect::<BTreeSet<_>>(), BTreeSet::from(["exit 3", "SIGKILL"]));
+    let mut codes = spans.iter().filter_map(|span| span["status"]["code"].as_i64());
+    assert!(codes.all(|code| code == 2));
 }
 
 #[test]
@@ -148,16 +130,11 @@ fn too_many_spans_are_aggregated() {
     let dirname = spans.iter().find(|span| span.name == "dirname x 10").unwrap();
     assert_eq!(int(dirname, "spawnscope.launches"), Some(10));
     assert_eq!(int(dirname, "spawnscope.launches_failed"), Some(0));
-    assert_eq!(
-        int(dirname, "code.line.number"),
-        Some(5),
-        "all were launched from one line"
-    );
+    // All were launched from one line.
+    assert_eq!(int(dirname, "code.line.number"), Some(5));
+    // The shell works between the launches.
     let duration_ns = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
-    assert!(
-        int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < duration_ns,
-        "the shell works between the launches"
-    );
+    assert!(int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < duration_ns);
     assert_eq!(self::spans(&["--max-spans", "1"], None).len(), 1);
 }
 
@@ -180,11 +157,9 @@ fn the_json_and_the_protobuf_are_the_same_trace() {
 fn chrome_slices_nest_within_their_threads() {
     let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let events_of = |category: &str| {
-        events
-            .iter()
-            .filter(|event| event["cat"] == category)
-            .collect::<Vec<_>>()
+    let events_of = |category: &str| -> Vec<&Value> {
+        let found = events.iter().filter(|event| event["cat"] == category);
+        found.collect()
     };
     let launches = events_of("launch");
     assert_eq!(launches.len(), 21);
@@ -200,18 +175,12 @@ fn chrome_slices_nest_within_their_threads() {
         };
         assert_eq!(launches.iter().filter(encloses).count(), 1, "{phase}");
     }
-    let critical: f64 = events_of("critical path")
-        .iter()
-        .map(|event| event["dur"].as_f64().unwrap())
-        .sum();
-    assert!(
-        (critical - 127_934.884).abs() < 0.01,
-        "the critical path is as long as the wall: {critical}"
-    );
-    let dirname = launches
-        .iter()
-        .find(|event| event["name"].as_str().unwrap().starts_with("dirname"))
-        .unwrap();
+    // The critical path is as long as the wall.
+    let parts = events_of("critical path").into_iter();
+    let critical: f64 = parts.map(|event| event["dur"].as_f64().unwrap()).sum();
+    assert!((critical - 127_934.884).abs() < 0.01, "{critical}");
+    let is_dirname = |event: &&&Value| event["name"].as_str().unwrap().starts_with("dirname");
+    let dirname = launches.iter().find(is_dirname).unwrap();
     assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
     assert_eq!(dirname["args"]["exit"], "exit 0");
 }

@@ -3,16 +3,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use rusqlite::Connection;
+use stored::{TWO_LAUNCHES, create_recording, execute};
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";
 /// The verbs that read a recording, with the options that they require.
@@ -37,11 +39,8 @@ fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output 
 #[track_caller]
 fn message(arguments: &[&OsStr]) -> String {
     let output = spawnscope(arguments);
-    assert!(
-        matches!(output.status.code(), Some(125..=127)),
-        "{arguments:?}: {}",
-        output.status
-    );
+    let has_failed = matches!(output.status.code(), Some(125..=127));
+    assert!(has_failed, "{arguments:?}: {}", output.status);
     let message = String::from_utf8(output.stderr).unwrap();
     let raw = message.chars().find(|character| {
         let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -61,8 +60,7 @@ fn words<'a>(verb: &'a [&'a str], last: &'a OsStr) -> Vec<&'a OsStr> {
 
 fn recording(directory: &Path) -> PathBuf {
     let path = directory.join("sample.db");
-    let connection = Connection::open(&path).unwrap();
-    connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
+    create_recording(&path, TWO_LAUNCHES);
     path
 }
 
@@ -142,7 +140,7 @@ fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
         format!("DROP TABLE missing; CREATE TABLE missing (\"{EVIL}\")"),
     ] {
         let path = recording(directory.path());
-        Connection::open(&path).unwrap().execute_batch(&hostile).unwrap();
+        execute(&path, &hostile);
         message(&words(&["report"], path.as_os_str()));
         fs::remove_file(path).unwrap();
     }
@@ -168,24 +166,15 @@ fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let evil = report(directory.path(), "evil.json", EVIL);
     let other = report(directory.path(), "other.json", "shims");
-    let arguments = ["bench", "--compare", "--with"].map(OsStr::new);
-    let printed = message(&[
-        arguments[0],
-        arguments[1],
-        evil.as_os_str(),
-        arguments[2],
-        other.as_os_str(),
-    ]);
-    assert!(
-        printed.contains("no experiment in common") && printed.contains("owned"),
-        "{printed}"
-    );
+    let [bench, compare, with] = ["bench", "--compare", "--with"].map(OsStr::new);
+    let printed = message(&[bench, compare, evil.as_os_str(), with, other.as_os_str()]);
+    for part in ["no experiment in common", "owned"] {
+        assert!(printed.contains(part), "{printed}");
+    }
     let evil = serde_json::to_string(EVIL).unwrap();
     let broken = directory.path().join("broken.json");
-    for text in [
-        format!("{{\"schema_version\": 1, {evil}: 1, \"machine\": {evil}}}"),
-        EVIL.to_owned(),
-    ] {
+    let strange = format!("{{\"schema_version\": 1, {evil}: 1, \"machine\": {evil}}}");
+    for text in [strange.as_str(), EVIL] {
         fs::write(&broken, text).unwrap();
         message(&words(&["bench", "--compare"], broken.as_os_str()));
         message(&words(&["bench", "--with"], broken.as_os_str()));
@@ -200,10 +189,8 @@ fn messages_contain_no_secrets() {
         let printed = message(&words(&["hold", "--"], OsStr::new(argument)));
         assert!(!printed.contains("hunter2"), "{printed}");
     }
-    let printed = message(&words(
-        &["frobnicate"],
-        OsStr::new("--token=ghp_0123456789abcdefABCDEF"),
-    ));
+    let token = OsStr::new("--token=ghp_0123456789abcdefABCDEF");
+    let printed = message(&words(&["frobnicate"], token));
     assert!(!printed.contains("ghp_"), "{printed}");
 }
 
@@ -211,27 +198,16 @@ fn messages_contain_no_secrets() {
 fn a_full_disk_is_reported_without_a_panic() {
     let directory = tempfile::tempdir().unwrap();
     let sample = recording(directory.path());
-    let with_sample = |verb: &[&'static str]| -> Vec<OsString> {
-        words(verb, sample.as_os_str())
-            .into_iter()
-            .map(OsStr::to_owned)
-            .collect()
+    let with_sample = |verb: &&[&'static str]| -> Vec<OsString> {
+        let words = words(verb, sample.as_os_str()).into_iter();
+        words.map(OsStr::to_owned).collect()
     };
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
     let completions = shells.map(|shell| ["completions", shell].map(OsString::from).to_vec());
-    let helps = [
-        &["--help"][..],
-        &["--version"],
-        &["record", "--help"],
-        &["bench", "--list"],
-    ];
-    let helps = helps.map(|words| words.iter().map(OsString::from).collect());
-    for arguments in READERS
-        .iter()
-        .map(|verb| with_sample(verb))
-        .chain(completions)
-        .chain(helps)
-    {
+    let helps = ["--help", "--version", "record --help", "bench --list"];
+    let helps = helps.map(|line| line.split(' ').map(OsString::from).collect());
+    let readers = READERS.iter().map(with_sample);
+    for arguments in readers.chain(completions).chain(helps) {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(&arguments)
             .stdout(File::options().write(true).open("/dev/full").unwrap())
@@ -239,11 +215,11 @@ fn a_full_disk_is_reported_without_a_panic() {
             .unwrap();
         let printed = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(125), "{arguments:?}: {printed}");
+        let is_named = printed.starts_with("spawnscope: failed to write");
         assert!(
-            printed.starts_with("spawnscope: failed to write"),
+            is_named && printed.contains("No space left"),
             "{arguments:?}: {printed}"
         );
-        assert!(printed.contains("No space left"), "{arguments:?}: {printed}");
     }
 }
 

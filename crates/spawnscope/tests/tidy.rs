@@ -319,14 +319,17 @@ fn no_path_of_a_particular_machine_is_committed() {
     assert_tree_complies(|_, text| paths_of_a_machine(&own, text));
 }
 
-/// Whether one of these files has a test whose name starts with `name`: a function with an attribute, or a name in a call of vspawn's tests.
+/// Whether one of these files has a test whose name starts with `name`: a function with an attribute, a row of a table of live tests, or a
+/// name in a call of vspawn's tests.
 fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     let (function, string) = (format!("fn {name}"), format!("test(\"{name}"));
     files.any(|text| {
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
         let below = |at: usize| {
-            let above = lines[..at].iter().rev().take_while(|line| line.starts_with(['#', '/']));
-            above.into_iter().any(|line| line.contains("test"))
+            let is_row = |line: &str| line.starts_with("fn ") && line.contains(" = ");
+            let is_above = |line: &&&str| line.starts_with(['#', '/']) || is_row(line) || **line == "live_test! {";
+            let mut above = lines[..at].iter().rev().take_while(is_above);
+            above.any(|line| line.contains("test") && !is_row(line))
         };
         let is_function = |(at, line): (usize, &&str)| line.starts_with(&function) && below(at);
         text.contains(&string) || lines.iter().enumerate().any(is_function)
@@ -355,6 +358,8 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     assert_eq!(names_of_tests(table), ["a_link_leads_nowhere"]);
     let source = "#[test]\nfn a_link_leads_nowhere_at_all() {}\n\nfn a_helper_of_tests() {}\n";
     assert!(has_test("a_link_leads_nowhere", [source].into_iter()));
+    let table = "live_test! {\n    #[needs(Cc)]\n    fn a_first_row = f();\n    fn a_link_leads_nowhere = f();\n}";
+    assert!(has_test("a_link_leads_nowhere", [table].into_iter()));
     for wrong in ["a_link_leads_somewhere", "a_helper_of_tests"] {
         assert!(!has_test(wrong, [source].into_iter()), "{wrong}");
     }

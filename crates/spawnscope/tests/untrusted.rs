@@ -3,16 +3,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "support/stored.rs"]
+mod stored;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use stored::{TWO_LAUNCHES, create_recording, execute};
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// All verbs that read a recording.
 const READERS: [&[&str]; 9] = [
     &["report"],
@@ -40,7 +42,7 @@ impl Sample {
         let sample = Sample {
             directory: tempfile::tempdir().unwrap(),
         };
-        sample.execute(&format!("{SCHEMA}{TWO_LAUNCHES}{changes}"));
+        create_recording(&sample.path(), &format!("{TWO_LAUNCHES}{changes}"));
         sample
     }
 
@@ -49,7 +51,7 @@ impl Sample {
     }
 
     fn execute(&self, sql: &str) {
-        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+        execute(&self.path(), sql);
     }
 
     /// Returns the output of each verb.
@@ -112,10 +114,8 @@ fn every_verb_reports_contradictions() {
     );
     for (verb, output) in sample.read() {
         let printed = [output.stdout, output.stderr].concat();
-        let printed = String::from_utf8_lossy(&printed)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(0), "{verb:?}: {printed}");
         let is_json = verb.contains(&"--json");
         for what in [
@@ -167,11 +167,8 @@ fn files_beside_a_recording_are_never_created_changed_or_removed() {
     for (verb, output) in sample.read() {
         assert_eq!(fs::read(&precious).unwrap(), b"of another user", "{verb:?}: {output:?}");
     }
-    assert_eq!(
-        fs::read_dir(sample.directory.path()).unwrap().count(),
-        5,
-        "no file is created"
-    );
+    let files = fs::read_dir(sample.directory.path()).unwrap().count();
+    assert_eq!(files, 5, "no file is created");
 }
 
 #[test]

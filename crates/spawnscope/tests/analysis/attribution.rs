@@ -1,15 +1,17 @@
 //! Attributed waits in the report: which launches or programs were waited for, and on which object.
 
-use anstream::adapter::strip_str;
 use spawnscope::analyze::{GroupBy, report};
 use spawnscope::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope::present::{json, table, text};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::builder::{Builder, ROOT};
+use crate::printed::{running, whole_table};
 use crate::recordings::{attribution, object, with_git, woken_by};
 use crate::serial::{READ, WAIT4};
 use crate::slices::slice;
+use crate::texts::assert_contains;
+
 const EXECVE: u16 = 59;
 
 /// Returns the recording of an emacs that reads from 25 launches of git, one after the other, each through its own pipe. A permission
@@ -21,11 +23,8 @@ fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
     let mut slices = Vec::new();
     for number in 0..25 {
         let start = number * 3_000_000;
-        let spans = Spans {
-            run: 1_500_000,
-            ..Spans::USUAL
-        };
-        let git = builder.launch(ROOT, start, &spans, Some(("/usr/bin/git", &["git", "status"])));
+        let git = Some(("/usr/bin/git", &["git", "status"][..]));
+        let git = builder.launch(ROOT, start, &running(1_500_000), git);
         let pipe = object(&mut builder, ObjectKind::Pipe, None);
         slices.push(SliceRow {
             object: pipe,
@@ -45,7 +44,7 @@ fn the_report_lists_waits_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
     found.waits = attribution(&recording, &slices);
-    let shown = |width| strip_str(&table::render(&found, &table::Options::all(width))).to_string();
+    let shown = |width| whole_table(&found, width);
     let section = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::to_owned);
         let from = lines.skip_while(|line| line != "What programs waited for").skip(1);
@@ -67,28 +66,18 @@ fn the_report_lists_waits_at_every_width() {
         let lines = section(&shown(width));
         assert!(lines.iter().all(|line| text::width(line) <= width), "{lines:#?}");
         assert!(lines.iter().all(|line| !line.contains('…')), "a line is cut at {width}");
-        let torn = |line: &String| {
-            ["ms ", "us ", "s ", "x "]
-                .iter()
-                .any(|unit| line.trim_start().starts_with(unit))
-        };
-        assert!(
-            !lines.iter().any(torn),
-            "a figure is separated from its unit: {lines:#?}"
-        );
-        assert!(
-            words(&lines).abs_diff(whole) <= lines.len(),
-            "words are left out at {width}"
-        );
+        // No figure is separated from its unit.
+        let starts_with = |line: &String, unit| line.trim_start().starts_with(unit);
+        let torn = |line: &String| ["ms ", "us ", "s ", "x "].iter().any(|unit| starts_with(line, *unit));
+        assert!(!lines.iter().any(torn), "{lines:#?}");
+        let left_out = words(&lines).abs_diff(whole);
+        assert!(left_out <= lines.len(), "words are left out at {width}");
     }
 
     let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
     let waits = &parsed["waits"];
-    assert_eq!(
-        waits[0]["object"],
-        serde_json::json!({"kind": "pipe"}),
-        "25 pipes have no common inode number"
-    );
+    // 25 pipes have no common inode number.
+    assert_eq!(waits[0]["object"], serde_json::json!({"kind": "pipe"}));
     assert_eq!(waits[0]["on"], serde_json::json!([{"command": "git", "count": 25}]));
     assert_eq!(waits[0]["total_ns"], 25 * 2_210_000);
     assert_eq!(waits[1]["on"], serde_json::json!([{"scanner": "clamd", "count": 1}]));
@@ -98,10 +87,8 @@ fn the_report_lists_waits_at_every_width() {
 fn waits_below_a_millisecond_are_not_in_the_report() {
     let (builder, git) = with_git();
     let mut found = report(&builder.recording, GroupBy::Command);
-    found.waits = attribution(
-        &builder.recording,
-        &[slice(1, 0, 1_130_000, [900_000, 0], WAIT4, woken_by(git))],
-    );
+    let wait = slice(1, 0, 1_130_000, [900_000, 0], WAIT4, woken_by(git));
+    found.waits = attribution(&builder.recording, &[wait]);
     let text = table::render(&found, &table::Options::default());
     assert_eq!(found.waits.len(), 1);
     assert!(!text.contains("waited"), "less than a millisecond: {text}");
@@ -110,13 +97,10 @@ fn waits_below_a_millisecond_are_not_in_the_report() {
 #[test]
 fn a_fifo_is_shown_by_its_path_and_a_pipe_without_its_number() {
     let (mut builder, git) = with_git();
-    for (kind, path, expected) in [
-        (ObjectKind::Pipe, None, "in read on a pipe from 1 x git:"),
-        (
-            ObjectKind::Fifo,
-            Some(b"/tmp/a\x1bfifo".as_slice()),
-            "in read on /tmp/a\\x1bfifo from 1 x git:",
-        ),
+    let path = Some(b"/tmp/a\x1bfifo".as_slice());
+    for (kind, path, shown) in [
+        (ObjectKind::Pipe, None, "a pipe"),
+        (ObjectKind::Fifo, path, "/tmp/a\\x1bfifo"),
     ] {
         let object = object(&mut builder, kind, path);
         let mut found = report(&builder.recording, GroupBy::Command);
@@ -125,7 +109,7 @@ fn a_fifo_is_shown_by_its_path_and_a_pipe_without_its_number() {
             ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, woken_by(git))
         };
         found.waits = attribution(&builder.recording, &[wait]);
-        let text = strip_str(&table::render(&found, &table::Options::all(120))).to_string();
-        assert!(text.contains(expected), "{text}");
+        let text = whole_table(&found, 120);
+        assert_contains(&text, [&format!("in read on {shown} from 1 x git:")]);
     }
 }

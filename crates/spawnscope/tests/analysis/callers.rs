@@ -1,20 +1,21 @@
 //! Tests how the outputs show the call sites of launches.
 
-use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::select::{SelectError, Selector};
-use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
+use spawnscope::analyze::{Forest, GroupBy, critical_path, report};
 use spawnscope::event::{Language, Nanos};
 use spawnscope::present::flame::folded;
-use spawnscope::present::{json, ndjson, table};
+use spawnscope::present::json;
 use spawnscope::record::reader::{FrameRow, Recording};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::printed::{launches_as_ndjson, table_of, whole_table};
 use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking};
 use crate::serial::timelines;
+use crate::texts::assert_contains;
 
 /// Returns a recording of `sh -c SCRIPT`, as make runs a recipe, with a launch from each of these lines.
 fn launches_by_recipe(script: &str, lines: &[u32]) -> Recording {
@@ -55,26 +56,20 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
         phase: None,
     };
     let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
-    assert!(drawn.contains("sh;-c 'dirname \"$p\"';dirname 1\n"), "{drawn}");
-    assert!(drawn.contains("sh;-c:3 'mv a b';dirname 1\n"), "{drawn}");
+    let first = "sh;-c 'dirname \"$p\"';dirname 1\n";
+    assert_contains(&drawn, [first, "sh;-c:3 'mv a b';dirname 1\n"]);
 }
 
 #[test]
 fn a_command_lists_its_call_sites() {
     let found = report(&unpacking(), GroupBy::Command);
     let mv = find(&found.groups, "mv");
-    let results: Vec<_> = mv
-        .callers
-        .largest
-        .iter()
-        .map(|(place, count)| (place.line, *count))
-        .collect();
-    assert_eq!((results.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
+    let largest = mv.callers.largest.iter().map(|(place, count)| (place.line, *count));
+    assert_eq!(largest.collect::<Vec<_>>(), [(Some(20), 5)]);
+    assert_eq!(mv.callers.unknown, 1);
+    // The recorder launched bash; it has no script line that could be missing.
     let bash = find(&found.groups, "bash");
-    assert_eq!(
-        bash.callers.unknown, 0,
-        "the recorder launched bash; it has no script line that could be missing"
-    );
+    assert_eq!(bash.callers.unknown, 0);
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let commands = parsed["commands"].as_array().unwrap();
     let dirname = commands.iter().find(|command| command["command"] == "dirname").unwrap();
@@ -94,27 +89,23 @@ fn a_line_has_its_share_of_the_wall() {
     let found = spawnscope::analyze::report_on(&recording, &forest, Some(&causes), GroupBy::Line);
     let line = find(&found.groups, "unpack.sh:14 in relocate()");
     assert_eq!(line.inclusive.critical, Some(Nanos(30 * Spans::USUAL.total())));
-    let text = strip_str(&table::render(&found, &table::Options::all(100))).to_string();
+    let text = whole_table(&found, 100);
     let share = 100.0 * (30 * Spans::USUAL.total()) as f64 / found.wall.0 as f64;
     let sentence = format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms, {share:.1} % of the wall");
     assert!(text.contains(&sentence), "{sentence}\n{text}");
     let command = find(&found.groups, "(recorder)");
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
-    assert_eq!(
-        command.inclusive.critical,
-        Some(path.sum().since(path.external_wait[&ExternalWait::Recorder])),
-        "including its descendants, from its exec"
-    );
+    // Including its descendants, from its exec.
+    let sum = path.sum().since(path.external_wait[&ExternalWait::Recorder]);
+    assert_eq!(command.inclusive.critical, Some(sum));
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
     let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(recorder)"];
     assert_eq!(order, lines, "the command has no line");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let row = &parsed["commands"][0];
     assert_eq!(parsed["by"], "line");
-    assert_eq!(
-        (&row["command"], &row["caller"]["line"]),
-        (&"unpack.sh:14 in relocate()".into(), &14.into())
-    );
+    assert_eq!(row["command"], "unpack.sh:14 in relocate()");
+    assert_eq!(row["caller"]["line"], 14);
     assert_eq!(row["inclusive_critical_ns"], 30 * Spans::USUAL.total());
     assert_eq!(row["launched"][0]["count"], 30);
 }
@@ -126,10 +117,8 @@ fn a_report_by_line_explains_missing_call_sites() {
     let forest = Forest::build(&builder.recording);
     let refused = Selector::parse("line=a.sh:1").unwrap().select(&forest);
     assert!(matches!(refused, Err(SelectError::Line(_))), "{refused:?}");
-    let text = table::render(&report(&builder.recording, GroupBy::Line), &table::Options::default());
-    let text = strip_str(&text).to_string();
-    assert!(text.contains("does not contain call sites"), "{text}");
-    assert!(text.contains("(bash: unknown line): 1 x mv"), "{text}");
+    let text = table_of(&report(&builder.recording, GroupBy::Line));
+    assert_contains(&text, ["does not contain call sites", "(bash: unknown line): 1 x mv"]);
 }
 
 #[test]
@@ -143,18 +132,12 @@ fn ndjson_has_the_whole_call_chain_of_a_launch() {
     builder.recording.stacks[native.index() as usize].is_truncated = true;
     let name = builder.text(b"caf\xe9");
     builder.recording.frames[1].function = Some(name);
-    let forest = Forest::build(&builder.recording);
-    let mut lines = Vec::new();
-    let no_waits = WaitCollection::new(&builder.recording, &forest, &[]).finish();
-    ndjson::write(&mut lines, &forest, &no_waits).unwrap();
-    let lines = String::from_utf8(lines).unwrap();
+    let lines = launches_as_ndjson(&builder.recording);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["caller"], Value::Null);
     let caller = &lines[1]["caller"];
-    assert_eq!(
-        (&caller["line"], &caller["function"]),
-        (&14.into(), &"caf\u{fffd}".into())
-    );
+    assert_eq!(caller["line"], 14);
+    assert_eq!(caller["function"], "caf\u{fffd}");
     assert_eq!(caller["function_hex"], "636166e9");
     assert_eq!(caller["stack"][1]["line"], 30);
     assert_eq!(caller["stack_truncated"], false);

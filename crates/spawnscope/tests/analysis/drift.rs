@@ -1,17 +1,9 @@
 //! Drifts in the report: launches become slower in the course of the recording.
 
-use anstream::adapter::strip_str;
-use spawnscope::analyze::{GroupBy, report};
-use spawnscope::present::table;
-use spawnscope::record::reader::Recording;
-
 use crate::builder::Spans;
+use crate::printed::{by_command, table_of};
 use crate::recordings::storm;
-
-fn shown(recording: &Recording) -> String {
-    let text = table::render(&report(recording, GroupBy::Command), &table::Options::default());
-    strip_str(&text).to_string()
-}
+use crate::texts::assert_contains;
 
 #[test]
 fn a_drift_without_memory_names_the_phase_that_rose_most() {
@@ -20,13 +12,11 @@ fn a_drift_without_memory_names_the_phase_that_rose_most() {
         (Spans { queue, ..Spans::USUAL }, 10_000_000)
     };
     let mut recording = storm(100, slower_queue);
-    let text = shown(&recording);
-    assert!(
-        text.contains("    most of the rise is in queue: too few CPUs\n"),
-        "{text}"
-    );
+    let text = table_of(&by_command(&recording));
+    assert_contains(&text, ["    most of the rise is in queue: too few CPUs\n"]);
     for row in &mut recording.launches {
         row.parent_rss_bytes = None;
     }
-    assert!(shown(&recording).contains("too few CPUs; the parent's memory is unknown"));
+    let text = table_of(&by_command(&recording));
+    assert_contains(&text, ["too few CPUs; the parent's memory is unknown"]);
 }

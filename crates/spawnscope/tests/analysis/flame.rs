@@ -9,7 +9,10 @@ use spawnscope::present::flame::folded;
 use spawnscope::record::reader::{Recording, StackId};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::printed::running;
 use crate::serial::{Serial, timelines};
+#[cfg(feature = "flame")]
+use crate::texts::assert_contains;
 
 const WALL: u64 = 100_000_000;
 const TREE: FlameOptions = FlameOptions {
@@ -20,6 +23,10 @@ const TREE: FlameOptions = FlameOptions {
 const CALLER: FlameOptions = FlameOptions {
     stacking: Stacking::Caller,
     ..TREE
+};
+const COUNT_BY_CALLER: FlameOptions = FlameOptions {
+    weight: Weight::Count,
+    ..CALLER
 };
 const GIT: Option<(&str, &[&str])> = Some(("/usr/bin/git", &["git", "status"]));
 
@@ -44,19 +51,14 @@ fn weight_of(folded: &str, stack: &str) -> u64 {
 }
 
 fn sum(folded: &str) -> u64 {
-    folded
-        .lines()
-        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
-        .sum()
+    let weights = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1);
+    weights.map(|weight| weight.parse::<u64>().unwrap()).sum()
 }
 
 /// Returns the recording of a make that runs sh, which runs git twice.
 fn building() -> Builder {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
-    let shell = Spans {
-        run: 20_000_000,
-        ..Spans::USUAL
-    };
+    let shell = running(20_000_000);
     let sh = builder.launch(ROOT, 10_000_000, &shell, Some(("/bin/sh", &["sh", "-c", "x"])));
     builder.launch(sh, 15_000_000, &Spans::USUAL, GIT);
     builder.launch(sh, 20_000_000, &Spans::USUAL, GIT);
@@ -71,20 +73,14 @@ fn each_moment_of_a_serial_command_is_in_one_box() {
     assert_eq!(weight_of(&folded, "make;sh;git;run"), 400, "{folded}");
     let sh_alone = 20_000_000 - 2 * Spans::USUAL.total();
     assert_eq!(weight_of(&folded, "make;sh;run"), sh_alone / 1000, "{folded}");
-    assert_eq!(
-        weight_of(&folded, "make;(unknown phase)"),
-        20,
-        "time of the recorder, before the exec of make"
-    );
+    // Time of the recorder, before the exec of make.
+    assert_eq!(weight_of(&folded, "make;(unknown phase)"), 20);
 }
 
 #[test]
 fn concurrent_children_each_have_their_full_width() {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
-    let long = Spans {
-        run: 30_000_000,
-        ..Spans::USUAL
-    };
+    let long = running(30_000_000);
     builder.launch(ROOT, 10_000_000, &long, GIT);
     builder.launch(ROOT, 20_000_000, &long, GIT);
     let folded = folded_of(&builder.recording, TREE);
@@ -96,10 +92,7 @@ fn concurrent_children_each_have_their_full_width() {
 #[test]
 fn no_time_is_counted_twice_if_a_child_outlives_its_parent() {
     let mut builder = building();
-    let late = Spans {
-        run: 500_000_000,
-        ..Spans::USUAL
-    };
+    let late = running(500_000_000);
     builder.launch(ROOT, 90_000_000, &late, Some(("/usr/sbin/daemon", &["daemon"])));
     let folded = folded_of(&builder.recording, TREE);
     assert_eq!(sum(&folded), 90_000 + late.total() / 1000, "{folded}");
@@ -108,22 +101,15 @@ fn no_time_is_counted_twice_if_a_child_outlives_its_parent() {
 #[test]
 fn tax_excludes_run_and_a_phase_excludes_all_others() {
     let recording = building().recording;
-    let tax = folded_of(
-        &recording,
-        FlameOptions {
-            weight: Weight::Tax,
-            ..TREE
-        },
-    );
+    let wanted = FlameOptions {
+        weight: Weight::Tax,
+        ..TREE
+    };
+    let tax = folded_of(&recording, wanted);
     assert!(!tax.contains(";run "), "{tax}");
     assert_eq!(weight_of(&tax, "make;sh;git;exec"), 600);
-    let load = folded_of(
-        &recording,
-        FlameOptions {
-            phase: Some(Phase::Load),
-            ..TREE
-        },
-    );
+    let phase = Some(Phase::Load);
+    let load = folded_of(&recording, FlameOptions { phase, ..TREE });
     assert!(load.lines().all(|line| line.contains(";load ")), "{load}");
     assert_eq!(sum(&load), 400 * 4);
 }
@@ -139,11 +125,8 @@ fn launches_are_counted_by_stack() {
         folded_of(&building().recording, wanted)
     };
     assert_eq!(counted(None), "make 1\nmake;sh 1\nmake;sh;git 2\n");
-    assert_eq!(
-        counted(Some(Phase::Reap)),
-        "make;sh 1\nmake;sh;git 2\n",
-        "the recorder reaps the command"
-    );
+    // The recorder reaps the command.
+    assert_eq!(counted(Some(Phase::Reap)), "make;sh 1\nmake;sh;git 2\n");
 }
 
 #[test]
@@ -175,10 +158,7 @@ fn the_critical_path_sums_to_the_wall() {
 #[test]
 fn callers_are_drawn_between_parent_and_child() {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], WALL);
-    let shell = Spans {
-        run: 5_000_000,
-        ..Spans::USUAL
-    };
+    let shell = running(5_000_000);
     let fork = builder.launch(ROOT, 1_000_000, &shell, None);
     let child = builder.launch(fork, 2_000_000, &Spans::USUAL, GIT);
     let inner = builder.line(Language::Bash, "/x/unpack.sh", 14, "relocate");
@@ -193,22 +173,15 @@ fn callers_are_drawn_between_parent_and_child() {
         ];
         builder.set_call_chain(helper, &frames);
     }
-    let counted = FlameOptions {
-        weight: Weight::Count,
-        ..CALLER
-    };
-    let folded = folded_of(&builder.recording, counted);
+    let folded = folded_of(&builder.recording, COUNT_BY_CALLER);
     let chain = "bash;unpack.sh:30;relocate unpack.sh:14;(bash)";
-    assert_eq!(
-        weight_of(&folded, &format!("{chain};git")),
-        1,
-        "the callers of a forked copy are below the copy: {folded}"
-    );
-    assert_eq!(
-        weight_of(&folded, &format!("{chain};git;git+0x99;start_command;helper")),
-        1,
-        "{folded}"
-    );
+    // The callers of a forked copy are below the copy.
+    for stack in [
+        format!("{chain};git"),
+        format!("{chain};git;git+0x99;start_command;helper"),
+    ] {
+        assert_eq!(weight_of(&folded, &stack), 1, "{stack} in {folded}");
+    }
     assert_eq!(sum(&folded), 4);
 }
 
@@ -221,17 +194,10 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
         let stack = builder.set_call_chain(launch, &[frame]);
         builder.recording.stacks[stack.index() as usize].is_truncated = number == 2;
     }
-    let counted = FlameOptions {
-        weight: Weight::Count,
-        ..CALLER
-    };
-    let folded = folded_of(&builder.recording, counted);
+    let folded = folded_of(&builder.recording, COUNT_BY_CALLER);
     assert_eq!(weight_of(&folded, "make;child_execute_job;git"), 2, "{folded}");
-    assert_eq!(
-        weight_of(&folded, "make;(callers unknown);child_execute_job;git"),
-        1,
-        "{folded}"
-    );
+    let unknown = "make;(callers unknown);child_execute_job;git";
+    assert_eq!(weight_of(&folded, unknown), 1, "{folded}");
 }
 
 #[test]
@@ -242,10 +208,8 @@ fn flame_graphs_without_data_are_errors() {
         weight: Weight::Critical,
         ..TREE
     };
-    assert_eq!(
-        stacked(&recording, &forest, None, critical).unwrap_err(),
-        FlameError::NoPath
-    );
+    let refused = stacked(&recording, &forest, None, critical);
+    assert_eq!(refused.unwrap_err(), FlameError::NoPath);
     let nothing = FlameOptions {
         weight: Weight::Tax,
         phase: Some(Phase::Run),
@@ -255,10 +219,8 @@ fn flame_graphs_without_data_are_errors() {
     assert!(refused.to_string().contains("`run`"), "{refused}");
     recording.launches.clear();
     let forest = Forest::build(&recording);
-    assert_eq!(
-        stacked(&recording, &forest, None, TREE).unwrap_err(),
-        FlameError::NoLaunch
-    );
+    let refused = stacked(&recording, &forest, None, TREE);
+    assert_eq!(refused.unwrap_err(), FlameError::NoLaunch);
 }
 
 #[test]
@@ -289,17 +251,13 @@ fn svg_of(recording: &Recording, wanted: FlameOptions) -> String {
 #[test]
 fn the_picture_has_a_box_for_each_stack_with_its_figures() {
     let svg = svg_of(&building().recording, TREE);
-    assert!(
-        svg.contains("<title>git (2.30 ms, 2.30%)</title>"),
-        "equal siblings are one box"
-    );
-    assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
+    // Equal siblings are one box.
+    let git = "<title>git (2.30 ms, 2.30%)</title>";
+    assert_contains(&svg, [git, "<title>load (800 us, 0.80%)</title>"]);
     let whole = svg.split("<title>all (100 ms, 100%)</title>").nth(1).unwrap();
     let whole = whole.split("</text>").next().unwrap();
-    assert!(
-        whole.ends_with(">all"),
-        "the box has its text even without scripts: {whole}"
-    );
+    // The box has its text even without scripts.
+    assert!(whole.ends_with(">all"), "{whole}");
     assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
     assert!(svg.contains("width: wall time of processes, without"));
 }
@@ -310,17 +268,20 @@ fn a_program_with_the_name_of_a_phase_has_another_colour() {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
     builder.launch(ROOT, 10_000_000, &Spans::USUAL, Some(("/opt/load", &["load"])));
     let svg = svg_of(&builder.recording, TREE);
-    let fills: Vec<&str> = svg
-        .split("<title>load (")
-        .skip(1)
-        .map(|rest| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap())
-        .collect();
+    let boxes = svg.split("<title>load (").skip(1);
+    let fill = |rest: &'_ str| {
+        rest.split("fill=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let fills: Vec<String> = boxes.map(fill).collect();
     assert_eq!(fills.len(), 3, "two phases and a program");
-    assert_eq!(
-        fills.iter().filter(|fill| **fill == "rgb(95,196,201)").count(),
-        2,
-        "{fills:?}"
-    );
+    let of_phases = fills.iter().filter(|fill| *fill == "rgb(95,196,201)");
+    assert_eq!(of_phases.count(), 2, "{fills:?}");
 }
 
 /// Returns a recording in which every name consists of these bytes.
@@ -329,12 +290,8 @@ fn recording_named(name: &[u8]) -> Recording {
     let mut child = LaunchId(0);
     for start in [1_000_000, 5_000_000] {
         child = builder.launch(ROOT, start, &Spans::USUAL, None);
-        builder.exec_at(
-            child,
-            name,
-            &[name],
-            [start + 180_000, start + 480_000, start + 500_000],
-        );
+        let at = [180_000, 480_000, 500_000].map(|after| start + after);
+        builder.exec_at(child, name, &[name], at);
     }
     let name = builder.text(name);
     let mut frame = builder.line(Language::Bash, "", 14, "x");
@@ -362,28 +319,19 @@ fn assert_sound_svg(_: &Recording, _: FlameOptions) {}
 fn assert_sound(recording: &Recording) {
     for wanted in [TREE, CALLER] {
         let folded = folded_of(recording, wanted);
-        let total = if wanted.stacking == Stacking::Tree {
-            WALL / 1000
-        } else {
-            sum(&folded)
-        };
-        assert_eq!(sum(&folded), total, "{folded}");
-        assert!(
-            !folded
-                .chars()
-                .any(|character| character.is_control() && character != '\n'),
-            "{folded:?}"
-        );
+        if wanted.stacking == Stacking::Tree {
+            assert_eq!(sum(&folded), WALL / 1000, "{folded}");
+        }
+        let is_raw = |character: char| character.is_control() && character != '\n';
+        assert!(!folded.contains(is_raw), "{folded:?}");
         for line in folded.lines() {
             let (stack, _) = line.rsplit_once(' ').unwrap();
             let bottom = stack.split(';').next().unwrap();
             assert_eq!(bottom, "bash", "{folded:?}");
             assert!(stack.split(';').all(|name| !name.trim().is_empty()), "{folded:?}");
             let last = stack.rsplit(' ').next().unwrap();
-            assert!(
-                !stack.contains(' ') || last.parse::<f64>().is_err(),
-                "the stack seems to end with a second weight: {line:?}"
-            );
+            let has_second_weight = stack.contains(' ') && last.parse::<f64>().is_ok();
+            assert!(!has_second_weight, "{line:?}");
         }
         assert_sound_svg(recording, wanted);
     }
@@ -442,9 +390,5 @@ fn a_reference_to_a_missing_stack_adds_no_callers() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, GIT);
     builder.row(child).script_stack = Some(StackId::from_index(77));
-    let counted = FlameOptions {
-        weight: Weight::Count,
-        ..CALLER
-    };
-    assert_eq!(folded_of(&builder.recording, counted), "bash 1\nbash;git 1\n");
+    assert_eq!(folded_of(&builder.recording, COUNT_BY_CALLER), "bash 1\nbash;git 1\n");
 }

@@ -1,14 +1,14 @@
 //! Compares every output format of one recording, which has a bit of everything, with golden files. A missing golden file is a failure;
 //! SNAPSHOTS=overwrite writes all of them.
 
-use anstream::adapter::strip_str;
 use snapbox::IntoData;
 use spawnscope::analyze::{Forest, GroupBy, Origin, WaitCollection, report};
 use spawnscope::event::{Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
-use spawnscope::present::{json, ndjson, table, tree};
+use spawnscope::present::{json, ndjson, table};
 use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans, blank};
+use crate::printed::{by_command, plain, styled_tree, table_of};
 
 /// Returns the recording of a shell script that unpacks files: launches in a loop, a PATH search, a chain of execs, forks, failures, lost events.
 pub(crate) fn unpacking() -> Recording {
@@ -19,32 +19,20 @@ pub(crate) fn unpacking() -> Recording {
             ..Spans::USUAL
         };
         let path = format!("usr/share/doc/{number}/readme");
-        let fork = builder.launch(ROOT, 2_000_000 + number * 20_000_000, &spans, None);
-        let child = builder.launch(
-            fork,
-            3_000_000 + number * 20_000_000,
-            &Spans::USUAL,
-            Some(("/usr/bin/dirname", &["dirname", &path])),
-        );
+        let at = 2_000_000 + number * 20_000_000;
+        let fork = builder.launch(ROOT, at, &spans, None);
+        let dirname = Some(("/usr/bin/dirname", &["dirname", &path][..]));
+        let child = builder.launch(fork, at + 1_000_000, &Spans::USUAL, dirname);
         let chain = [("relocate", 14), ("", 30)]
             .map(|(function, line)| builder.line(Language::Bash, "./unpack.sh", line, function));
         builder.set_call_chain(fork, &chain);
         builder.set_call_chain(child, &chain);
         builder.row(fork).parent_rss_bytes = Some(8_000_000 + number * 1_000_000);
-        builder.failed_exec_at(
-            child,
-            "/usr/local/bin/dirname",
-            libc::ENOENT,
-            3_150_000 + number * 20_000_000,
-        );
+        builder.failed_exec_at(child, "/usr/local/bin/dirname", libc::ENOENT, at + 1_150_000);
     }
     unusual_ends(&mut builder);
-    for row in builder
-        .recording
-        .launches
-        .iter_mut()
-        .filter(|row| row.parent == Some(ROOT))
-    {
+    let rows = builder.recording.launches.iter_mut();
+    for row in rows.filter(|row| row.parent == Some(ROOT)) {
         row.parent_rss_bytes.get_or_insert(32_000_000);
     }
     let info = &mut builder.recording.info;
@@ -62,34 +50,17 @@ fn unusual_ends(builder: &mut Builder) {
         create: 1_600_000,
         ..Spans::USUAL
     };
-    let python = builder.launch(
-        ROOT,
-        900_000_000,
-        &Spans {
-            run: 90_000_000,
-            ..usual
-        },
-        Some(("/usr/bin/env", &["env", "tool"])),
-    );
-    builder.exec_at(
-        python,
-        b"/opt/tool",
-        &[b"python3", b"/opt/tool", b"--name", b"it's\n\x1b[31m\xff"],
-        [903_000_000, 905_000_000, 930_000_000],
-    );
+    let running = |run| Spans { run, ..usual };
+    let env = Some(("/usr/bin/env", &["env", "tool"][..]));
+    let python = builder.launch(ROOT, 900_000_000, &running(90_000_000), env);
+    let argv: [&[u8]; 4] = [b"python3", b"/opt/tool", b"--name", b"it's\n\x1b[31m\xff"];
+    builder.exec_at(python, b"/opt/tool", &argv, [903_000_000, 905_000_000, 930_000_000]);
     let row = builder.row(python);
     (row.wait_status, row.mechanism) = (Some(3 << 8), Some(Mechanism::PosixSpawn));
     let line = builder.line(Language::Bash, "./unpack.sh", 20, "");
     builder.set_call_chain(python, &[line]);
-    let killed = builder.launch(
-        ROOT,
-        1_000_000_000,
-        &Spans {
-            run: 500_000_000,
-            ..usual
-        },
-        Some(("/bin/sleep", &["sleep", "60"])),
-    );
+    let sleep = Some(("/bin/sleep", &["sleep", "60"][..]));
+    let killed = builder.launch(ROOT, 1_000_000_000, &running(500_000_000), sleep);
     builder.row(killed).wait_status = Some(libc::SIGKILL);
     let missing = builder.launch(ROOT, 1_600_000_000, &usual, None);
     builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_602_150_000);
@@ -107,12 +78,8 @@ fn unusual_ends(builder: &mut Builder) {
         ..blank(orphan, None, Origin::Orphan)
     };
     builder.recording.launches.push(row);
-    builder.exec_at(
-        orphan,
-        b"/usr/bin/lost",
-        &[b"lost"],
-        [1_790_000_000, 1_791_000_000, 1_792_000_000],
-    );
+    let at = [1_790_000_000, 1_791_000_000, 1_792_000_000];
+    builder.exec_at(orphan, b"/usr/bin/lost", &[b"lost"], at);
     let name = Some(builder.text(b"systemd"));
     let existed = LaunchRow {
         name,
@@ -123,22 +90,15 @@ fn unusual_ends(builder: &mut Builder) {
 }
 
 #[track_caller]
-fn assert_golden(text: &str, golden: snapbox::Data) {
+pub(crate) fn assert_golden(text: &str, golden: snapbox::Data) {
     snapbox::Assert::new()
         .action_env("SNAPSHOTS")
         .eq(text.to_owned().into_data().raw(), golden.raw());
 }
 
-fn plain(styled: &str) -> String {
-    strip_str(styled).to_string()
-}
-
 #[test]
 fn report_for_the_terminal() {
-    let text = plain(&table::render(
-        &report(&unpacking(), GroupBy::Command),
-        &table::Options::default(),
-    ));
+    let text = table_of(&by_command(&unpacking()));
     assert_golden(&text, snapbox::file!["../golden/report.txt"]);
     let widest = text.lines().map(spawnscope::present::text::width).max();
     assert_eq!(widest, Some(80), "fits 80 columns, and uses them");
@@ -157,22 +117,18 @@ fn report_by_parent() {
 
 #[test]
 fn report_by_line() {
-    let text = table::render(&report(&unpacking(), GroupBy::Line), &table::Options::default());
-    assert_golden(&plain(&text), snapbox::file!["../golden/report_by_line.txt"]);
+    let text = table_of(&report(&unpacking(), GroupBy::Line));
+    assert_golden(&text, snapbox::file!["../golden/report_by_line.txt"]);
 }
 
 #[test]
 fn report_as_json() {
-    assert_golden(
-        &json::render(&report(&unpacking(), GroupBy::Command)),
-        snapbox::file!["../golden/report.json": Text],
-    );
+    let text = json::render(&by_command(&unpacking()));
+    assert_golden(&text, snapbox::file!["../golden/report.json": Text]);
 }
 
 fn tree_of(width: Option<usize>) -> String {
-    let mut text = Vec::new();
-    tree::write(&mut text, &Forest::build(&unpacking()), width).unwrap();
-    plain(std::str::from_utf8(&text).unwrap())
+    plain(&styled_tree(&unpacking(), width))
 }
 
 #[test]
@@ -225,8 +181,6 @@ fn launches_as_ndjson() {
     waits.push(external_wait);
     let mut lines = Vec::new();
     ndjson::write(&mut lines, &forest, &waits.finish()).unwrap();
-    assert_golden(
-        std::str::from_utf8(&lines).unwrap(),
-        snapbox::file!["../golden/launches.ndjson": Text],
-    );
+    let lines = std::str::from_utf8(&lines).unwrap();
+    assert_golden(lines, snapbox::file!["../golden/launches.ndjson": Text]);
 }

@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use snapbox::IntoData;
 use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::groups::groups;
@@ -17,7 +16,7 @@ use spawnscope::present::html::{Contents, render};
 use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::golden::unpacking;
+use crate::golden::{assert_golden, unpacking};
 use crate::hostile::recording_with;
 
 const MIB: usize = 1 << 20;
@@ -60,11 +59,8 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
 }
 
 fn data(page: &str) -> &str {
-    between(
-        page,
-        "<script type=\"application/octet-stream;base64\" id=\"data\">",
-        "</script>",
-    )
+    let tag = "<script type=\"application/octet-stream;base64\" id=\"data\">";
+    between(page, tag, "</script>")
 }
 
 /// Decodes the data of a page into its header and the bytes of its columns.
@@ -97,31 +93,22 @@ fn sum(header: &Value, columns: &[u8], name: &str) -> u64 {
 #[test]
 fn the_frame_can_be_read_without_scripts() {
     let page = page(&unpacking());
-    let (style, script) = (
-        between(&page, "<style>", "</style>"),
-        between(&page, "<script type=\"module\">", "</script>"),
-    );
+    let style = between(&page, "<style>", "</style>");
+    let script = between(&page, "<script type=\"module\">", "</script>");
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
     for code in [style, script] {
         let hash = STANDARD.encode(Sha256::digest(code.as_bytes()));
-        assert!(
-            page.contains(&hash) || policy.replace("&#43;", "+").contains(&hash),
-            "{policy}"
-        );
+        let is_permitted = policy.replace("&#43;", "+").contains(&hash);
+        assert!(page.contains(&hash) || is_permitted, "{policy}");
     }
-    let frame = page
-        .replace(style, "STYLE")
-        .replace(script, "SCRIPT")
-        .replace(data(&page), "DATA");
+    let mut frame = page.clone();
+    for (text, name) in [(style, "STYLE"), (script, "SCRIPT"), (data(&page), "DATA")] {
+        frame = frame.replace(text, name);
+    }
     let frame = frame
         .replace(policy, "POLICY")
         .replace(env!("CARGO_PKG_VERSION"), "VERSION");
-    snapbox::Assert::new()
-        .action_env(snapbox::assert::DEFAULT_ACTION_ENV)
-        .eq(
-            frame.into_data().raw(),
-            snapbox::file!["../golden/report.html": Text].raw(),
-        );
+    assert_golden(&frame, snapbox::file!["../golden/report.html": Text]);
 }
 
 #[test]
@@ -131,10 +118,8 @@ fn a_hostile_name_is_not_markup() {
     assert_eq!(page.matches("<script").count(), 2, "{page:.2000}");
     assert_eq!(page.matches("</script>").count(), 2);
     assert!(!page.contains("<img") && !page.contains("<!--") && !page.contains("alert(1)</"));
-    assert!(
-        page.contains("&#60;img src=x onerror=alert(2)&#62;"),
-        "the title shows it as text"
-    );
+    // The title shows it as text.
+    assert!(page.contains("&#60;img src=x onerror=alert(2)&#62;"));
 }
 
 #[test]
@@ -148,10 +133,8 @@ fn every_column_of_launches_has_one_value_for_each_row() {
         }
     }
     assert_eq!(sum(&header, &columns, "count"), rows);
-    assert_eq!(
-        header["columns"]["text_bytes"][0].as_u64().unwrap() + header["columns"]["text_bytes"][1].as_u64().unwrap(),
-        columns.len() as u64
-    );
+    let [start, length] = [0, 1].map(|at| header["columns"]["text_bytes"][at].as_u64().unwrap());
+    assert_eq!(start + length, columns.len() as u64);
 }
 
 /// Returns the recording of a build whose launches differ in files, times and call sites.
@@ -183,24 +166,10 @@ fn build(launches: u64) -> Recording {
         };
         let source = format!("src/module{}/file{number}.c", next(90));
         let object = format!("build/{}/file{number}.o", next(90));
-        let arguments = [
-            "gcc",
-            "-O2",
-            "-g",
-            "-Wall",
-            "-Iinclude",
-            "-DNDEBUG",
-            "-c",
-            source.as_str(),
-            "-o",
-            object.as_str(),
-        ];
-        builder.launch(
-            ROOT,
-            number * 880_000 + next(500_000),
-            &spans,
-            Some(("/usr/bin/gcc", &arguments)),
-        );
+        let line = format!("gcc -O2 -g -Wall -Iinclude -DNDEBUG -c {source} -o {object}");
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let start = number * 880_000 + next(500_000);
+        builder.launch(ROOT, start, &spans, Some(("/usr/bin/gcc", &arguments)));
         let launched = builder.recording.launches.last_mut().unwrap();
         launched.script_stack = Some(lines[next(49) as usize]);
     }

@@ -13,11 +13,15 @@ mod hostile;
 mod html;
 mod open_ends;
 mod path_search;
+mod printed;
 mod report;
 mod samples;
 mod shown;
 mod tree;
 mod verdict;
+
+#[path = "../support/texts.rs"]
+mod texts;
 
 // Shared with the tests of spawnscope-analyze.
 #[path = "../../../spawnscope-analyze/tests/analysis/builder.rs"]

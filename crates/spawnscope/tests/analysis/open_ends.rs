@@ -1,17 +1,18 @@
 //! Tests how the outputs show activity that is still going on when the recording ends.
 
-use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
 use spawnscope::analyze::{Forest, GroupBy, Report, report_on};
 use spawnscope::event::{Nanos, Pid};
-use spawnscope::present::{advice, table, verdict};
+use spawnscope::present::{advice, verdict};
 use spawnscope::record::reader::{Recording, SliceRow};
 
+use crate::printed::{plain, whole_table};
 use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
 use crate::serial::{WAIT4, timelines};
+use crate::texts::{assert_contains, unwrapped};
 
 const POLL: u16 = 7;
 /// The first argument of wait4 for a wait for any child (-1 as recorded).
@@ -29,15 +30,10 @@ fn nothing_is_concluded_if_the_replay_error_is_large() {
     let sentence = "No verdict: the replay error is -100.0 %: the recording is too incomplete.";
     assert_eq!(verdict::verdict(&found).as_deref(), Some(sentence));
     assert!(found.advices.worth.is_empty() && found.advices.not_worth.is_empty());
-    let shown = |text: String| {
-        strip_str(&text)
-            .to_string()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    assert!(shown(advice::render(&found, false, 80, None)).contains(sentence));
-    assert!(shown(table::render(&found, &table::Options::all(80))).contains(sentence));
+    let advice_text = plain(&advice::render(&found, false, 80, None));
+    for text in [advice_text, whole_table(&found, 80)] {
+        assert_contains(&unwrapped(&text), [sentence]);
+    }
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["principal_cause"], sentence);
 
@@ -58,10 +54,8 @@ fn the_verdict_says_that_most_of_the_wall_is_unknown() {
     builder.recording.launches[0].pid = Some(Pid(1));
     let polls = open_wait(1, 0, 10_000_000, POLL, 0);
     let found = report(&builder.recording, &[polls]);
-    assert_eq!(
-        verdict::verdict(&found).as_deref(),
-        Some("99.5 % of the wall is unknown.")
-    );
+    let verdict = verdict::verdict(&found);
+    assert_eq!(verdict.as_deref(), Some("99.5 % of the wall is unknown."));
 }
 
 #[test]
@@ -78,7 +72,6 @@ fn an_unfinished_wait_is_listed_with_the_childs_own_waits() {
     let asleep = sleeping_child(2)[1].off.0;
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
-    let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();
     let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it blocked)";
-    assert!(text.contains(line), "{text}");
+    assert_contains(&whole_table(&found, 200), [line]);
 }

@@ -59,35 +59,23 @@ fn assigned(recording: &Recording, rows: &[SampleRow], threads: &[ThreadRow]) ->
 #[test]
 fn a_sample_is_in_the_phase_of_its_own_launch_at_that_instant() {
     let (builder, git, stack) = building();
-    let Spans {
-        create,
-        queue,
-        setup,
-        exec,
-        load,
-        ..
-    } = Spans::USUAL;
-    let loading = START + create + queue + setup + exec;
-    let instants = [
-        START + 1,
-        loading - 1,
-        loading,
-        loading + load,
-        START + Spans::USUAL.total(),
-    ];
-    let rows = instants.map(|at| sample(TaskId(git.0), at, stack));
-    let phases: Vec<_> = assigned(&builder.recording, &rows, &[])
-        .iter()
-        .map(|sample| sample.phase)
-        .collect();
-    let expected = [
-        Some(Phase::Create),
-        Some(Phase::Exec),
-        Some(Phase::Load),
-        Some(Phase::Run),
-        None,
-    ];
-    assert_eq!(phases, expected);
+    let spans = Spans::USUAL;
+    let loading = START + spans.create + spans.queue + spans.setup + spans.exec;
+    for (at, phase) in [
+        (START + 1, Some(Phase::Create)),
+        (loading - 1, Some(Phase::Exec)),
+        (loading, Some(Phase::Load)),
+        (loading + spans.load, Some(Phase::Run)),
+        (START + spans.total(), None),
+    ] {
+        let rows = [sample(TaskId(git.0), at, stack)];
+        let found = assigned(&builder.recording, &rows, &[]);
+        assert_eq!(
+            found.iter().map(|sample| sample.phase).collect::<Vec<_>>(),
+            [phase],
+            "{at}"
+        );
+    }
 }
 
 #[test]
@@ -142,10 +130,8 @@ fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     };
     let kernel = "make;git;run;read_index;path_openat_[k] 1000\n";
     assert_eq!(drawn(Weight::OffCpu, Stacking::Tree), kernel);
-    assert_eq!(
-        drawn(Weight::OnCpu, Stacking::Tree),
-        format!("make;git;run;read_index 1000\n{kernel}")
-    );
+    let work = format!("make;git;run;read_index 1000\n{kernel}");
+    assert_eq!(drawn(Weight::OnCpu, Stacking::Tree), work);
     assert!(drawn(Weight::OnCpu, Stacking::Command).starts_with("git;run;read_index 1000\n"));
 }
 

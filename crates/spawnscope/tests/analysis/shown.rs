@@ -1,21 +1,22 @@
 //! Text output at every width: sentences are wrapped and never cut, numbers stay next to their labels, and a value is the same in every
 //! output.
 
-use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::advice::AdviceList;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
-use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
+use spawnscope::analyze::{Forest, GroupBy, Report};
 use spawnscope::event::{Calibration, Constant, Language};
 use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
 use crate::builder::{ROOT, Spans};
+use crate::printed::{plain, report_with_causes as report, whole_table};
 use crate::recordings::substitution_recording;
 use crate::serial::{READ, Serial, timelines};
+use crate::texts::{assert_contains, unwrapped};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 const WIDTHS: [usize; 4] = [40, 60, 80, 200];
@@ -28,12 +29,6 @@ fn looping() -> (Recording, Vec<SliceRow>) {
     }
     serial.launch_sleeping(&Spans::USUAL, ("/bin/sleep", &["sleep", "0.1"]), 100_000_000);
     serial.finish()
-}
-
-fn report((recording, slices): &(Recording, Vec<SliceRow>), group_by: GroupBy) -> Report {
-    let forest = Forest::build(recording);
-    let causes = Causes::find(recording, &forest, &timelines(&forest, slices));
-    report_on(recording, &forest, causes.as_ref(), group_by)
 }
 
 fn without_dirname(recorded: &(Recording, Vec<SliceRow>)) -> Result<WhatIfReport, WhatIfError> {
@@ -53,12 +48,7 @@ fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]
 
 /// Returns the text without styles and line breaks.
 fn joined(text: &str) -> String {
-    let words: Vec<String> = strip_str(text)
-        .to_string()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
-    words.join(" ")
+    unwrapped(&plain(text))
 }
 
 #[test]
@@ -83,19 +73,14 @@ fn a_removal_counts_the_forks_that_remain() {
     let recorded = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
     let printed_text = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
     let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
-    assert!(printed_text(&["sed"]).contains(stay), "{}", printed_text(&["sed"]));
+    assert_contains(&printed_text(&["sed"]), [stay]);
     for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
-        assert!(
-            !printed_text(selections).contains("forks remain"),
-            "{selections:?}: {}",
-            printed_text(selections)
-        );
+        let text = printed_text(selections);
+        assert!(!text.contains("forks remain"), "{selections:?}: {text}");
     }
     let looping = joined(&whatif::render(&without_dirname(&looping()).unwrap(), 80));
-    assert!(
-        !looping.contains("forks remain"),
-        "each fork executes dirname itself: {looping}"
-    );
+    // Each fork executes dirname itself.
+    assert!(!looping.contains("forks remain"), "{looping}");
 }
 
 #[test]
@@ -110,10 +95,8 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
     let recorded = serial.finish();
     let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
     let printed_text = refused("line=git25.sh:9");
-    assert!(
-        printed_text.contains("calls functions that requested 5 launches, most of them at git25.sh:5"),
-        "{printed_text}"
-    );
+    let sentence = "calls functions that requested 5 launches, most of them at git25.sh:5";
+    assert_contains(&printed_text, [sentence]);
     for selection in ["line=git25.sh:8", "mv,line=git25.sh:9"] {
         let expected = format!("no launch matches `--remove {selection}`");
         assert_eq!(refused(selection), expected, "that line called no mv");
@@ -129,11 +112,8 @@ fn names_in_parentheses_are_explained_where_they_are_shown() {
     let recorder = "(recorder): spawnscope, which started the command";
     let critical = "critical: time on the critical path, including run";
     let by_command = shown(&forks, GroupBy::Command);
-    assert!(
-        by_command.contains(fork) && !by_command.contains(recorder),
-        "{by_command}"
-    );
-    assert!(by_command.contains(critical), "{by_command}");
+    assert_contains(&by_command, [fork, critical]);
+    assert!(!by_command.contains(recorder), "{by_command}");
     let by_parent = shown(&forks, GroupBy::Parent);
     assert!(by_parent.contains(recorder) && !by_parent.contains(fork), "{by_parent}");
     let by_line = shown(&forks, GroupBy::Line);
@@ -145,19 +125,15 @@ fn names_in_parentheses_are_explained_where_they_are_shown() {
 fn a_prediction_is_complete_at_every_width() {
     let whatif_report = without_dirname(&looping()).unwrap();
     for width in WIDTHS {
-        let text = strip_str(&whatif::render(&whatif_report, width)).to_string();
-        assert!(!text.contains('…'), "{width}:\n{text}");
-        assert!(
-            text.lines().all(|line| line.chars().count() <= width),
-            "{width}:\n{text}"
-        );
-        for sentence in [
+        let text = plain(&whatif::render(&whatif_report, width));
+        let fits = text.lines().all(|line| line.chars().count() <= width);
+        assert!(fits && !text.contains('…'), "{width}:\n{text}");
+        let parts = [
             "of the wall; between ",
             "waiting for a timer",
             "launching: all phases but run",
-        ] {
-            assert!(joined(&text).contains(sentence), "{width}: {sentence}\n{text}");
-        }
+        ];
+        assert_contains(&joined(&text), parts);
     }
 }
 
@@ -172,11 +148,8 @@ fn a_saving_has_the_same_interval_in_every_output() {
     assert_eq!(output, advised.map(|saving| saving.0));
     let [saved, least, most] = advised.map(spawnscope::units::time);
     let text = joined(&whatif::render(&whatif_report, 80));
-    assert!(text.contains(&format!("saved {saved} ")), "{text}");
-    assert!(
-        text.contains(&format!("of the wall; between {least} and {most}")),
-        "{text}"
-    );
+    let interval = format!("of the wall; between {least} and {most}");
+    assert_contains(&text, [&format!("saved {saved} "), &interval]);
 }
 
 /// Savings refer to the wall without recording overhead. Every output shows the same share of that wall.
@@ -193,30 +166,21 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let recorded = (recording, slices);
     let whatif_report = without_dirname(&recorded).unwrap();
     let prediction = &whatif_report.prediction;
+    let hundredth = prediction.wall.0 / 100;
     assert!(
-        prediction.wall.0 > prediction.unrecorded.0 + prediction.wall.0 / 100,
+        prediction.wall.0 > prediction.unrecorded.0 + hundredth,
         "{prediction:?}"
     );
     let found = report(&recorded, GroupBy::Command);
     let base = units::time(prediction.unrecorded);
-    let share = format!(
-        "{} of the wall without recording overhead",
-        units::percent(prediction.saving()[0], prediction.unrecorded)
-    );
+    let share = units::percent(prediction.saving()[0], prediction.unrecorded);
+    let share = format!("{share} of the wall without recording overhead");
     let output = joined(&whatif::render(&whatif_report, 80));
-    assert!(output.contains(&share), "{output}");
-    assert!(
-        output.contains(&format!("about {base} without recording overhead")),
-        "{output}"
-    );
+    assert_contains(&output, [&share, &format!("about {base} without recording overhead")]);
     let output = joined(&advice::render(&found, false, 80, None));
-    assert!(output.contains(&share), "{output}");
+    assert_contains(&output, [&share]);
     let output = joined(&table::render(&found, &table::Options::default()));
-    assert!(output.contains(&share), "{output}");
-    assert!(
-        output.contains(&format!("of {base} without recording overhead")),
-        "{output}"
-    );
+    assert_contains(&output, [&share, &format!("of {base} without recording overhead")]);
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }
@@ -224,8 +188,7 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
 #[test]
 fn figures_are_next_to_their_names_on_wide_pages() {
     let found = report(&looping(), GroupBy::Command);
-    let text = table::render(&found, &table::Options::all(200));
-    let text = strip_str(&text).to_string();
+    let text = whole_table(&found, 200);
     let row = text.lines().find(|line| line.starts_with("  dirname")).unwrap();
     assert!(row.starts_with("  dirname     40"), "{row}");
 }
@@ -238,18 +201,13 @@ fn shares_of_lines_are_marked_as_excluding_sleep() {
         joined(&table::render(&found, &table::Options::default()))
     };
     let output = legend(&looping);
-    assert!(
-        output.contains("critical path, without sleeps and other external waits"),
-        "{output}"
-    );
+    assert_contains(&output, ["critical path, without sleeps and other external waits"]);
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);
     looping = serial.finish();
     let output = legend(&looping);
-    assert!(
-        output.contains("on the critical path") && !output.contains("without sleeps"),
-        "{output}"
-    );
+    assert_contains(&output, ["on the critical path"]);
+    assert!(!output.contains("without sleeps"), "{output}");
 }
 
 #[test]
@@ -259,20 +217,16 @@ fn instructions_are_complete_at_every_width() {
         serial.launch(&Spans::USUAL, Some(("/bin/sh", &["sh", "-c", "git status"])));
         let shell = serial.builder.recording.launches.last().unwrap().id;
         let at = serial.builder.row(shell).exit.unwrap().0 - 100_000;
-        serial
-            .builder
-            .exec_at(shell, b"/usr/bin/git", &[b"git", b"status"], [at, at + 1, at + 2]);
+        let builder = &mut serial.builder;
+        builder.exec_at(shell, b"/usr/bin/git", &[b"git", b"status"], [at, at + 1, at + 2]);
     }
     let found = report(&serial.finish(), GroupBy::Command);
     for width in WIDTHS {
         let text = advice::render(&found, false, width, None);
-        for snippet in [
-            "subprocess.run([\"prog\", \"arg\"]) without shell=True",
-            "os.system() and os.popen() always use a shell",
-            "if the program cannot be changed: `spawnscope accel -- CMD`",
-        ] {
-            assert!(joined(&text).contains(snippet), "{width}: {snippet}\n{text}");
-        }
+        let run = "subprocess.run([\"prog\", \"arg\"]) without shell=True";
+        let system = "os.system() and os.popen() always use a shell";
+        let accel = "if the program cannot be changed: `spawnscope accel -- CMD`";
+        assert_contains(&joined(&text), [run, system, accel]);
         // The author of a Python script does not need the instructions for C and JavaScript.
         assert!(!text.contains("posix_spawnp") && !text.contains("execFile"), "{text}");
     }
@@ -287,15 +241,11 @@ fn a_growing_recording_is_marked_as_such() {
     let live = (recording, slices);
     assert!(matches!(without_dirname(&live), Err(WhatIfError::IsLive)));
     let output = |recorded: &_| joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None));
-    assert!(output(&live).contains("still in progress"), "{}", output(&live));
+    assert_contains(&output(&live), ["still in progress"]);
     let mut cut_off = live;
     cut_off.0.info.is_live = false;
     assert!(matches!(without_dirname(&cut_off), Err(WhatIfError::NoWall)));
-    assert!(
-        output(&cut_off).contains("contains no complete command"),
-        "{}",
-        output(&cut_off)
-    );
+    assert_contains(&output(&cut_off), ["contains no complete command"]);
 }
 
 /// Returns the recording of a command that is executed by a version manager's shim, which runs for this many nanoseconds.
@@ -310,36 +260,20 @@ fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
 #[test]
 fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     let output = |shim| {
-        let all = joined(&advice::render(
-            &report(&through_a_shim(shim), GroupBy::Command),
-            true,
-            80,
-            None,
-        ));
-        let doubt = "not worth fixing or too uncertain; see `--all`";
-        let some = joined(&advice::render(
-            &report(&through_a_shim(shim), GroupBy::Command),
-            false,
-            80,
-            None,
-        ));
-        assert!(some.contains(doubt), "{some}");
-        all
+        let found = report(&through_a_shim(shim), GroupBy::Command);
+        let some = joined(&advice::render(&found, false, 80, None));
+        assert_contains(&some, ["not worth fixing or too uncertain; see `--all`"]);
+        joined(&advice::render(&found, true, 80, None))
     };
     let uncertain = output(8_000_000);
-    assert!(
-        uncertain
-            .contains("Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby"),
-        "{uncertain}"
-    );
-    assert!(uncertain.contains("of the wall (between "), "{uncertain}");
+    let expected = "Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby";
+    assert_contains(&uncertain, [expected]);
+    assert_contains(&uncertain, ["of the wall (between "]);
     let little = output(3_000_000);
-    assert!(
-        little.contains("Not worth fixing: the saving is too small the recorded command reaches the real ruby"),
-        "{little}"
-    );
-    let value: Value =
-        serde_json::from_str(&advice::json(&report(&through_a_shim(3_000_000), GroupBy::Command))).unwrap();
+    let expected = "Not worth fixing: the saving is too small the recorded command reaches the real ruby";
+    assert_contains(&little, [expected]);
+    let found = report(&through_a_shim(3_000_000), GroupBy::Command);
+    let value: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(value["not_worth"][0]["doubt"], "little");
 }
 
@@ -357,10 +291,8 @@ fn the_call_site_of_the_example_is_printed_after_it() {
     assert!(printed.contains(expected), "{printed}");
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     let evidence = parsed["advice"][0]["evidence"].as_str().unwrap();
-    assert!(
-        evidence.ends_with("and 1 more line. call site of the example: unpack.sh:3"),
-        "{evidence}"
-    );
+    let end = "and 1 more line. call site of the example: unpack.sh:3";
+    assert!(evidence.ends_with(end), "{evidence}");
 }
 
 #[test]
@@ -372,20 +304,14 @@ fn shortened_command_lines_with_the_same_beginning_show_their_ends() {
         serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/git", git)), READ);
     }
     let recorded = serial.finish();
-    let by_command = report(&recorded, GroupBy::Command);
+    let [by_command, by_arguments] = [GroupBy::Command, GroupBy::Arguments].map(|by| report(&recorded, by));
     for (text, label) in [
-        (advice::render(&by_command, false, 80, None), "for example: git"),
-        (table::render(&by_command, &table::Options::all(80)), "40 x"),
-        (
-            table::render(&report(&recorded, GroupBy::Arguments), &table::Options::all(80)),
-            "git --no",
-        ),
+        (plain(&advice::render(&by_command, false, 80, None)), "for example: git"),
+        (whole_table(&by_command, 80), "40 x"),
+        (whole_table(&by_arguments, 80), "git --no"),
     ] {
-        let text = strip_str(&text).to_string();
-        let shown = text.lines().find(|line| line.contains(label) && line.contains('…'));
-        assert!(
-            shown.is_some_and(|line| line.contains("rev-parse --show-toplevel")),
-            "{text}"
-        );
+        let mut shown = text.lines().filter(|line| line.contains(label) && line.contains('…'));
+        let has_end = |line: &str| line.contains("rev-parse --show-toplevel");
+        assert!(shown.next().is_some_and(has_end), "{text}");
     }
 }

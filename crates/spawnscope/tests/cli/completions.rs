@@ -1,14 +1,13 @@
 //! Shell completions.
 
-use std::process::Command;
-
-use super::{VERBS, stdout};
+use super::texts::assert_contains;
+use super::{VERBS, failure, stdout};
 
 #[test]
 fn completions_contain_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in VERBS.into_iter().chain(["no-redact"]) {
+        for word in VERBS.split(' ').chain(["no-redact"]) {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -31,15 +30,12 @@ fn fish_completes_values() {
     let script = stdout(&["completions", "fish"]);
     for (verb, option, values) in VALUES {
         let verb_lines = format!("using_subcommand {verb}\"");
-        let beginning = if option.is_empty() {
-            "-f -a \"".to_owned()
-        } else {
-            format!("-l {option} ")
+        let beginning = match option {
+            "" => "-f -a \"".to_owned(),
+            option => format!("-l {option} "),
         };
-        let lines = script.split("\ncomplete ");
-        let line = lines
-            .into_iter()
-            .find(|line| line.contains(&verb_lines) && line.contains(&beginning));
+        let mut lines = script.split("\ncomplete ");
+        let line = lines.find(|line| line.contains(&verb_lines) && line.contains(&beginning));
         let line = line.unwrap_or_else(|| panic!("{verb} {option}"));
         for value in values {
             assert!(line.contains(value), "{verb} {option}: {line}");
@@ -54,21 +50,15 @@ fn fish_completes_values() {
 fn bash_completes_values() {
     let script = stdout(&["completions", "bash"]);
     for (verb, option, values) in VALUES {
-        let (_, verb_lines) = script
-            .split_once(&format!("spawnscope__subcmd__{verb})\n            opts="))
-            .unwrap();
-        let (verb_lines, _) = verb_lines
-            .split_once("\n        spawnscope__subcmd__")
-            .unwrap_or((verb_lines, ""));
+        let beginning = format!("spawnscope__subcmd__{verb})\n            opts=");
+        let (_, verb_lines) = script.split_once(&beginning).unwrap();
+        let verb_lines = verb_lines.split("\n        spawnscope__subcmd__").next().unwrap();
         let words = match option {
             "" => verb_lines.lines().next().unwrap(),
-            option => verb_lines
-                .split_once(&format!("--{option})"))
-                .unwrap()
-                .1
-                .lines()
-                .nth(1)
-                .unwrap(),
+            option => {
+                let (_, values) = verb_lines.split_once(&format!("--{option})")).unwrap();
+                values.lines().nth(1).unwrap()
+            }
         };
         for value in values {
             assert!(words.contains(value), "{verb} {option}: {words}");
@@ -78,22 +68,11 @@ fn bash_completes_values() {
 
 #[test]
 fn an_unknown_verb_gets_a_tip_to_record_it_as_a_command() {
-    let answer = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(125));
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let make = answer(&["make", "-j8"]);
-    assert!(
-        make.contains("tip: did you mean `spawnscope record -- make -j8`?"),
-        "{make}"
-    );
+    let make = failure(&["make", "-j8"]);
+    assert_contains(&make, ["tip: did you mean `spawnscope record -- make -j8`?"]);
     assert!(!make.contains("'man'"), "hidden verbs are not suggested: {make}");
-    let reprot = answer(&["reprot"]);
+    let reprot = failure(&["reprot"]);
     assert!(reprot.contains("'report'"), "{reprot}");
-    let nosuch = answer(&["nosuch"]);
+    let nosuch = failure(&["nosuch"]);
     assert!(!nosuch.contains("similar"), "{nosuch}");
 }

@@ -5,20 +5,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use super::texts::assert_contains;
 use super::{Sample, failure, stdout};
 
 fn html_in(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     // PATH contains only the directory of the test, so that no real xdg-open is found.
-    command
-        .arg("html")
-        .args(arguments)
-        .current_dir(directory)
-        .env("PATH", directory);
-    command
-        .env_remove("SUDO_UID")
-        .env_remove("SUDO_GID")
-        .env_remove("SUDO_USER");
+    command.arg("html").args(arguments);
+    command.current_dir(directory).env("PATH", directory);
+    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER"] {
+        command.env_remove(name);
+    }
     command.output().unwrap()
 }
 
@@ -30,33 +27,25 @@ fn message(output: &Output) -> String {
 fn the_page_is_a_private_file_that_can_be_written_again() {
     let sample = Sample::new();
     let directory = sample.path().parent().unwrap().to_owned();
-    let recording = sample.path().display().to_string();
+    let recording = sample.word();
     for _ in 0..2 {
         let output = html_in(&directory, &[&recording]);
-        assert!(
-            output.status.success() && output.stdout.is_empty(),
-            "{}",
-            message(&output)
-        );
-        assert_eq!(
-            message(&output),
-            "spawnscope: wrote report.html: open it in a browser\n"
-        );
+        let expected = "spawnscope: wrote report.html: open it in a browser\n";
+        assert_eq!(message(&output), expected);
+        assert!(output.status.success() && output.stdout.is_empty());
     }
     let page = directory.join("report.html");
     assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
     let written = fs::read_to_string(page).unwrap();
     assert_eq!(written, stdout(&["html", "-o", "-", &recording]));
-    assert!(
-        written.starts_with("<!doctype html>\n") && written.ends_with("</html>"),
-        "{written:.100}"
-    );
+    assert!(written.starts_with("<!doctype html>\n"), "{written:.100}");
+    assert!(written.ends_with("</html>"));
 }
 
 #[test]
 fn a_recording_is_never_overwritten_by_its_page() {
     let sample = Sample::new();
-    let recording = sample.path().display().to_string();
+    let recording = sample.word();
     let before = fs::read(sample.path()).unwrap();
     let message = failure(&["html", "-o", &recording, &recording]);
     assert!(message.contains("is a recording"), "{message}");
@@ -67,15 +56,11 @@ fn a_recording_is_never_overwritten_by_its_page() {
 fn open_passes_the_absolute_path_to_xdg_open() {
     let sample = Sample::new();
     let directory = sample.path().parent().unwrap().canonicalize().unwrap();
-    let recording = sample.path().display().to_string();
+    let recording = sample.word();
     let without_opener = html_in(&directory, &["--open", "--output=-page.html", &recording]);
     assert_eq!(without_opener.status.code(), Some(125));
-    assert!(
-        message(&without_opener).contains("failed to run xdg-open: open /")
-            && message(&without_opener).contains("/-page.html yourself"),
-        "{}",
-        message(&without_opener)
-    );
+    let parts = ["failed to run xdg-open: open /", "/-page.html yourself"];
+    assert_contains(&message(&without_opener), parts);
     let opener = directory.join("xdg-open");
     fs::write(&opener, "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n").unwrap();
     fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
@@ -88,6 +73,6 @@ fn open_passes_the_absolute_path_to_xdg_open() {
 #[test]
 fn standard_output_cannot_be_opened() {
     let sample = Sample::new();
-    let message = failure(&["html", "--open", "-o", "-", sample.path().to_str().unwrap()]);
+    let message = failure(&["html", "--open", "-o", "-", &sample.word()]);
     assert!(message.contains("--open needs a file"), "{message}");
 }

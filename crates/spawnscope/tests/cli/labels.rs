@@ -28,8 +28,7 @@ fn a_bad_label_is_refused_before_the_command_starts() {
 fn labels_are_shown_escaped_and_within_the_width() {
     let sample = Sample::new();
     sample.execute("INSERT INTO label VALUES ('job', 'a' || char(27) || '[31m' || char(10) || 'b'), ('note', replace(hex(zeroblob(60)), '00', 'word '))");
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = &sample.word();
     let report = stdout(&["report", "--full", path]);
     let labels = report.split_once("Labels\n").unwrap().1;
     assert!(labels.contains("job"), "{report}");

@@ -1,9 +1,10 @@
 //! Reading recordings from standard input, which is named `-`.
 
 use std::fs::File;
-use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use super::texts::assert_contains;
 use super::{Sample, stdout};
 
 const VERBS: [&[&str]; 9] = [
@@ -34,18 +35,15 @@ fn message(output: &Output) -> String {
 fn every_reader_reads_a_pipe_as_it_reads_a_file() {
     let sample = Sample::new();
     sample.execute(super::SAMPLES);
-    let path = sample.path();
+    let path = sample.word();
     for verb in VERBS {
         let mut cat = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
         let piped = with_input(&[verb, &["-"]].concat(), cat.stdout.take().unwrap());
         cat.wait().unwrap();
-        assert!(
-            piped.status.success(),
-            "{verb:?}: {}",
-            String::from_utf8_lossy(&piped.stderr)
-        );
-        let named = with_input(&[verb, &[path.to_str().unwrap()]].concat(), Stdio::null());
-        let named = String::from_utf8_lossy(&named.stdout).replace(&format!(" {}", path.display()), " -");
+        let errors = String::from_utf8_lossy(&piped.stderr);
+        assert!(piped.status.success(), "{verb:?}: {errors}");
+        let named = with_input(&[verb, &[path.as_str()]].concat(), Stdio::null());
+        let named = String::from_utf8_lossy(&named.stdout).replace(&format!(" {path}"), " -");
         assert_eq!(String::from_utf8_lossy(&piped.stdout), named, "{verb:?}");
     }
 }
@@ -62,7 +60,7 @@ fn printed_commands_also_read_standard_input() {
 #[test]
 fn a_recording_without_its_write_ahead_log_is_read() {
     let sample = Sample::new();
-    let whole = stdout(&["tree", sample.path().to_str().unwrap()]);
+    let whole = stdout(&["tree", &sample.word()]);
     // The header of a recording whose recorder was killed refers to a write-ahead log, which does not come through a pipe.
     sample.execute("PRAGMA journal_mode = WAL");
     let output = with_input(&["tree", "-"], File::open(sample.path()).unwrap());
@@ -82,40 +80,31 @@ fn input_that_is_not_a_recording_is_refused_early() {
     assert!(message(&output).contains(refused));
     let cut = sample.directory.path().join("cut.db");
     let whole = std::fs::read(sample.path()).unwrap();
-    File::create(&cut)
-        .unwrap()
-        .write_all(&whole[..whole.len() / 2])
-        .unwrap();
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let cut = message(&with_input(&["report", "-"], File::open(cut).unwrap()));
     assert!(cut.contains("recording /dev/stdin is damaged"), "{cut}");
+}
+
+/// Reads a recording from standard input, with this directory for temporary files.
+fn read_tree(sample: &Sample, temporary: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(["tree", "-"]).env("TMPDIR", temporary);
+    command.stdin(File::open(sample.path()).unwrap()).output().unwrap()
 }
 
 #[test]
 fn the_error_names_a_temporary_directory_that_cannot_be_written() {
     let sample = Sample::new();
-    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(["tree", "-"])
-        .env("TMPDIR", "/nonexistent")
-        .stdin(File::open(sample.path()).unwrap())
-        .output()
-        .unwrap();
+    let output = read_tree(&sample, Path::new("/nonexistent"));
     let message = message(&output);
-    assert!(
-        message.contains("/nonexistent") && message.contains("TMPDIR"),
-        "{message}"
-    );
+    assert_contains(&message, ["/nonexistent", "TMPDIR"]);
 }
 
 #[test]
 fn nothing_stays_in_the_temporary_directory() {
     let sample = Sample::new();
     let directory = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(["tree", "-"])
-        .env("TMPDIR", directory.path())
-        .stdin(File::open(sample.path()).unwrap())
-        .output()
-        .unwrap();
+    let output = read_tree(&sample, directory.path());
     assert!(output.status.success());
     assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }
@@ -123,8 +112,8 @@ fn nothing_stays_in_the_temporary_directory() {
 #[test]
 fn one_of_several_recordings_comes_from_standard_input() {
     let sample = Sample::new();
-    let path = sample.path();
-    let path = path.to_str().unwrap();
+    let path = sample.word();
+    let path = path.as_str();
     let cases: [[&[&str]; 2]; 3] = [
         [&["diff", "-", path], &["diff", path, path]],
         [

@@ -16,14 +16,10 @@ pub const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n"
 /// Returns the rows that document this table's columns in the guide, without the heading.
 pub fn documented(guide: &str, table: Table) -> String {
     let title = format!("### `{}`\n", table.name());
-    let section = guide
-        .split_once(&title)
-        .unwrap_or_else(|| panic!("no section {title}"))
-        .1;
-    let rows = section.split_once(HEAD).unwrap().1;
-    rows.lines()
-        .take_while(|line| line.starts_with('|'))
-        .fold(String::new(), |all, line| all + line + "\n")
+    let (_, section) = guide.split_once(&title).unwrap_or_else(|| panic!("no section {title}"));
+    let (_, rows) = section.split_once(HEAD).unwrap();
+    let rows = rows.lines().take_while(|line| line.starts_with('|'));
+    rows.map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns all files below a directory.
@@ -37,11 +33,8 @@ pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
 pub fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let columns = |row: Row| row.into_columns().into_iter().collect();
-    reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(|row| columns(row.unwrap()))
-        .collect()
+    let rows = reader.get_row_iter(None).unwrap();
+    rows.map(|row| columns(row.unwrap())).collect()
 }
 
 pub fn number(field: &Field) -> Option<i64> {
@@ -67,12 +60,7 @@ pub fn check_schema(file: &Path, table: Table) {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let metadata = reader.metadata();
     let pairs = metadata.file_metadata().key_value_metadata().unwrap();
-    let value = |key: &str| {
-        pairs
-            .iter()
-            .find(|pair| pair.key == key)
-            .and_then(|pair| pair.value.clone())
-    };
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key)?.value.clone();
     assert_eq!(value("spawnscope.dataset_version"), Some(DATASET_VERSION.to_string()));
     assert_eq!(value("spawnscope.table").as_deref(), Some(table.name()));
     let schema = metadata.file_metadata().schema();
@@ -87,31 +75,21 @@ pub fn check_schema(file: &Path, table: Table) {
             other => panic!("{}: {other:?}", field.name()),
         };
         let is_optional = field.get_basic_info().repetition() == Repetition::OPTIONAL;
-        format!(
-            "| `{}` | {kind} | {} |",
-            field.name(),
-            if is_optional { "yes" } else { "" }
-        )
+        let optional = if is_optional { "yes" } else { "" };
+        format!("| `{}` | {kind} | {optional} |", field.name())
     });
     let documented = documented(&guide, table);
     let documented = documented.lines().map(|line| {
         let parts: Vec<&str> = line.splitn(5, '|').collect();
         parts[..4].join("|") + "|"
     });
-    assert_eq!(
-        written.collect::<Vec<_>>(),
-        documented.collect::<Vec<_>>(),
-        "{}",
-        table.name()
-    );
+    let [written, documented]: [Vec<_>; 2] = [written.collect(), documented.collect()];
+    assert_eq!(written, documented, "{}", table.name());
     for group in metadata.row_groups() {
         for column in group.columns() {
-            assert!(
-                column.compression().to_string().contains("ZSTD"),
-                "{}",
-                column.column_path()
-            );
-            assert!(column.statistics().is_some(), "{}", column.column_path());
+            let is_compressed = column.compression().to_string().contains("ZSTD");
+            let is_complete = is_compressed && column.statistics().is_some();
+            assert!(is_complete, "{}", column.column_path());
         }
     }
 }

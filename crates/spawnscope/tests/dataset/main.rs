@@ -6,6 +6,9 @@
 
 mod doctor;
 mod files;
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "../support/stored.rs"]
+mod stored;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -16,15 +19,13 @@ use std::thread;
 use std::time::Duration;
 
 use parquet::record::Field;
-use rusqlite::Connection;
 use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
 use doctor::run_doctor;
 use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, word};
+use stored::{BEFORE, create_recording, execute};
 
-const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("../recordings/relocate_before.sql");
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
 /// A directory with a recording, to which a dataset can be added.
@@ -35,8 +36,7 @@ struct Sample {
 impl Sample {
     fn new(more: &str) -> Sample {
         let directory = tempfile::tempdir().unwrap();
-        let connection = Connection::open(directory.path().join("recording.db")).unwrap();
-        connection.execute_batch(&format!("{SCHEMA}{BEFORE}{more}")).unwrap();
+        create_recording(&directory.path().join("recording.db"), &format!("{BEFORE}{more}"));
         Sample { directory }
     }
 
@@ -100,13 +100,8 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
     }
     let without = Sample::new("");
     without.add();
-    assert!(
-        without
-            .file("runs")
-            .to_str()
-            .unwrap()
-            .contains("job=__HIVE_DEFAULT_PARTITION__/")
-    );
+    let file = without.file("runs").display().to_string();
+    assert!(file.contains("job=__HIVE_DEFAULT_PARTITION__/"), "{file}");
 }
 
 #[test]
@@ -125,11 +120,8 @@ fn launches_have_the_values_of_the_report() {
         assert_eq!(number(&row["start_ns"]), launch["start_ns"].as_i64());
         assert_eq!(number(&row["exit_code"]), launch["exit"]["code"].as_i64());
         for phase in ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"] {
-            assert_eq!(
-                number(&row[&format!("{phase}_ns")]),
-                launch["phases"][phase].as_i64(),
-                "{phase}"
-            );
+            let ns = number(&row[&format!("{phase}_ns")]);
+            assert_eq!(ns, launch["phases"][phase].as_i64(), "{phase}");
         }
         let length = |key: &str| launch[key].as_array().unwrap().len();
         execs += length("execs") + length("failed_execs");
@@ -141,22 +133,16 @@ fn launches_have_the_values_of_the_report() {
     let run = &sample.rows("runs")[0];
     assert_eq!(number(&run["launches"]), report["launches"].as_i64());
     assert_eq!(number(&run["wall_ns"]), report["wall_ns"].as_i64());
-    assert_eq!(
-        (word(&run["commit"]), word(&run["attempt"])),
-        (Some("c0ffee"), Some("2"))
-    );
-    assert_eq!(word(&run["branch"]), None);
+    for (label, value) in [("commit", Some("c0ffee")), ("attempt", Some("2")), ("branch", None)] {
+        assert_eq!(word(&run[label]), value, "{label}");
+    }
     let labels: Value = serde_json::from_str(word(&run["labels"]).unwrap()).unwrap();
     assert_eq!(labels["job"], "unit / linux");
     assert_eq!(sample.rows("waits").len(), report["waits"].as_array().unwrap().len());
     let advice = sample.rows("advice");
     let rules: Vec<&str> = advice.iter().map(|row| word(&row["rule"]).unwrap()).collect();
-    let expected: Vec<&str> = report["advice"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|each| each["rule"].as_str().unwrap())
-        .collect();
+    let expected = report["advice"].as_array().unwrap().iter();
+    let expected: Vec<&str> = expected.map(|each| each["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, expected);
     assert!(!rules.is_empty(), "the sample has advice");
 }
@@ -169,9 +155,8 @@ fn each_caller_counts_the_launches_that_refer_to_it() {
     let callers = sample.rows("callers");
     assert!(!callers.is_empty(), "the sample has call sites");
     for caller in &callers {
-        let of_caller = launches
-            .iter()
-            .filter(|row| number(&row["caller"]) == number(&caller["caller"]));
+        let id = number(&caller["caller"]);
+        let of_caller = launches.iter().filter(|row| number(&row["caller"]) == id);
         assert_eq!(number(&caller["launches"]), Some(of_caller.count() as i64));
     }
 }
@@ -189,22 +174,13 @@ fn adding_a_recording_again_adds_nothing_and_says_so() {
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
     // A recording whose pages SQLite has rearranged is still the same recording.
-    let connection = Connection::open(sample.recording()).unwrap();
-    connection.execute_batch("PRAGMA page_size = 8192; VACUUM").unwrap();
-    drop(connection);
+    execute(&sample.recording(), "PRAGMA page_size = 8192; VACUUM");
     sample.add();
     assert!(contents() == before, "nothing was added or changed");
-    let connection = Connection::open(sample.recording()).unwrap();
-    connection
-        .execute_batch("UPDATE recording SET cwd = 'elsewhere'")
-        .unwrap();
-    drop(connection);
+    execute(&sample.recording(), "UPDATE recording SET cwd = 'elsewhere'");
     sample.add();
-    assert_eq!(
-        contents().len(),
-        2 * Table::FOR_RECORDINGS.len(),
-        "another recording is added"
-    );
+    // Another recording is added.
+    assert_eq!(contents().len(), 2 * Table::FOR_RECORDINGS.len());
 }
 
 #[test]
@@ -243,12 +219,10 @@ fn a_killed_writer_leaves_only_complete_files() {
                 assert!(rows(&file).iter().all(|row| word(&row["run"]).is_some()), "{file:?}");
             }
         }
-        if sample.dataset().join("runs").exists() && !files(&sample.dataset().join("runs")).is_empty() {
-            assert_eq!(
-                files(&sample.dataset()).len(),
-                Table::FOR_RECORDINGS.len(),
-                "the table runs is written last"
-            );
+        let runs = sample.dataset().join("runs");
+        if runs.exists() && !files(&runs).is_empty() {
+            // The table `runs` is written last.
+            assert_eq!(files(&sample.dataset()).len(), Table::FOR_RECORDINGS.len());
             fs::remove_dir_all(sample.dataset()).unwrap();
         }
     }
@@ -275,11 +249,8 @@ fn a_wrong_or_missing_output_is_refused() {
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is not a directory"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    let output = command
-        .args(["export", "--format", "parquet"])
-        .arg(sample.recording())
-        .output()
-        .unwrap();
+    command.args(["export", "--format", "parquet"]).arg(sample.recording());
+    let output = command.output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("name it with -o"));
 }
 
@@ -292,10 +263,8 @@ fn the_guide_has_the_columns_of_the_tables() {
         if std::env::var_os("SNAPSHOTS").is_some() {
             let title = format!("### `{}`\n", table.name());
             let (before, section) = guide.split_once(&title).unwrap();
-            guide = format!(
-                "{before}{title}{}",
-                section.replacen(&format!("{HEAD}{old}"), &format!("{HEAD}{new}"), 1)
-            );
+            let section = section.replacen(&format!("{HEAD}{old}"), &format!("{HEAD}{new}"), 1);
+            guide = format!("{before}{title}{section}");
         } else {
             assert_eq!(old, new, "{}", table.name());
         }
@@ -339,14 +308,13 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
     let output = export(&add_fleet_program(sample.directory.path(), 0));
     assert!(output.status.success(), "{output:?}");
     let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
-    assert_eq!(
-        received,
-        "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n"
-    );
+    let pushed = "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n";
+    assert_eq!(received, pushed);
     let failed = export(&add_fleet_program(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
+    assert_eq!(failed.status.code(), Some(125), "{message}");
     assert!(
-        failed.status.code() == Some(125) && message.contains("failed to add all files to s3://builds/fleet"),
+        message.contains("failed to add all files to s3://builds/fleet"),
         "{message}"
     );
     let output = run_doctor("s3://builds/fleet", &[], &add_fleet_program(sample.directory.path(), 0));

@@ -9,3 +9,6 @@ mod pages;
 mod shape;
 mod shell;
 mod shown;
+#[expect(dead_code, reason = "shared with tests that use the rest")]
+#[path = "../support/stored.rs"]
+mod stored;

@@ -10,13 +10,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rusqlite::Connection;
-
 use super::commands::{command_lines, program_commands};
 use super::pages::{Block, pages, root};
 use super::shape;
+use super::stored::create_recording;
 
-const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
 /// The recording of `examples/unpack.sh 40`.
 pub const UNPACK: &str = "unpack.sql";
 /// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
@@ -35,8 +33,7 @@ impl Recording {
         };
         let rows = Path::new("crates/spawnscope/tests/recordings").join(name);
         let rows = std::fs::read_to_string(root().join(rows)).unwrap();
-        let connection = Connection::open(recording.file()).unwrap();
-        connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
+        create_recording(&recording.file(), &rows);
         recording
     }
 
@@ -57,10 +54,8 @@ impl Run {
     fn requested_by(block: &Block) -> Option<Run> {
         let wanted = block.comment.as_deref()?.strip_prefix("run")?;
         let (recording, instead) = wanted.split_once(':').unwrap_or((wanted, ""));
-        let shown = command_lines(block)
-            .first()
-            .map(|(_, line)| line.clone())
-            .unwrap_or_default();
+        let shown = command_lines(block).into_iter().next();
+        let shown = shown.map(|(_, line)| line).unwrap_or_default();
         let line = match instead.trim() {
             "" => shown,
             instead => format!("spawnscope {instead}"),
@@ -73,13 +68,11 @@ impl Run {
     fn print(&self) -> String {
         let recording = self.recording.as_deref().map(Recording::from_rows);
         let empty = tempfile::tempdir().unwrap();
-        let directory = recording
-            .as_ref()
-            .map_or(empty.path(), |recording| recording.directory.path());
+        let directory = recording.as_ref().map_or(&empty, |recording| &recording.directory);
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(&self.arguments)
             .env_remove("COLUMNS")
-            .current_dir(directory)
+            .current_dir(directory.path())
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -106,15 +99,11 @@ fn output_in_documents_has_the_shape_of_printed_output() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        verbs.contains(&("README.md".to_owned(), "report".to_owned())),
-        "the report of the README is compared: {verbs:?}"
-    );
+    let is_report_of_readme = |(page, verb): &(String, String)| page == "README.md" && verb == "report";
+    assert!(verbs.iter().any(is_report_of_readme), "{verbs:?}");
     for verb in ["tree", "whatif", "advise", "doctor"] {
-        assert!(
-            verbs.iter().any(|(_, run)| run == verb),
-            "{verb} is compared: {verbs:?}"
-        );
+        let is_compared = verbs.iter().any(|(_, run)| run == verb);
+        assert!(is_compared, "{verb}: {verbs:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 
 use super::holding::{await_end, hold, hold_command, run_hold, send, state};
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -37,25 +38,19 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
     for flags in [&[][..], &["--match", "*"]] {
         let hold = |program: &str| run_hold(flags.iter().copied().chain([program]));
         let path = file.to_str().expect("text");
-        assert!(
-            hold("no-such-command-anywhere")
-                .expect_code(127)
-                .errors()
-                .contains("not found")
-        );
+        hold("no-such-command-anywhere")
+            .expect_code(127)
+            .expect_errors(["not found"]);
         let permissions = std::os::unix::fs::PermissionsExt::from_mode;
         fs::set_permissions(&file, permissions(0o644)).expect("chmod");
         hold(path).expect_code(126);
         fs::set_permissions(&file, permissions(0o755)).expect("chmod");
-        assert!(hold(path).expect_code(126).errors().contains("interpreter"));
+        hold(path).expect_code(126).expect_errors(["interpreter"]);
     }
-    assert!(run_hold([""; 0]).expect_code(125).errors().contains("give a command"));
-    assert!(
-        run_hold(["--match", "[", "true"])
-            .expect_code(125)
-            .errors()
-            .contains("'['")
-    );
+    run_hold([""; 0]).expect_code(125).expect_errors(["give a command"]);
+    run_hold(["--match", "[", "true"])
+        .expect_code(125)
+        .expect_errors(["'['"]);
     run_hold(["--nth", "2", "true"]).expect_code(125);
     run_hold(["--match", "a", "--nth", "0", "true"]).expect_code(125);
 }
@@ -66,10 +61,7 @@ fn a_process_that_is_killed_while_held_is_reported() {
     let (running, pid) = hold(["sleep", "60"]);
     send(pid, Signal::SIGKILL);
     let errors = running.finish().expect_code(128 + 9).errors();
-    assert!(
-        errors.contains(&format!("process {pid} ended while held (SIGKILL)")),
-        "{errors}"
-    );
+    assert_contains(&errors, [&format!("process {pid} ended while held (SIGKILL)")]);
 }
 
 #[apply(live_test)]
@@ -112,11 +104,9 @@ fn other_signals_are_forwarded_and_continue_nothing() {
 
 fn is_pending(pid: Pid, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("ShdPnd:"))
-        .expect("a mask");
-    u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 << (signal as u64 - 1) != 0
+    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16);
+    mask.expect("a mask") & 1 << (signal as u64 - 1) != 0
 }
 
 #[apply(live_test)]
@@ -131,11 +121,8 @@ fn the_command_outlives_a_killed_tracer() {
     send(running.pid(), Signal::SIGKILL);
     running.finish().expect_code(128 + 9);
     fs::write(proof.with_extension("go"), "").expect("a file");
-    await_some("the command's end", || {
-        fs::read_to_string(&proof)
-            .is_ok_and(|text| text == "unharmed\n")
-            .then_some(())
-    });
+    let is_unharmed = || fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n");
+    await_some("the command's end", || is_unharmed().then_some(()));
 }
 
 #[apply(live_test)]
@@ -145,5 +132,5 @@ fn a_command_that_another_tracer_traces_is_refused() {
     strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);
     let finished = run(&mut strace).expect_code(125);
     assert_eq!(finished.output(), "", "the command must not run unheld");
-    assert!(finished.errors().contains("already traces it"), "{}", finished.errors());
+    finished.expect_errors(["already traces it"]);
 }

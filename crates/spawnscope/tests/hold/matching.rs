@@ -7,33 +7,22 @@ use nix::unistd::Pid;
 
 use super::holding::{arguments, await_held, hold, hold_command, parent, run_hold, send, state, tracer};
 use crate::support::run::{Running, await_some, run};
-use crate::support::workloads::{Truth, path, script};
+use crate::support::texts::assert_contains;
+use crate::support::workloads::{Truth, path, script, word};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn the_first_launch_that_matches_is_held() {
-    let (running, pid) = hold([
-        "--match",
-        "printf*",
-        "sh",
-        "-c",
-        "env printf one; env printf two; exit 4",
-    ]);
-    assert_eq!(
-        arguments(pid),
-        "printf one",
-        "`env printf one` is the same launch, but does not match"
-    );
+    let script = "env printf one; env printf two; exit 4";
+    let (running, pid) = hold(["--match", "printf*", "sh", "-c", script]);
+    // `env printf one` is the same launch, but does not match.
+    assert_eq!(arguments(pid), "printf one");
     send(pid, Signal::SIGCONT);
     let finished = running.finish().expect_code(4);
     assert_eq!(finished.output(), "onetwo");
-    assert_eq!(
-        finished.errors().matches("is stopped").count(),
-        1,
-        "{}",
-        finished.errors()
-    );
+    let errors = finished.errors();
+    assert_eq!(errors.matches("is stopped").count(), 1, "{errors}");
 
     let (running, pid) = hold(["--match", "sh", "sh", "-c", "exit 3"]);
     assert_eq!(arguments(pid), "sh -c exit 3", "the command is a launch too");
@@ -70,10 +59,8 @@ fn every_way_to_launch_is_counted_once() {
         flags.into_iter().chain([mechanisms.as_os_str(), tiny.as_os_str()])
     };
     let errors = run_hold(with_nth("1010")).expect_code(0).errors();
-    assert!(
-        errors.contains("--nth 1010 was given, but only 1,009 launches matched tiny"),
-        "{errors}"
-    );
+    let expected = "--nth 1010 was given, but only 1,009 launches matched tiny";
+    assert_contains(&errors, [expected]);
     // The 300th is a vfork: its parent sleeps until the exec, and cannot be interrupted.
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
@@ -105,26 +92,15 @@ fn a_script_is_matched_by_its_own_name() {
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn a_missing_match_is_reported_and_changes_nothing() {
-    let finished = run_hold([
-        "--match",
-        "no such thing",
-        "sh",
-        "-c",
-        "echo out; sleep 0; kill -TERM $$",
-    ])
-    .expect_code(128 + 15);
+    let script = "echo out; sleep 0; kill -TERM $$";
+    let finished = run_hold(["--match", "no such thing", "sh", "-c", script]).expect_code(128 + 15);
     assert_eq!(finished.output(), "out\n");
-    assert_eq!(
-        finished.errors().trim(),
-        "spawnscope: no launch matched 'no such thing': nothing was held"
-    );
-    let errors = run_hold(["--match", "tr*", "--nth", "2", "true"])
-        .expect_code(0)
-        .errors();
-    assert!(
-        errors.contains("--nth 2 was given, but only 1 launch matched 'tr*'"),
-        "{errors}"
-    );
+    let message = "spawnscope: no launch matched 'no such thing': nothing was held";
+    assert_eq!(finished.errors().trim(), message);
+    let finished = run_hold(["--match", "tr*", "--nth", "2", "true"]).expect_code(0);
+    let errors = finished.errors();
+    let expected = "launch 2 that matches 'tr*' was requested, but only 1 matched";
+    assert_contains(&errors, [expected]);
 }
 
 /// The behavior of these programs could change under ptrace: they have stops that a parent observes, threads that call exec, real-time
@@ -132,21 +108,16 @@ fn a_missing_match_is_reported_and_changes_nothing() {
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn followed_programs_behave_as_without_a_tracer() {
-    let tiny = path("tiny").into_os_string().into_string().expect("text");
-    let name = |workload: &str| path(workload).into_os_string().into_string().expect("text");
     let real_time = "trap 'echo got it' RTMIN+3; kill -RTMIN+3 $$; (exit 4); echo $?";
     let ignoring =
         "trap '' TERM; kill -TERM $$; sleep 0; echo survived; kill -TSTP $$ & sleep 0.2; kill -CONT $$; wait; echo on";
+    let stopping = "sleep 60 & kill -STOP $!; kill $!; kill -CONT $!; wait $!; echo $?";
     let programs: [&[&str]; 5] = [
-        &[&name("stopped_child")],
-        &[&name("thread_exec"), &tiny],
+        &[&word("stopped_child")],
+        &[&word("thread_exec"), &word("tiny")],
         &["bash", "-c", real_time],
         &["bash", "-c", ignoring],
-        &[
-            "sh",
-            "-c",
-            "sleep 60 & kill -STOP $!; kill $!; kill -CONT $!; wait $!; echo $?",
-        ],
+        &["sh", "-c", stopping],
     ];
     for program in programs {
         let plain = run(Command::new("setsid").arg("--wait").args(program));

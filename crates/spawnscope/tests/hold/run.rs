@@ -95,7 +95,7 @@ fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
 fn a_run_command_that_does_not_end_is_interrupted() {
     with_growing_lengths(|grace| {
         let finished = hold_run_for(grace, "strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
-        assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
+        finished.expect_errors(["sending SIGINT"]);
         ok_if(!finished.errors().contains("SIGTERM"), || finished.errors())
     });
 }
@@ -106,7 +106,7 @@ fn a_run_command_that_ignores_the_interrupt_is_terminated() {
     with_growing_lengths(|grace| {
         let tool = "trap '' INT; strace -o /dev/null -p {pid}; sleep 60";
         let finished = hold_run_for(grace, tool, "tiny").expect_code(0);
-        assert!(finished.errors().contains("sending SIGTERM"), "{}", finished.errors());
+        finished.expect_errors(["sending SIGTERM"]);
         ok_if(!finished.errors().contains("left running"), || finished.errors())
     });
 }
@@ -144,6 +144,6 @@ fn the_end_of_a_matched_launch_ends_its_run_command() {
     let finished = Running::start(&mut hold_command(flags.iter().chain(&["sh", "-c", script])))
         .finish()
         .expect_code(6);
-    assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
+    finished.expect_errors(["sending SIGINT"]);
     assert_eq!(finished.output(), "after\n");
 }

@@ -29,7 +29,7 @@ pub fn bench(arguments: &[&str]) -> Finished {
 
 /// Parses the report of a run.
 pub fn report(finished: &Finished) -> Value {
-    serde_json::from_slice(&finished.stdout).expect("JSON")
+    finished.json()
 }
 
 /// Runs one experiment, and returns its part of the report.

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::bench::{STORED, bench, bench_command, report};
 use crate::forms::{NAMES, assert_well_formed};
 use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
+use crate::support::texts::{assert_contains, unwrapped};
 use crate::support::{apply, live_test};
 
 /// Returns a report of seven cases with these walls, and intervals of ± `noise`.
@@ -36,12 +37,8 @@ fn run_comparison(old: &serde_json::Value, new: &serde_json::Value, arguments: &
         path
     });
     let mut command = Command::new(SPAWNSCOPE);
-    command
-        .arg("bench")
-        .arg("--compare")
-        .arg(&paths[0])
-        .arg("--with")
-        .arg(&paths[1]);
+    command.args(["bench", "--compare"]).arg(&paths[0]);
+    command.arg("--with").arg(&paths[1]);
     run(command.args(arguments).env("COLUMNS", columns.to_string()))
 }
 
@@ -63,10 +60,8 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     assert_eq!(apart.len(), 1, "{apart:?}");
     assert_eq!(apart[0]["keys"], json!({"wrapper": "number 4"}));
     let common_shift = &found["movements"][0];
-    assert_eq!(
-        (&common_shift["column"], &common_shift["cases"]),
-        (&json!("wall_ns"), &json!(7))
-    );
+    assert_eq!(common_shift["column"], "wall_ns");
+    assert_eq!(common_shift["cases"], 7);
     let printed = compare(&old, &new, &[], 80);
     for text in [
         "not under the same conditions: quick: yes -> no",
@@ -74,8 +69,7 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
         "500 us -> 1.10 ms    shims: number 4: wall",
         "14 measurements compared; 7 within the noise; 6 within the common shift",
     ] {
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words(&printed).contains(&words(text)), "{text} in\n{printed}");
+        assert!(unwrapped(&printed).contains(&unwrapped(text)), "{text} in\n{printed}");
     }
 }
 
@@ -144,11 +138,7 @@ fn a_case_that_stands_apart_sets_the_requested_exit_status() {
     let mut few = old.clone();
     few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
     let unknown = run_comparison(&few, &few, &["--exit-code"], 80).expect_code(125);
-    assert!(
-        unknown.errors().contains("too few common cases"),
-        "{}",
-        unknown.errors()
-    );
+    unknown.expect_errors(["too few common cases"]);
 }
 
 #[apply(live_test)]
@@ -166,11 +156,11 @@ fn a_page_never_overwrites_a_report() {
         let refused = run(compare.arg("-o").arg(page)).expect_code(125);
         assert!(refused.errors().contains("one of the compared reports"));
         let measured = run(bench_command(&["shell", "-o"]).arg(page)).expect_code(125);
-        assert!(measured.errors().contains("is a report"), "{}", measured.errors());
+        measured.expect_errors(["is a report"]);
         assert!(std::fs::read(page).expect("still there") == stored);
     }
     let named = run(bench_command(&["shell", "-o"]).arg(directory.path().join("lab.json"))).expect_code(125);
-    assert!(named.errors().contains("-o writes HTML"), "{}", named.errors());
+    named.expect_errors(["-o writes HTML"]);
     assert!(!directory.path().join("lab.json").exists());
 }
 
@@ -202,10 +192,8 @@ fn stored_reports_are_compared_in_every_form() {
         assert!(printed.lines().all(|line| line.chars().count() <= columns), "{printed}");
     }
     let printed = compare(&old, &new, &["--markdown"], 80);
-    assert!(
-        printed.contains("## Comparison with the older report") && printed.contains("| 700 us -> 2.10 ms |"),
-        "{printed}"
-    );
+    let title = "## Comparison with the older report";
+    assert_contains(&printed, [title, "| 700 us -> 2.10 ms |"]);
     let printed = compare(&old, &new, &["--csv"], 80);
     let header = printed.lines().next().expect("a line");
     assert!(header.ends_with("rounds,old,new_to_old,new_to_old_low,new_to_old_high,stands_out,note"));
@@ -222,7 +210,7 @@ fn the_run_that_the_guide_describes_can_be_read() {
     let report = report(&finished);
     let experiments = report["experiments"].as_array().expect("experiments").iter();
     let names: Vec<&str> = experiments.filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, NAMES);
+    assert_eq!(names.join(" "), NAMES);
     assert_eq!(report["comparison"]["conditions"], json!([]));
     assert_eq!(report["comparison"]["unmatched"], 0);
 }
@@ -237,9 +225,10 @@ fn a_file_that_is_not_a_report_is_refused() {
         run(command.arg(&path)).expect_code(125).errors()
     };
     for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {
+        let message = compare(content);
         assert!(
-            compare(content).contains("is not a report of `bench --json`"),
-            "{content}"
+            message.contains("is not a report of `bench --json`"),
+            "{content}: {message}"
         );
     }
     assert!(compare("{\"schema_version\": 9}").contains("is a report with schema_version 9, not 1"));

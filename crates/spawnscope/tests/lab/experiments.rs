@@ -71,30 +71,20 @@ fn mechanisms_has_every_way_to_create_a_process() {
     for row in rows(&experiment) {
         assert!(lower_bound(row, "cpu_ns") > 0.0, "{row}");
         for part in ["user_ns", "system_ns"] {
-            assert_eq!(
-                row[part].is_null(),
-                is_by_ticks,
-                "known for all rows or for none: {row}"
-            );
+            // Known for all rows or for none.
+            assert_eq!(row[part].is_null(), is_by_ticks, "{row}");
             assert!(is_by_ticks || lower_bound(row, part) > 0.0, "{row}");
         }
         assert!(lower_bound(row, "call_ns") > 0.0, "{row}");
     }
-    let counts: BTreeSet<u64> = rows(&experiment)
-        .iter()
-        .map(|row| row["launches"].as_u64().expect("a number"))
-        .filter(|count| *count > 1)
-        .collect();
-    assert_eq!(
-        counts.len(),
-        1,
-        "all short launches are repeated equally often: {counts:?}"
-    );
+    // All short launches are repeated equally often.
+    let counts = rows(&experiment).iter().map(|row| row["launches"].as_u64());
+    let counts: BTreeSet<u64> = counts.map(|count| count.expect("a number")).collect();
+    let repeated = counts.iter().filter(|count| **count > 1);
+    assert_eq!(repeated.count(), 1, "{counts:?}");
     let base = rows_with(&experiment, &[("mechanism", "vfork + exec")])[0];
-    assert_eq!(
-        (base["ratio"]["low"].as_f64(), base["ratio"]["high"].as_f64()),
-        (Some(1.0), Some(1.0))
-    );
+    let ratio = &base["ratio"];
+    assert_eq!(["low", "high"].map(|end| ratio[end].as_f64()), [Some(1.0); 2]);
     let popen = rows_with(&experiment, &[("mechanism", "popen")])[0];
     assert_eq!(popen["published_ratio"], 13.04);
 }
@@ -150,16 +140,9 @@ fn growth_has_a_row_for_each_step() {
 fn open_fds_has_every_way_to_close_them() {
     let experiment = run_experiment("open-fds");
     let found = keys(&experiment, "mechanism");
-    assert_all(
-        &found,
-        &[
-            "vfork, close loop",
-            "vfork, /proc/self/fd",
-            "vfork, close_range",
-            "clone, unshare",
-            "vspawn, close_others",
-        ],
-    );
+    let vforks = ["vfork, close loop", "vfork, /proc/self/fd", "vfork, close_range"];
+    assert_all(&found, &vforks);
+    assert_all(&found, &["clone, unshare", "vspawn, close_others"]);
     assert_eq!(rows(&experiment).len(), 2 * found.len());
 }
 
@@ -167,16 +150,12 @@ fn open_fds_has_every_way_to_close_them() {
 fn threads_has_walls_and_stalls() {
     let experiment = run_experiment("threads");
     assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
-    assert!(
-        rows(&experiment).iter().all(|row| lower_bound(row, "stall_ns") > 0.0),
-        "every stall takes some time"
-    );
+    for row in rows(&experiment) {
+        assert!(lower_bound(row, "stall_ns") > 0.0, "{row}");
+    }
     for pause in ["nothing, fork's time", "nothing, vfork's time"] {
-        assert_eq!(
-            rows_with(&experiment, &[("mechanism", pause)]).len(),
-            3,
-            "one for each number of threads, and one with a large parent"
-        );
+        // One for each number of threads, and one with a large parent.
+        assert_eq!(rows_with(&experiment, &[("mechanism", pause)]).len(), 3);
     }
 }
 
@@ -194,15 +173,8 @@ fn child_kind_has_compiled_children() {
 fn loader_has_libraries_and_searches() {
     let experiment = run_experiment("loader");
     let found = keys(&experiment, "loading");
-    assert_all(
-        &found,
-        &[
-            "true, LD_LIBRARY_PATH",
-            "run path, now",
-            "absolute names, lazy",
-            "a folder each, lazy",
-        ],
-    );
+    assert_all(&found, &["true, LD_LIBRARY_PATH", "run path, now"]);
+    assert_all(&found, &["absolute names, lazy", "a folder each, lazy"]);
     assert_eq!(rows_with(&experiment, &[("loading", "run path, lazy")]).len(), 2);
     assert_eq!(rows_with(&experiment, &[("loading", "true, LD_LIBRARY_PATH")]).len(), 4);
     assert!(notes(&experiment).contains("each library has"));
@@ -216,10 +188,8 @@ fn first_launch_has_the_first_and_the_second_launch() {
         &["tiny", "true", "true, out of the cache", "tiny, in memory"],
     );
     for row in rows(&experiment) {
-        assert!(
-            lower_bound(row, "first_last_ns") >= lower_bound(row, "first_ns"),
-            "{row}"
-        );
+        let [first, last] = ["first_ns", "first_last_ns"].map(|column| lower_bound(row, column));
+        assert!(last >= first, "{row}");
         assert!(lower_bound(row, "second_ns") > 0.0, "{row}");
     }
 }
@@ -278,15 +248,11 @@ fn throughput_is_a_rate_of_launches() {
     assert_eq!(keys(&experiment, "in_flight").len(), 2);
     assert_eq!(keys(&experiment, "mechanism").len(), 14);
     let systems = rows_with(&experiment, &[("mechanism", "system")]);
-    assert!(
-        systems.iter().all(|row| row["in_flight"] == 1),
-        "system() returns only when the child has ended"
-    );
-    assert!(
-        rows(&experiment)
-            .iter()
-            .all(|row| lower_bound(row, "launches_per_second") > 0.0)
-    );
+    // system() returns only when the child has ended.
+    assert!(systems.iter().all(|row| row["in_flight"] == 1));
+    for row in rows(&experiment) {
+        assert!(lower_bound(row, "launches_per_second") > 0.0, "{row}");
+    }
 }
 
 #[apply(live_test)]
@@ -295,10 +261,8 @@ fn writing_is_slower_after_a_fork_because_of_copy_on_write() {
     keys(&experiment, "mechanism");
     let snapshot = [("mechanism", "fork, no exec"), ("memory", "small pages")];
     let row = rows_with(&experiment, &snapshot)[0];
+    // Each page has a fault.
     for column in ["during_ns", "after_ns"] {
-        assert!(
-            lower_bound(row, column) > lower_bound(row, "before_ns"),
-            "each page has a fault: {row}"
-        );
+        assert!(lower_bound(row, column) > lower_bound(row, "before_ns"), "{row}");
     }
 }

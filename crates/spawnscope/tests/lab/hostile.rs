@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use crate::bench::{BRIEF, bench_command, notes, only_experiment, report, rows};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::pty::Session;
-use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
+use crate::support::run::{Running, SPAWNSCOPE, as_nobody, await_some, run};
+use crate::support::texts::assert_contains;
 use crate::support::workloads;
 use crate::support::{apply, live_test};
 
@@ -79,10 +80,7 @@ fn a_noexec_directory_is_skipped() {
     let (directory, report) = run_on_tmpfs("noexec", &["shell"]);
     let experiment = only_experiment(&report);
     let text = notes(&experiment);
-    assert!(
-        text.contains(&format!("{directory} (failed to execute a program")),
-        "{text}"
-    );
+    assert_contains(&text, [&format!("{directory} (failed to execute a program")]);
     assert!(!rows(&experiment).is_empty());
 }
 
@@ -109,10 +107,7 @@ fn a_runtime_that_fails_under_record_does_not_affect_other_runtimes() {
         text.contains("lua (shim): exec, load and run are unknown (a start under `record`") && !text.contains("root"),
         "{text}"
     );
-    assert!(
-        text.contains("lua (shim): ") && text.contains("does not show what it starts"),
-        "{text}"
-    );
+    assert_contains(&text, ["lua (shim): ", "does not show what it starts"]);
 }
 
 /// Runs experiments with a tmpfs as the temporary directory. Returns its path and the report.
@@ -138,10 +133,7 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
     let report = report(&run(command.env("TMPDIR", directory.path())).expect_code(0));
     for experiment in report["experiments"].as_array().expect("experiments") {
         let text = notes(experiment);
-        assert!(
-            text.contains("with a special meaning") && text.contains("instead"),
-            "{text}"
-        );
+        assert_contains(&text, ["with a special meaning", "instead"]);
         assert!(rows(experiment).len() >= 10, "{experiment}");
     }
 }
@@ -151,16 +143,11 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
-    assert!(
-        rows(&experiment)
-            .iter()
-            .all(|row| row["program"] != "true, out of the cache")
-    );
+    let is_uncached = |row: &serde_json::Value| row["program"] == "true, out of the cache";
+    assert!(!rows(&experiment).iter().any(is_uncached));
     let text = notes(&experiment);
-    assert!(
-        text.contains("true, out of the cache, 1: the temporary directory's file system always keeps"),
-        "{text}"
-    );
+    let expected = "true, out of the cache, 1: the temporary directory's file system always keeps";
+    assert_contains(&text, [expected]);
 }
 
 #[apply(live_test)]
@@ -168,17 +155,12 @@ fn files_in_memory_are_never_reported_as_uncached() {
 fn files_leave_room_on_the_disk_and_a_note_lists_those_that_do_not_fit() {
     let (_, report) = run_on_tmpfs("size=30m", &["parent-size"]);
     let experiment = only_experiment(&report);
-    let file_sizes: Vec<f64> = rows(&experiment)
-        .iter()
-        .filter(|row| row["memory"] == "a file's")
-        .filter_map(|row| row["parent_bytes"].as_f64())
-        .collect();
-    assert_eq!(file_sizes, [16e6; 3]);
+    let of_files = rows(&experiment).iter().filter(|row| row["memory"] == "a file's");
+    let sizes: Vec<f64> = of_files.filter_map(|row| row["parent_bytes"].as_f64()).collect();
+    assert_eq!(sizes, [16e6; 3]);
     let text = notes(&experiment);
-    assert!(
-        text.contains("a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small"),
-        "{text}"
-    );
+    let expected = "a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small";
+    assert_contains(&text, [expected]);
 }
 
 #[apply(live_test)]
@@ -262,22 +244,12 @@ fn a_bench_that_is_killed_leaves_no_directory_and_no_page() {
 #[apply(live_test)]
 #[needs(MountNs)]
 fn a_report_in_which_nothing_was_measured_is_a_failure() {
+    let script = "umount --lazy /proc && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "sh",
-        "-c",
-        "umount --lazy /proc && exec \"$@\"",
-        "sh",
-        SPAWNSCOPE,
-    ]);
+    command.args(["--mount", "sh", "-c", script, "sh", SPAWNSCOPE]);
     command.args(["bench", "--quick", "--json", "shell"]);
     let finished = run(&mut command).expect_code(125);
-    assert!(
-        finished.errors().contains("nothing could be measured"),
-        "{}",
-        finished.errors()
-    );
+    finished.expect_errors(["nothing could be measured"]);
     let report = report(&finished);
     assert!(rows(&only_experiment(&report)).is_empty());
 }
@@ -286,14 +258,8 @@ fn a_report_in_which_nothing_was_measured_is_a_failure() {
 #[apply(live_test)]
 fn ignored_signals_stay_ignored() {
     let mut command = Command::new("env");
-    command.args([
-        "--default-signal",
-        "sh",
-        "-c",
-        "trap '' INT HUP; exec \"$@\"",
-        "sh",
-        SPAWNSCOPE,
-    ]);
+    let script = "trap '' INT HUP; exec \"$@\"";
+    command.args(["--default-signal", "sh", "-c", script, "sh", SPAWNSCOPE]);
     command.args(["bench", "--seconds", "100", "shell", "mechanisms"]);
     let running = Running::start(&mut command);
     await_worker(&running);
@@ -305,19 +271,13 @@ fn ignored_signals_stay_ignored() {
     }
     kill(running.pid(), Signal::SIGTERM).expect("it runs");
     let text = running.finish().expect_code(143).output();
-    assert!(
-        text.contains("interrupted: 1 experiment was not run (mechanisms)"),
-        "{text}"
-    );
+    assert_contains(&text, ["interrupted: 1 experiment was not run (mechanisms)"]);
 }
 
 fn signal_mask(running: &Running, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it runs");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .expect("the line");
-    u64::from_str_radix(line.trim(), 16).expect("a mask")
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    u64::from_str_radix(line.expect("the line").trim(), 16).expect("a mask")
 }
 
 fn await_worker(running: &Running) -> Pid {
@@ -359,12 +319,8 @@ fn a_killed_worker_spoils_only_one_case() {
     kill(worker, Signal::SIGKILL).expect("it runs");
     let experiment = only_experiment(&report(&running.finish().expect_code(0)));
     let text = notes(&experiment);
-    assert_eq!(
-        text.matches("the launching process was killed, possibly out of memory")
-            .count(),
-        1,
-        "{text}"
-    );
+    let reason = "the launching process was killed, possibly out of memory";
+    assert_eq!(text.matches(reason).count(), 1, "{text}");
     assert!(!rows(&experiment).is_empty());
 }
 
@@ -405,39 +361,20 @@ fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
     let (status, screen) = Session::start(&command).finish();
     let screen = String::from_utf8_lossy(&screen).into_owned();
     assert!(status.success(), "{screen}");
-    assert!(
-        screen.contains("1/1 shell") && screen.contains("A tiny command with and without a shell"),
-        "{screen}"
-    );
+    assert_contains(&screen, ["1/1 shell", "A tiny command with and without a shell"]);
 }
 
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn without_privilege_phases_are_unknown_and_a_note_says_that_they_need_root() {
-    let mut command = Command::new("setpriv");
-    let nobody = [
-        "--reuid",
-        "65534",
-        "--regid",
-        "65534",
-        "--clear-groups",
-        "--bounding-set",
-        "-all",
-        "--inh-caps",
-        "-all",
-    ];
+    let mut command = as_nobody();
     command
-        .args(nobody)
         .arg(SPAWNSCOPE)
         .args(BRIEF)
         .args(["--json", "runtimes", "open-fds"]);
     let report = report(&run(command.env("HOME", "/nonexistent")).expect_code(0));
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(rows(&experiments[0]).iter().all(|row| row["exec_ns"].is_null()));
-    assert!(
-        notes(&experiments[0]).contains("need root"),
-        "{}",
-        notes(&experiments[0])
-    );
+    assert_contains(&notes(&experiments[0]), ["need root"]);
     assert!(rows(&experiments[1]).len() > 10);
 }

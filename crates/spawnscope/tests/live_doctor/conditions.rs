@@ -1,12 +1,12 @@
 //! Conditions that a test sets up for one process: by environment variables, or in namespaces.
 
-use std::ffi::OsStr;
 use std::process::Command;
 
 use crate::examination::{Examination, examine, examine_after};
 use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
+use crate::support::texts::assert_contains;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -16,7 +16,7 @@ fn seccomp_filters_of_this_process_are_counted() {
     let filtered = path("filtered");
     examine(&[filtered.as_os_str()], "seccomp").expect("note", &["2 seccomp filters"]);
     if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:\t0")) {
-        examine(&[], "seccomp").expect_silence();
+        examine([""; 0], "seccomp").expect_silence();
     }
 }
 
@@ -32,8 +32,9 @@ fn an_invalid_loader_cache_is_a_problem() {
     let words = ["/etc/ld.so.cache is missing", "ldconfig", "`true` takes"];
     examine_after(missing, "loader-cache").expect("problem", &words);
     let sound = examine_after("true", "loader-cache");
+    let mut findings = sound.all().iter();
     assert!(
-        sound.all().iter().all(|finding| finding["severity"] == "note"),
+        findings.all(|finding| finding["severity"] == "note"),
         "{:?}",
         sound.all()
     );
@@ -59,20 +60,20 @@ fn caches_of_ldconfig_are_accepted_even_if_all_libraries_seem_newer() {
 #[needs(Cc)]
 fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
-    let words = ["env", &library].map(OsStr::new);
-    let examination = examine(&words, "loader-environment");
+    let words = ["env", &library];
+    let examination = examine(words, "loader-environment");
     let finding = &examination.all()[0];
     assert!(finding["evidence"].to_string().contains("libfirst.so"), "{finding:#}");
     assert!(finding["effect_ns"].is_u64(), "{finding:#}");
     let slow = format!("LD_PRELOAD={}", path("libslow.so").display());
-    let examination = examine(&["env", &slow].map(OsStr::new), "loader-environment");
+    let examination = examine(["env", &slow], "loader-environment");
     let finding = examination.expect("problem", &["`true` takes more than"]);
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
     assert!(examination.cost("fork").is_some() && examination.cost("exec_static").is_some());
-    let gone = ["env", "LD_PRELOAD=/gone/library.so"].map(OsStr::new);
-    examine(&gone, "loader-environment").expect("problem", &["missing: /gone/library.so"]);
+    let gone = ["env", "LD_PRELOAD=/gone/library.so"];
+    examine(gone, "loader-environment").expect("problem", &["missing: /gone/library.so"]);
     if !std::path::Path::new("/etc/ld.so.preload").exists() {
-        examine(&[], "loader-environment").expect_silence();
+        examine([""; 0], "loader-environment").expect_silence();
     }
 }
 
@@ -91,21 +92,12 @@ fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_e
 #[apply(live_test)]
 #[needs(PidNs)]
 fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
-    let words = [
-        "unshare",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--uts",
-        "--ipc",
-        "env",
-        "container=test-box",
-    ];
-    examine(&words.map(OsStr::new), "environment").expect("note", &["this is a container (test-box)"]);
+    let words = "unshare --pid --fork --mount-proc --uts --ipc env container=test-box";
+    examine(words.split(' '), "environment").expect("note", &["this is a container (test-box)"]);
     // In the machine's initial namespaces, a container's sign alone does not count.
-    let words = ["env", "container=test-box"].map(OsStr::new);
+    let words = ["env", "container=test-box"];
     let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
-    assert!(!examine(&words, "environment").all().iter().any(named));
+    assert!(!examine(words, "environment").all().iter().any(named));
 }
 
 #[apply(live_test)]
@@ -116,11 +108,8 @@ fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
     std::fs::set_permissions(directory.path(), open).expect("chmod");
     let script = directory.path().join("script");
     let users = directory.path().join("users");
-    std::fs::write(
-        &script,
-        format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display()),
-    )
-    .expect("the script is written");
+    let text = format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display());
+    std::fs::write(&script, text).expect("the script is written");
     // The user is in an additional group. A copy of dash named sudo acts as sudo.
     let below_sudo = r#"cp /bin/dash "$1/sudo"; directory=$1; shift; set -- "$directory" "$directory/sudo" -c '"$@"; exit $?' sudo "$@""#;
     let member = format!(
@@ -130,10 +119,8 @@ fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
     );
     examine_after(&member, "shell-start");
     let users = std::fs::read_to_string(users).expect("bash was started");
-    assert!(
-        !users.is_empty() && users.lines().all(|user| user == "65534 65534,37"),
-        "{users}"
-    );
+    let are_right = users.lines().all(|user| user == "65534 65534,37");
+    assert!(!users.is_empty() && are_right, "{users}");
 }
 
 #[apply(live_test)]
@@ -157,33 +144,25 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
         .env_remove("TMPDIR");
     let examination = Examination::from_output(&run(&mut command));
     examination.expect("note", &["cannot be entered by this user: /tmp"]);
-    assert!(
-        examination.unseen().contains("only root can read"),
-        "{}",
-        examination.unseen()
-    );
+    assert_contains(&examination.unseen(), ["only root can read"]);
 }
 
 #[apply(live_test)]
 fn dead_path_directories_are_reported_and_a_short_path_is_not() {
-    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"].map(OsStr::new);
-    examine(&dead, "search-path").expect("note", &["2 of 4 directories", "/gone/1, /gone/2"]);
-    let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
-    examine(&short, "search-path").expect_silence();
+    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"];
+    examine(dead, "search-path").expect("note", &["2 of 4 directories", "/gone/1, /gone/2"]);
+    let short = ["env", "PATH=/usr/bin"];
+    examine(short, "search-path").expect_silence();
 }
 
 #[apply(live_test)]
 fn an_error_of_the_doctor_itself_exits_with_125() {
     let unknown = spawnscope(["doctor", "moon"]).expect_code(125);
-    assert!(
-        unknown.errors().contains("launch-cost, scanners"),
-        "{}",
-        unknown.errors()
-    );
+    unknown.expect_errors(["launch-cost, scanners"]);
     let script = "cd \"$1\" && rmdir \"$1\" && exec \"$2\" doctor";
     let directory = tempfile::tempdir().expect("a temporary directory").keep();
     let mut gone = Command::new("sh");
     gone.args(["-c", script, "sh"]).arg(directory).arg(SPAWNSCOPE);
     let gone = run(&mut gone).expect_code(125);
-    assert!(gone.errors().contains("working directory"), "{}", gone.errors());
+    gone.expect_errors(["working directory"]);
 }

@@ -14,8 +14,9 @@ pub struct Examination {
 }
 
 /// Runs one check through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
-pub fn examine(launcher: &[&OsStr], check: &str) -> Examination {
-    let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
+pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, check: &str) -> Examination {
+    let launcher = launcher.into_iter();
+    let mut words: Vec<OsString> = launcher.map(|word| word.as_ref().to_owned()).collect();
     words.extend([SPAWNSCOPE, "doctor", "--json", check].map(OsString::from));
     let mut command = Command::new(&words[0]);
     // The LD_LIBRARY_PATH that Cargo sets would be a finding.
@@ -27,8 +28,10 @@ pub fn examine(launcher: &[&OsStr], check: &str) -> Examination {
 pub fn examine_after(mount: &str, check: &str) -> Examination {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
-    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new);
-    examine(&[&words[..], &[directory.path().as_os_str()]].concat(), check)
+    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"]
+        .map(OsStr::new)
+        .into_iter();
+    examine(words.chain([directory.path().as_os_str()]), check)
 }
 
 impl Examination {

@@ -12,7 +12,7 @@ use crate::examination::{Examination, examine};
 use crate::findings::{check_silence, check_timed, describe, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
-use crate::support::workloads::path;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 /// The doctor must finish within this time. The processes that block it in these tests give up only after 50 s.
@@ -199,14 +199,8 @@ fn the_doctor_leaves_no_directory_whatever_signal_ends_it() {
 fn on_a_kernel_without_close_range_the_doctor_leaves_no_directory_and_no_process() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", directory.path().display());
-    let launcher = [
-        path("without_close_range").as_os_str(),
-        OsStr::new("/usr/bin/env"),
-        OsStr::new(&temporary),
-    ]
-    .map(OsStr::to_owned);
-    let launcher: Vec<&OsStr> = launcher.iter().map(AsRef::as_ref).collect();
-    let examination = examine(&launcher, "launch-cost");
+    let launcher = [&word("without_close_range"), "/usr/bin/env", &temporary];
+    let examination = examine(launcher, "launch-cost");
     assert!(examination.cost("exec_static").is_some());
     let entries = || std::fs::read_dir(directory.path()).expect("the directory").count();
     await_some("the end of the keeper", || (entries() == 0).then_some(()));
@@ -218,7 +212,7 @@ fn a_path_of_many_directories_does_not_delay_the_doctor() {
     let gone: Vec<String> = (0..1500).map(|number| format!("/nowhere/{number}")).collect();
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
     best_of_three(|| {
-        let examination = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
+        let examination = in_time(|| examine(["/usr/bin/env", &path], "search-path"));
         find(&examination, "problem", &["useless", "missing: /nowhere/0"])?;
         let is_tried = !examination.unseen().contains("/usr/bin");
         ok_if(is_tried && !has_title_with(&examination, &["slow"]), || {
@@ -259,28 +253,13 @@ fn time_in_the_run_queue_is_not_blamed_on_scanners_or_parents() {
     const LIMIT: Duration = Duration::from_secs(100);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let _loops: Vec<BusyLoop> = (0..processors * 2).map(|_| BusyLoop::start()).collect();
-    let launcher = [
-        "nice",
-        "-n",
-        "19",
-        "unshare",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-    ];
+    let launcher = "nice -n 19 unshare --mount --pid --fork --kill-child --mount-proc";
     for check in ["scanners", "launch-cost", "large-parents", "search-path"] {
-        let blaming = [
-            "scans",
-            "one launch takes",
-            "forks are slow",
-            "slow file systems",
-            "cannot be written",
-            "does not finish",
-        ];
+        let blaming_system = ["scans", "slow file systems", "cannot be written"];
+        let blaming_launches = ["one launch takes", "forks are slow", "does not finish"];
+        let blaming = [blaming_system, blaming_launches].concat();
         best_of_three(|| {
-            let examination = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
+            let examination = within(LIMIT, || examine(launcher.split(' '), check));
             ok_if(!has_title_with(&examination, &blaming), || describe(&examination))
         });
     }

@@ -1,7 +1,5 @@
 //! Unusable directories for temporary files, and what the doctor measures nevertheless.
 
-use std::ffi::OsStr;
-
 use crate::examination::{examine, examine_after};
 use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
@@ -28,7 +26,7 @@ fn a_temporary_directory_that_is_read_only_missing_or_a_file_is_a_problem() {
     examine_after(read_only, "file-systems").expect("problem", &["read-only"]);
     for (directory, reason) in [("/dev/null", "not a directory"), ("/gone/away", "no such directory")] {
         let named = format!("TMPDIR={directory}");
-        let examination = examine(&["env", &named].map(OsStr::new), "file-systems");
+        let examination = examine(["env", &named], "file-systems");
         examination.expect("problem", &[reason, directory, "unset TMPDIR"]);
     }
 }

@@ -1,12 +1,12 @@
 //! Conditions of a whole machine. The tests set them up by mounts that only their own processes see, in temporary control groups and user
 //! namespaces, or by starting processes.
 
-use std::ffi::OsStr;
+use serde_json::Value;
 
 use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::needs::process_control_groups;
-use crate::support::workloads::path;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -19,17 +19,8 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
              \\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff:{interpreter}:' \
              >/proc/sys/fs/binfmt_misc/register; exec \"$@\""
         );
-        let words = [
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            &script,
-            "sh",
-        ];
-        examine(&words.map(OsStr::new), "binfmt")
+        let words = "unshare --user --map-root-user --mount sh -c".split(' ');
+        examine(words.chain([&script, "sh"]), "binfmt")
     };
     // No processor has this machine number.
     format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
@@ -42,10 +33,10 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
 #[apply(live_test)]
 #[needs(PidNs)]
 fn audit_rules_can_be_read_only_outside_of_containers() {
-    let words = ["unshare", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
-    let inside = examine(&words, "audit");
+    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let inside = examine(words, "audit");
     assert!(inside.unseen().contains("only root"), "{}", inside.unseen());
-    assert_eq!(examine(&[], "audit").unseen(), "[]");
+    assert_eq!(examine([""; 0], "audit").unseen(), "[]");
 }
 
 #[apply(live_test)]
@@ -69,13 +60,9 @@ fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
         "5.15.153.1-microsoft-standard-WSL2",
     );
     examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
-    let as_root = |examination: &Examination| {
-        examination
-            .all()
-            .iter()
-            .any(|finding| finding["fix"].to_string().contains("as root"))
-    };
-    assert!(!as_root(&examine_after(&gvisor, "cgroups")));
+    let found = examine_after(&gvisor, "cgroups");
+    let as_root = |finding: &Value| finding["fix"].to_string().contains("as root");
+    assert!(!found.all().iter().any(as_root), "{:?}", found.all());
 }
 
 #[apply(live_test)]
@@ -102,12 +89,11 @@ fn examine_with_fork_cost(examine: impl Fn() -> Examination) -> Examination {
 #[apply(live_test)]
 #[needs(MountNs, PidNs, Cc)]
 fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_it() {
-    let large = path("large_parent");
-    let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
+    let large = word("large_parent");
+    let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"];
     let check_with_parent = |mebibytes: &str, script: &str, check: &str| {
-        let words = [large.as_os_str(), OsStr::new(mebibytes)];
-        let shell = ["/bin/sh", "-c", script, "sh"].map(OsStr::new);
-        examine(&[&alone[..], &words, &shell].concat(), check)
+        let shell = [&large, mebibytes, "/bin/sh", "-c", script, "sh"];
+        examine([&alone[..], &shell].concat(), check)
     };
     let nothing = "\"$@\"; exit $?";
     let found = examine_with_fork_cost(|| check_with_parent("1200", nothing, "large-parents"));
@@ -135,11 +121,8 @@ fn a_control_group_near_its_process_limit_is_reported() {
                       for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
                       \"$@\"; code=$?; kill $pids; wait; \
                       echo $$ >\"$group/../cgroup.procs\"; rmdir \"$group\"; exit $code";
-        let words = ["sh", "-c", script, "sh"].map(OsStr::new);
-        examine(
-            &[&words[..], &[group.as_os_str(), OsStr::new(sleepers)]].concat(),
-            "process-limits",
-        )
+        let group = group.display().to_string();
+        examine(["sh", "-c", script, "sh", &group, sleepers], "process-limits")
     };
     filled("24").expect("problem", &["pids.max of the control group", "nearly reached", "of 30"]);
     filled("2").expect_silence();
@@ -152,18 +135,8 @@ fn a_user_near_the_limit_of_processes_is_reported() {
     let limited = |sleepers: &str| {
         let script = "sleepers=$1; shift; for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
                       ulimit -u 20; \"$@\"; code=$?; kill $pids; wait; exit $code";
-        let words = [
-            "setpriv",
-            "--reuid",
-            "54321",
-            "--clear-groups",
-            "bash",
-            "-c",
-            script,
-            "bash",
-            sleepers,
-        ];
-        examine(&words.map(OsStr::new), "process-limits")
+        let words = "setpriv --reuid 54321 --clear-groups bash -c".split(' ');
+        examine(words.chain([script, "bash", sleepers]), "process-limits")
     };
     limited("16").expect("problem", &["RLIMIT_NPROC of user 54321", "of 20"]);
     limited("2").expect_silence();

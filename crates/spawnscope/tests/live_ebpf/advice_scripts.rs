@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::run::{Record, spawnscope};
+use crate::support::recording;
+use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -59,14 +60,7 @@ fn an_interpreter_that_starts_repeatedly_is_reported() {
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
-    findings(&record)
-}
-
-fn findings(record: &Record) -> Vec<Value> {
-    let file = record.file();
-    let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
-    let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
-    advice["advice"].as_array().expect("an array").clone()
+    recording::advice(&record.file())
 }
 
 fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
@@ -94,7 +88,7 @@ fn advice_skips_a_wrapper_script() {
     }
     let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
     record.run(["bash", "-c", &script]).expect_code(0);
-    let findings = findings(&record);
+    let findings = recording::advice(&record.file());
     let shims = advice_of_rule(&findings, "shims").expect("advice about the wrapper");
     assert!(text(shims, "fix").contains("/real"), "{shims}");
     assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");

@@ -1,40 +1,22 @@
 //! Advice about how parents and the system slow launches down, on real recordings: each cause gets advice, clean work does not.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::run::{Record, spawnscope};
-use crate::support::workloads::{directory, path};
+use crate::support::recording;
+use crate::support::run::Record;
+use crate::support::workloads::{directory, path, word};
 use crate::support::{apply, live_test};
 
 /// The rules that this file is about.
-const RULES: [&str; 11] = [
-    "large-parent",
-    "large-parent-pages",
-    "growing-parent",
-    "close-loop",
-    "loader-search",
-    "loader",
-    "scanner",
-    "late-reaping",
-    "teardown",
-    "run-queue",
-    "slow-machine",
-];
-
-fn findings(file: &Path) -> Vec<Value> {
-    let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
-    let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
-    advice["advice"].as_array().expect("an array").clone()
-}
+const RULES: &str = "large-parent large-parent-pages growing-parent close-loop loader-search loader scanner late-reaping \
+                     teardown run-queue slow-machine";
 
 /// Records a command, and returns the advice for it.
 fn advice(command: &[&str]) -> Vec<Value> {
     let record = Record::new();
     record.run(command).expect_code(0);
-    findings(&record.file())
+    recording::advice(&record.file())
 }
 
 fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
@@ -75,12 +57,8 @@ fn a_large_parent_whose_forks_execute_nothing_gets_advice_on_huge_pages() {
 #[needs(Ebpf)]
 fn a_growing_parent_is_reported() {
     let script = "my @x; for (1..80) { push @x, 'a' x 4e6; system '/bin/true' }";
-    expect(
-        &advice(&["perl", "-e", script]),
-        "growing-parent",
-        80,
-        "find what grows",
-    );
+    let findings = advice(&["perl", "-e", script]);
+    expect(&findings, "growing-parent", 80, "find what grows");
 }
 
 #[apply(live_test)]
@@ -90,7 +68,12 @@ fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let record = Record::new();
     record.run(command).expect_code(0);
     // Of the five ways in which `closing` closes descriptors, two are loops of closes: with and without a break.
-    expect(&findings(&record.file()), "close-loop", 2, "close_range(3, ~0U");
+    expect(
+        &recording::advice(&record.file()),
+        "close-loop",
+        2,
+        "close_range(3, ~0U",
+    );
 }
 
 #[apply(live_test)]
@@ -107,7 +90,7 @@ fn a_library_path_of_empty_directories_is_reported() {
         let script = format!(
             "export LD_LIBRARY_PATH={search}{}; for i in {{1..60}}; do {}; done",
             directory().display(),
-            path("needs_libraries").display(),
+            word("needs_libraries"),
         );
         advice(&["bash", "-c", &script])
     };
@@ -140,8 +123,7 @@ fn a_polling_parent_gets_advice_to_wait() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn programs_that_free_much_memory_are_reported() {
-    let program = path("many_mappings");
-    let program = program.to_str().expect("a path of characters");
+    let program = &word("many_mappings");
     let launch_with = |mappings: &str| {
         let script = "for i in 1 2 3 4 5 6; do \"$0\" \"$1\"; done";
         advice(&["bash", "-c", script, program, mappings])
@@ -166,12 +148,10 @@ fn oversubscribed_cpus_are_reported() {
 fn a_scanner_is_named_without_advice_to_disable_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
-    let (through, tiny) = (path("scanned"), path("tiny"));
-    let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
-    let record = Record::new().through(&[launcher[0], launcher[1], directory]);
+    let record = Record::new().through(&[&word("scanned"), &word("tiny"), directory]);
     let script = "for i in 1 2 3 4 5 6; do \"$1/tiny\"; done";
     record.run(["bash", "-c", script, "bash", directory]).expect_code(0);
-    let findings = findings(&record.file());
+    let findings = recording::advice(&record.file());
     let advice = expect(&findings, "scanner", 6, "responsible for the security");
     assert!(advice["title"].to_string().contains("test-scanner"), "{advice:#}");
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
@@ -192,10 +172,8 @@ fn clean_work_gets_no_advice_about_the_system() {
     for script in scripts {
         best_of_three(|| {
             let findings = advice(&["bash", "-c", script]);
-            let found: Vec<&Value> = RULES
-                .iter()
-                .filter_map(|rule| advice_of_rule(&findings, rule))
-                .collect();
+            let found = RULES.split(' ').filter_map(|rule| advice_of_rule(&findings, rule));
+            let found: Vec<&Value> = found.collect();
             ok_if(found.is_empty(), || format!("{script}: {found:#?}"))
         });
     }

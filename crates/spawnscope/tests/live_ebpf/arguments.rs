@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::support::recording::launches;
-use crate::support::run::{Record, spawnscope};
+use crate::support::recording::{launches, read};
+use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -16,7 +16,7 @@ fn a_megabyte_of_arguments_is_recorded_and_cut() {
     let arguments = (0..9).map(|_| OsString::from("x".repeat(120_000)));
     let record = Record::new();
     record
-        .run(std::iter::once(path("tiny").into_os_string()).chain(arguments))
+        .run([path("tiny").into()].into_iter().chain(arguments))
         .expect_code(0);
     let launches = launches(&record.file());
     let exec = &launches.root().json()["execs"][0];
@@ -26,7 +26,7 @@ fn a_megabyte_of_arguments_is_recorded_and_cut() {
         kept.len() > 1 && kept[1].starts_with("xxxx"),
         "the first bytes are kept"
     );
-    spawnscope(["tree".as_ref(), record.file().as_os_str()]).expect_code(0);
+    read(&["tree"], &record.file());
 }
 
 #[apply(live_test)]
@@ -66,11 +66,7 @@ fn no_control_sequence_reaches_the_terminal() {
     let traced = std::iter::once(evil.as_os_str()).chain(arguments.iter().map(OsStr::new));
     let finished = record.run(traced).expect_code(0);
 
-    let listing = |verb: &str| {
-        spawnscope([verb.as_ref(), record.file().as_os_str()])
-            .expect_code(0)
-            .output()
-    };
+    let listing = |verb: &str| read(&[verb], &record.file()).output();
     for (name, text) in [
         ("record", finished.errors()),
         ("report", listing("report")),

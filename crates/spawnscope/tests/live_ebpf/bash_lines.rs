@@ -3,56 +3,20 @@
 use std::fs;
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::live_test;
 use crate::support::run::Record;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::workloads::word;
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn bash_functions_and_sourced_files_have_their_whole_chain() {
-    functions(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn bash_substitutions_subshells_and_pipelines_have_their_line() {
-    forks(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn bash_compound_commands_in_subshells_have_their_own_line() {
-    compounds(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn code_that_bash_evaluates_has_the_line_of_its_eval() {
-    evaluations(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn commands_of_bash_traps_have_no_line_of_the_script() {
-    traps(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn bash_code_without_a_file_has_lines_without_a_file() {
-    without_file(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads() {
-    startup_file(&bash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_deep_recursion_is_truncated_and_marked() {
-    recursion(&bash());
+live_test! {
+    #[needs(Ebpf, Cc)]
+    fn bash_functions_and_sourced_files_have_their_whole_chain = functions(&bash());
+    fn bash_substitutions_subshells_and_pipelines_have_their_line = forks(&bash());
+    fn bash_compound_commands_in_subshells_have_their_own_line = compounds(&bash());
+    fn code_that_bash_evaluates_has_the_line_of_its_eval = evaluations(&bash());
+    fn commands_of_bash_traps_have_no_line_of_the_script = traps(&bash());
+    fn bash_code_without_a_file_has_lines_without_a_file = without_file(&bash());
+    fn a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads = startup_file(&bash());
+    fn a_deep_recursion_is_truncated_and_marked = recursion(&bash());
 }
 
 /// All these checks; `suites.rs` makes them with other versions of bash.
@@ -305,7 +269,7 @@ fn counts_from_one(shell: &Shell) -> bool {
 /// Functions that evaluated text defines have no lines, because the text is in no file.
 fn startup_file(shell: &Shell) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     let startup = "\
 @t top
 

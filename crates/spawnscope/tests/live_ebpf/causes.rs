@@ -8,56 +8,36 @@ use crate::support::{apply, live_test};
 /// The largest permitted replay error, as a share of the wall.
 const MAX_ERROR: f64 = 0.03;
 
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn the_replay_of_serial_launches_reproduces_the_wall() {
-    assert_replay("for ((i = 0; i < 400; i++)); do /bin/true; done", MAX_ERROR);
-}
+const SERIAL: &str = "for ((i = 0; i < 400; i++)); do /bin/true; done";
+const PARALLEL: &str = "seq 400 | xargs -P4 -n1 /bin/true";
+const PIPES: &str = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
+const BUSY: &str = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
 
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn the_replay_of_parallel_launches_reproduces_the_wall() {
-    assert_replay("seq 400 | xargs -P4 -n1 /bin/true", MAX_ERROR);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn the_replay_of_pipes_and_substitutions_reproduces_the_wall() {
-    let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
-    assert_replay(pipes, MAX_ERROR);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn the_replay_of_busy_children_that_share_cpus_reproduces_the_wall() {
-    let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
-    assert_replay(busy, MAX_ERROR);
+live_test! {
+    #[needs(Ebpf)]
+    fn the_replay_of_serial_launches_reproduces_the_wall = assert_replay(SERIAL);
+    fn the_replay_of_parallel_launches_reproduces_the_wall = assert_replay(PARALLEL);
+    fn the_replay_of_pipes_and_substitutions_reproduces_the_wall = assert_replay(PIPES);
+    fn the_replay_of_busy_children_that_share_cpus_reproduces_the_wall = assert_replay(BUSY);
 }
 
 fn record_and_report(script: &str) -> serde_json::Value {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
     let report = report(&record.file());
-    let charged: i64 = report["critical_path"]
-        .as_array()
-        .expect("an array")
-        .iter()
-        .map(|part| part["ns"].as_i64().expect("nanoseconds"))
-        .sum();
-    assert_eq!(
-        Some(charged),
-        report["wall_ns"].as_i64(),
-        "the parts sum to the wall of {script}"
-    );
+    let parts = report["critical_path"].as_array().expect("an array").iter();
+    let charged: i64 = parts.map(|part| part["ns"].as_i64().expect("nanoseconds")).sum();
+    let wall = report["wall_ns"].as_i64();
+    assert_eq!(Some(charged), wall, "the parts sum to the wall of {script}");
     report
 }
 
 /// Checks the replay error of a script. How much other processes use the CPUs is known only while a recorded thread waits for a CPU.
 /// On a busy machine, the replay error is therefore larger in some runs; a wrong model causes one in every run.
-fn assert_replay(script: &str, max_error: f64) {
+fn assert_replay(script: &str) {
     best_of_three(|| {
         let error = record_and_report(script)["replay_error"].as_f64().expect("a number");
-        ok_if(error.abs() <= max_error, || {
+        ok_if(error.abs() <= MAX_ERROR, || {
             format!("off by {error} of the wall: {script}")
         })
     });

@@ -1,27 +1,24 @@
 //! What the command sees and returns: exit status, standard streams, and what happens when it cannot be started or traced.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
+use crate::support::run::{PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
 
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
-    assert_open_wait_is_a_timer(&["sleep", "0.6"]);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
-    assert_open_wait_is_a_timer(&["sh", "-c", "sleep 0.6; :"]);
+live_test! {
+    #[needs(Ebpf)]
+    fn a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer = assert_open_wait_is_a_timer(&["sleep", "0.6"]);
+    fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer =
+        assert_open_wait_is_a_timer(&["sh", "-c", "sleep 0.6; :"]);
 }
 
 #[apply(live_test)]
@@ -34,7 +31,7 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     record.run(["true"]).expect_code(0);
     let before = fs::read(record.file()).expect("a recording");
     let finished = record.run([&script]).expect_code(126);
-    assert!(finished.errors().contains("interpreter"), "{}", finished.errors());
+    finished.expect_errors(["interpreter"]);
     assert!(
         fs::read(record.file()).expect("a recording") == before,
         "the earlier recording is restored"
@@ -46,12 +43,8 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
 fn a_report_that_cannot_be_written_does_not_change_the_exit_status() {
     let record = Record::new();
     let mut command = record.command(["sh", "-c", "exit 7"]);
-    command.stderr(
-        fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .expect("a full device"),
-    );
+    let full = fs::File::options().write(true).open("/dev/full");
+    command.stderr(full.expect("a full device"));
     assert_eq!(command.status().expect("spawnscope runs").code(), Some(7));
     assert_eq!(launches(&record.file()).root().exit_code(), Some(7));
 }
@@ -144,12 +137,9 @@ fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_progra
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);
-    let message = finished.errors().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        message.contains("what threads were doing when the recording ended"),
-        "{message}"
-    );
-    assert!(message.contains("No verdict"), "{message}");
+    let message = finished.message();
+    let reason = "what threads were doing when the recording ended";
+    assert_contains(&message, [reason, "No verdict"]);
     let report = report(&record.file());
     let (unknown, tax) = (ns_spent(&report, "unknown"), ns_spent(&report, "launch_tax"));
     // Another process of the machine can have the CPU when the command starts.
@@ -159,16 +149,9 @@ fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_progra
         "{}",
         report["critical_path"]
     );
-    let whatif = spawnscope([
-        "whatif".as_ref(),
-        "--cpus".as_ref(),
-        "8".as_ref(),
-        record.file().as_os_str(),
-    ]);
-    assert!(
-        whatif.expect_code(125).errors().contains("no prediction"),
-        "a sentence must say why"
-    );
+    let words = ["whatif", "--cpus", "8"].map(OsStr::new).into_iter();
+    let whatif = spawnscope(words.chain([record.file().as_os_str()]));
+    whatif.expect_code(125).expect_errors(["no prediction"]);
 }
 
 #[apply(live_test)]
@@ -193,11 +176,7 @@ fn a_command_killed_by_a_signal_gives_128_plus_its_number() {
 #[needs(Ebpf)]
 fn a_missing_command_gives_127() {
     let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
-    assert!(
-        finished.errors().contains("/nonexistent/program"),
-        "{}",
-        finished.errors()
-    );
+    finished.expect_errors(["/nonexistent/program"]);
     Record::new().run(["no-such-program-anywhere"]).expect_code(127);
 }
 
@@ -208,7 +187,7 @@ fn a_command_that_is_not_executable_gives_126() {
     let file = directory.path().join("data");
     fs::write(&file, "no program").expect("a file");
     let finished = Record::new().run([&file]).expect_code(126);
-    assert!(finished.errors().contains("data"), "{}", finished.errors());
+    finished.expect_errors(["data"]);
     Record::new().run([directory.path()]).expect_code(126);
 }
 
@@ -235,11 +214,7 @@ fn standard_input_and_output_pass_unchanged() {
 fn the_report_goes_to_standard_error_alone() {
     let finished = Record::new().run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.output(), "hello\n");
-    assert!(
-        finished.errors().contains("echo"),
-        "no report in: {}",
-        finished.errors()
-    );
+    finished.expect_errors(["echo"]);
     let finished = Record::new().flags(&["--quiet"]).run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.errors(), "", "--quiet");
 }
@@ -251,10 +226,7 @@ fn the_report_as_json_goes_to_its_own_file_or_descriptor() {
     let file = record.directory().join("report.json");
     let as_json = |name: &str| Record::new().flags(&["--json", name, "--quiet"]).run(["echo", "hello"]);
     let finished = as_json(file.to_str().expect("text")).expect_code(0);
-    assert_eq!(
-        (finished.output().as_str(), finished.errors().as_str()),
-        ("hello\n", "")
-    );
+    assert_eq!([finished.output(), finished.errors()], ["hello\n", ""]);
     let from_file = fs::read(&file).expect("the report");
     let script = "exec \"$0\" record -q --json /dev/fd/3 -o \"$1\" -- echo hello 3>&1 >/dev/null";
     let mut shell = Command::new("sh");
@@ -264,16 +236,8 @@ fn the_report_as_json_goes_to_its_own_file_or_descriptor() {
         assert_eq!((&report["argv"][0], &report["launches"]), (&"echo".into(), &1.into()));
     }
     let refused = as_json("/nonexistent/report.json");
-    assert_eq!(
-        (refused.code(), refused.output().as_str()),
-        (125, ""),
-        "the command did not start"
-    );
-    assert!(
-        refused.errors().contains("/nonexistent/report.json"),
-        "{}",
-        refused.errors()
-    );
+    assert_eq!(refused.output(), "", "the command did not start");
+    refused.expect_code(125).expect_errors(["/nonexistent/report.json"]);
 }
 
 #[apply(live_test)]
@@ -312,32 +276,17 @@ fn a_foreign_file_is_never_replaced() {
     fs::write(record.file(), "somebody's letters").expect("a file");
     let finished = record.run(["echo", "ran"]).expect_code(125);
     assert_eq!(finished.output(), "", "the command must not run without its recording");
-    assert_eq!(
-        fs::read_to_string(record.file()).expect("still there"),
-        "somebody's letters"
-    );
+    let kept = fs::read_to_string(record.file()).expect("still there");
+    assert_eq!(kept, "somebody's letters");
 }
 
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn without_permission_the_message_says_what_to_grant() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let public = directory.path();
-    fs::set_permissions(public, fs::Permissions::from_mode(0o777)).expect("chmod");
-    let binary = public.join("spawnscope");
-    fs::copy(SPAWNSCOPE, &binary).expect("a copy that anybody can run");
-
-    let mut command = as_nobody();
-    command
-        .arg(&binary)
-        .args(["record", "--collector", "ebpf", "-o"])
-        .arg(public.join("recording.db"))
-        .args(["--", "echo", "ran"]);
-    let finished = run(command.current_dir(public)).expect_code(125);
+    let words = ["record", "--collector", "ebpf", "--", "echo", "ran"];
+    let finished = PublicDirectory::new().run(&[], &words).expect_code(125);
     assert_eq!(finished.output(), "", "the command must not run untraced");
-    for word in ["CAP_BPF", "CAP_PERFMON", "setcap"] {
-        assert!(finished.errors().contains(word), "no {word} in: {}", finished.errors());
-    }
+    finished.expect_errors(["CAP_BPF", "CAP_PERFMON", "setcap"]);
 }
 
 #[apply(live_test)]
@@ -348,13 +297,8 @@ fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
     command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c"]);
     // No run of the command may have blocked signals.
     command.arg("grep -q '^SigBlk:.0000000000000000$' /proc/self/status && /bin/true && /bin/true");
-    let output = command
-        .current_dir(record.directory())
-        .output()
-        .expect("spawnscope runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("recorded run 3 of 3 to run.3.db"), "{errors}");
+    let finished = run(command.current_dir(record.directory())).expect_code(0);
+    finished.expect_errors(["recorded run 3 of 3 to run.3.db"]);
     for run in 1..=3 {
         let found = launches(&record.directory().join(format!("run.{run}.db")));
         assert_eq!(found.all(|_| true).len(), 4, "sh, grep, true, true");
@@ -367,11 +311,7 @@ fn a_failing_run_is_the_last_one() {
     let record = Record::new();
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c", "exit 7"]);
-    let output = command
-        .current_dir(record.directory())
-        .output()
-        .expect("spawnscope runs");
-    assert_eq!(output.status.code(), Some(7));
+    run(command.current_dir(record.directory())).expect_code(7);
     assert!(record.directory().join("run.1.db").exists());
     assert!(!record.directory().join("run.2.db").exists());
 }

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 
+use serde_json::Value;
+
 use crate::support::launches::{Launch, PHASES};
-use crate::support::recording::{launches, report};
+use crate::support::recording::{launches, report, row_of};
 use crate::support::run::Record;
-use crate::support::workloads::{Truth, path, script};
+use crate::support::workloads::{Truth, directory, path, script, word};
 use crate::support::{apply, live_test};
 
 const ENOENT: i64 = 2;
@@ -25,28 +27,16 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     assert_eq!(report["launches"], 1 + 1009, "the command's own process counts too");
     assert_eq!(report["lost_events"], 0);
     assert_eq!(report["unfinished"], 0);
-    let commands = report["commands"].as_array().expect("commands");
-    let tiny = commands
-        .iter()
-        .find(|row| row["command"] == "tiny")
-        .expect("a row for tiny");
-    assert_eq!(tiny["count"], 1009);
+    assert_eq!(row_of(&report, "tiny")["count"], 1009);
 
     let launches = launches(&record.file());
     let children = launches.children_of(launches.root());
     assert_eq!(children.len(), 1009);
-    assert!(
-        children
-            .iter()
-            .all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0))
-    );
+    let is_tiny = |child: &&Launch| child.programs() == ["tiny"] && child.exit_code() == Some(0);
+    assert!(children.iter().all(is_tiny));
     let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
     let incomplete = children.iter().find(|child| !has_all_phases(child));
-    assert!(
-        incomplete.is_none(),
-        "a phase is unknown: {:?}",
-        incomplete.map(|child| child.json())
-    );
+    assert_eq!(incomplete.map(|child| child.json()), None, "a phase is unknown");
 }
 
 #[apply(live_test)]
@@ -75,35 +65,25 @@ fn each_mechanism_is_distinguished_and_counted() {
 #[needs(Ebpf, Cc, Bits32)]
 fn launches_by_32_bit_calls_are_complete() {
     let record = Record::new();
-    record
-        .run([path("calls_32_bit").as_path(), "/bin/true".as_ref()])
-        .expect_code(7);
+    record.run([&word("calls_32_bit"), "/bin/true"]).expect_code(7);
     let launches = launches(&record.file());
     let children = launches.children_of(launches.root());
     let mechanisms: Vec<&str> = children.iter().map(|child| child.mechanism()).collect();
-    assert_eq!(
-        mechanisms,
-        ["fork", "fork", "fork"],
-        "clone with the flags of fork counts as fork"
-    );
+    // clone with the flags of fork counts as fork.
+    assert_eq!(mechanisms, ["fork"; 3]);
     for child in children {
         assert_eq!(child.programs(), ["true"]);
         assert_eq!(child.failed_execs(), [("/nowhere/32".to_owned(), ENOENT)]);
         for phase in PHASES {
-            assert!(child.phase_ns(phase).is_some(), "{phase} of {:?}", child.json());
+            assert!(child.phase_ns(phase).is_some(), "{phase} of {child}");
         }
-        assert_eq!(child.json()["setup_closes"], serde_json::Value::Null, "not counted");
+        assert_eq!(child.json()["setup_closes"], Value::Null, "not counted");
     }
     // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits for any child.
     let waits = launches.root().json()["waits"].as_array().expect("waits");
-    let any = waits
-        .iter()
-        .filter(|wait| wait["syscall"] == 61 && wait["argument"] == -1)
-        .count();
-    let reaping = waits
-        .iter()
-        .filter(|wait| [61, 247].map(Into::into).contains(&wait["syscall"]))
-        .count();
+    let count = |wanted: &dyn Fn(&Value) -> bool| waits.iter().filter(|wait| wanted(wait)).count();
+    let any = count(&|wait| wait["syscall"] == 61 && wait["argument"] == -1);
+    let reaping = count(&|wait| wait["syscall"] == 61 || wait["syscall"] == 247);
     assert!(any == 1 && reaping >= 3, "{waits:#?}");
 }
 
@@ -111,19 +91,12 @@ fn launches_by_32_bit_calls_are_complete() {
 #[needs(Ebpf)]
 fn forks_without_exec_are_counted() {
     let record = Record::new();
-    let truth = Truth::new(
-        &record
-            .run([script("forks_without_exec.sh").as_os_str(), "211".as_ref()])
-            .expect_code(0)
-            .stdout,
-    );
+    let command = [script("forks_without_exec.sh"), "211".into()];
+    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     let report = report(&record.file());
     assert_eq!(report["forks_without_exec"], truth.one("forks"));
-    let commands = report["commands"].as_array().expect("commands");
-    let forks = commands
-        .iter()
-        .find(|row| row["command"] == "(bash)")
-        .expect("the forks are named after bash, which env has executed");
+    // The forks are named after bash, which env has executed.
+    let forks = row_of(&report, "(bash)");
     assert_eq!(forks["count"], 211);
 }
 
@@ -151,14 +124,7 @@ fn a_path_search_lists_each_directory_and_its_error() {
         expected.push((format!("{directory}/tiny"), errno));
         search.push(directory);
     }
-    search.push(
-        path("tiny")
-            .parent()
-            .expect("a directory")
-            .to_str()
-            .expect("UTF-8")
-            .to_owned(),
-    );
+    search.push(directory().display().to_string());
 
     let record = Record::new();
     let search = format!("PATH={}", search.join(":"));
@@ -176,14 +142,7 @@ fn a_path_search_lists_each_directory_and_its_error() {
 #[needs(Ebpf, Cc)]
 fn a_chain_of_execs_is_one_launch() {
     let record = Record::new();
-    let tiny = path("tiny");
-    let command = [
-        "/usr/bin/env",
-        "/bin/sh",
-        "-c",
-        "exec \"$0\"",
-        tiny.to_str().expect("UTF-8"),
-    ];
+    let command = ["/usr/bin/env", "/bin/sh", "-c", "exec \"$0\"", &word("tiny")];
     record.run(command).expect_code(0);
     let launches = launches(&record.file());
     assert_eq!(launches.0.len(), 1);

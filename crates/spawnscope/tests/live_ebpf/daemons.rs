@@ -1,13 +1,13 @@
 //! `record --with`: a command, and a daemon that ran before it.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::launches::{Launch, Launches};
-use crate::support::recording::{launches, report};
+use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, await_some, spawnscope};
 use crate::support::{apply, live_test};
 
@@ -61,23 +61,15 @@ impl Daemon {
         daemon
     }
 
-    fn socket(&self) -> std::path::PathBuf {
+    fn socket(&self) -> PathBuf {
         self.directory.path().join("socket")
     }
 
     /// Records two requests. Returns the recording's launches.
     fn request(&self, flags: &[&str], call: &str) -> (Record, Launches) {
         let record = Record::new().flags(flags);
-        let socket = self.socket();
-        record
-            .run([
-                Path::new(PYTHON),
-                "-c".as_ref(),
-                CLIENT.as_ref(),
-                &socket,
-                call.as_ref(),
-            ])
-            .expect_code(0);
+        let socket = self.socket().display().to_string();
+        record.run([PYTHON, "-c", CLIENT, &socket, call]).expect_code(0);
         let launches = launches(&record.file());
         (record, launches)
     }
@@ -106,10 +98,8 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
         );
         // The client waits for the daemon, and the daemon for the programs that it launches.
         let report = report(&record.file());
-        let commands = report["commands"].as_array().expect("a list");
-        let sleep = commands.iter().find(|command| command["command"] == "sleep");
-        let depends = sleep.and_then(|sleep| sleep["depends_ns"].as_u64());
-        assert!(depends.is_some_and(|time| time > 350_000_000), "{commands:?}");
+        let sleep = row_of(&report, "sleep");
+        assert!(sleep["depends_ns"].as_u64() > Some(350_000_000), "{sleep}");
         let error = report["replay_error"].as_f64();
         assert!(error.is_some_and(|error| error.abs() < 0.05), "{error:?}: {report}");
     }
@@ -122,14 +112,9 @@ fn wait_for_answers(report: &Value, call: &str) -> Value {
         let syscall = wait["syscall"].as_str().unwrap_or_default();
         syscall.starts_with(call) && wait["object"]["kind"] == "unix_socket"
     };
-    let wait = waits
-        .iter()
-        .find(is_of_call)
-        .unwrap_or_else(|| panic!("{call}: {waits:?}"));
-    assert!(
-        wait["total_ns"].as_u64().is_some_and(|total| total > 350_000_000),
-        "{wait}"
-    );
+    let wait = waits.iter().find(is_of_call);
+    let wait = wait.unwrap_or_else(|| panic!("{call}: {waits:?}"));
+    assert!(wait["total_ns"].as_u64() > Some(350_000_000), "{wait}");
     wait.clone()
 }
 
@@ -140,10 +125,8 @@ fn a_client_that_polls_waits_for_what_the_daemon_launches() {
     for call in ["poll", "epoll"] {
         let (record, _) = daemon.request(&["--with", "testdaemon"], call);
         let report = report(&record.file());
-        let commands = report["commands"].as_array().expect("a list");
-        let sleep = commands.iter().find(|command| command["command"] == "sleep");
-        let depends = sleep.and_then(|sleep| sleep["depends_ns"].as_u64());
-        assert!(depends.is_some_and(|time| time > 350_000_000), "{call}: {commands:?}");
+        let sleep = row_of(&report, "sleep");
+        assert!(sleep["depends_ns"].as_u64() > Some(350_000_000), "{call}: {sleep}");
         let wait = wait_for_answers(&report, call);
         assert_eq!(wait["on"][0]["command"], "testdaemon", "{wait}");
     }
@@ -169,9 +152,9 @@ fn a_daemon_that_does_not_run_is_an_error_before_the_command_starts() {
         ("no-such-daemon", "no process has this name"),
     ] {
         let refused = spawnscope(["record", "--with", with, "--", "echo", "ran"]).expect_code(125);
-        assert!(refused.errors().contains(why), "{}", refused.errors());
+        refused.expect_errors([why]);
         assert!(!refused.output().contains("ran"));
     }
     let refused = spawnscope(["record", "--collector", "ptrace", "--with", "1", "--", "true"]).expect_code(125);
-    assert!(refused.errors().contains("--with"), "{}", refused.errors());
+    refused.expect_errors(["--with"]);
 }

@@ -3,37 +3,16 @@
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::{Record, uses_ptrace};
-use crate::support::workloads::path;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn dash_commands_and_pipelines_have_their_line() {
-    commands(&dash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn dash_subshells_and_substitutions_have_their_line() {
-    subshells(&dash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn dash_functions_have_a_file_while_dash_has_read_only_one() {
-    functions(&dash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates() {
-    other_texts(&dash());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn dash_code_without_a_file_has_lines_without_a_file() {
-    without_file(&dash());
+live_test! {
+    #[needs(Ebpf, Cc)]
+    fn dash_commands_and_pipelines_have_their_line = commands(&dash());
+    fn dash_subshells_and_substitutions_have_their_line = subshells(&dash());
+    fn dash_functions_have_a_file_while_dash_has_read_only_one = functions(&dash());
+    fn dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates = other_texts(&dash());
+    fn dash_code_without_a_file_has_lines_without_a_file = without_file(&dash());
 }
 
 /// All these checks; `suites.rs` makes them with other versions of dash.
@@ -41,6 +20,10 @@ pub const SHAPES: [fn(&Shell); 5] = [commands, subshells, functions, other_texts
 
 fn dash() -> Shell {
     Shell::installed("dash")
+}
+
+fn choose<'s>(condition: bool, yes: &'s str, no: &'s str) -> &'s str {
+    if condition { yes } else { no }
 }
 
 fn commands(shell: &Shell) {
@@ -165,6 +148,8 @@ f 5
     // Dash prints nothing here, Busybox prints a line.
     let printed = shell.run(&["-c", "\n\neval 'echo $LINENO'"]).output();
     let continues_counting = printed.trim().parse::<u32>().is_ok_and(|line| line > 1);
+    let in_h = choose(continues_counting, "main.sh:17 h < ...", "?:1 h < ...");
+    let in_f5 = choose(uses_ptrace(), "main.sh:3 f < ...", "?:3 f < ...");
     let truth = [
         ("in_f1", "main.sh:3 f < ..."),
         ("in_f2", "main.sh:3 f < ..."),
@@ -176,23 +161,9 @@ f 5
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
         // The function came from a string. Busybox continues to count lines in strings, which gives the right line.
-        (
-            "in_h",
-            if continues_counting {
-                "main.sh:17 h < ..."
-            } else {
-                "?:1 h < ..."
-            },
-        ),
+        ("in_h", in_h),
         // The function might have come from the file that was read since. With ptrace, the script's text shows that it did not.
-        (
-            "in_f5",
-            if uses_ptrace() {
-                "main.sh:3 f < ..."
-            } else {
-                "?:3 f < ..."
-            },
-        ),
+        ("in_f5", in_f5),
     ];
     shell.expect(script, &[], &truth);
 }
@@ -218,6 +189,7 @@ of_library() { @t of_library\"$1\"; }
 eval '@t evaluated_there'
 x=$(@t substituted_there; :)
 ";
+    let evaluated_in_f = choose(uses_ptrace(), "main.sh:? f < ...", "?:? f < ...");
     let truth = [
         ("sourced", "library.sh:3 < ..."),
         ("evaluated_there", ""),
@@ -225,14 +197,7 @@ x=$(@t substituted_there; :)
         ("of_library", "?:1 of_library < ..."),
         ("evaluated", "main.sh:?"),
         ("of_library2", "?:? of_library < ..."),
-        (
-            "evaluated_in_f",
-            if uses_ptrace() {
-                "main.sh:? f < ..."
-            } else {
-                "?:? f < ..."
-            },
-        ),
+        ("evaluated_in_f", evaluated_in_f),
         ("trapped", "main.sh:?"),
         ("after", "main.sh:11"),
     ];
@@ -240,7 +205,7 @@ x=$(@t substituted_there; :)
 }
 
 fn without_file(shell: &Shell) {
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     let chain = |script: &str, label: &str| {
         let record = Record::new();
         shell
@@ -263,7 +228,7 @@ fn without_file(shell: &Shell) {
 #[needs(Ebpf, Cc)]
 fn dash_lines_are_known_without_a_writable_cache() {
     let record = Record::new();
-    let script = format!("{} one; :", path("tiny").display());
+    let script = format!("{} one; :", word("tiny"));
     let mut command = record.command(["dash", "-c", &script]);
     crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/directory")).expect_code(0);
     assert_eq!(chain_of(&labelled_chains(&record.file()), "one"), "?:1");

@@ -5,8 +5,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::needs::python;
-use crate::support::recording::report;
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::recording::{read, report};
+use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dataset_check.py");
@@ -23,16 +23,15 @@ fn two_engines_read_what_was_recorded() {
     ] {
         let record = Record::new().flags(&["-q", "--label", &format!("job={job}")]);
         record.run(["sh", "-c", script]).expect_code(0);
-        let arguments = ["export", "--format", "parquet", "-o"].map(AsRef::as_ref);
+        let output = dataset.to_str().expect("characters");
         for _ in 0..2 {
-            let file = record.file();
-            spawnscope(arguments.into_iter().chain([dataset.as_os_str(), file.as_os_str()])).expect_code(0);
+            read(&["export", "--format", "parquet", "-o", output], &record.file());
         }
         let report = report(&record.file());
         expected.push((job, report["launches"].clone(), report["launch_tax_ns"].clone()));
     }
     let output = run(Command::new(python()).arg(CHECK).arg(&dataset)).expect_code(0);
-    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let found: Value = output.json();
     assert_eq!(found["pyarrow"], found["duckdb"]);
     assert_eq!(found["duckdb"]["rows"]["runs"], 2, "adding twice adds nothing");
     let runs = found["duckdb"]["runs"].as_array().expect("runs");

@@ -1,14 +1,13 @@
 //! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it. The
 //! critical path and `--remove` must agree with the truth: the program launches one child after another and does nothing else.
 
-use std::process::Command;
-
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::report;
-use crate::support::run::{Record, spawnscope};
+use crate::support::recording::{read, report, row_of};
+use crate::support::run::Record;
+use crate::support::workloads::build_go;
 use crate::support::{apply, live_test};
 
 /// A child that works for some milliseconds.
@@ -52,16 +51,7 @@ fn launches_beside_the_scheduler_of_go_are_critical() {
             }}
         }}"
     );
-    std::fs::write(directory.path().join("main.go"), source).expect("a source file");
-    let mut go = Command::new("go");
-    go.args(["build", "-o", "prog", "main.go"])
-        .current_dir(directory.path());
-    // By default, these are in the user's home directory, which a test must not touch.
-    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
-        go.env(name, directory.path().join(inside));
-    }
-    assert!(go.status().expect("go").success());
-    assert_children_are_critical(&[directory.path().join("prog").to_str().expect("a path of characters")]);
+    assert_children_are_critical(&[&build_go(directory.path(), &source)]);
 }
 
 /// Records a command, and compares the time of its children with their time on the critical path and with what their removal saves.
@@ -72,20 +62,8 @@ fn assert_children_are_critical(command: &[&str]) {
         record.run(command.iter().copied()).expect_code(0);
         let file = record.file();
         let report = report(&file);
-        let commands = report["commands"].as_array().expect("a list");
-        let bash = commands
-            .iter()
-            .find(|row| row["command"] == "bash")
-            .expect("the children");
-        let output = spawnscope([
-            "whatif".as_ref(),
-            file.as_os_str(),
-            "--remove".as_ref(),
-            "bash".as_ref(),
-            "--json".as_ref(),
-        ])
-        .expect_code(0);
-        let whatif: Value = serde_json::from_slice(&output.stdout).expect("whatif --json");
+        let bash = row_of(&report, "bash");
+        let whatif = read(&["whatif", "--remove", "bash", "--json"], &file).json();
         let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"));
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");

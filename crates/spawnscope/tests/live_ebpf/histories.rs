@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::attempts::{best_of_three, ok_if};
+use crate::support::launches::Launch;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::workloads::{Truth, path};
@@ -27,11 +28,9 @@ fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
     assert_eq!(child.programs(), ["tiny"]);
     assert_eq!(child.exit_code(), Some(0));
     // The end of the old leader is not the end of the process: `run` covers the whole new program.
-    assert!(
-        child.phase_ns("run").is_some() && child.phase_ns("reap").is_some(),
-        "{}",
-        child.json()
-    );
+    for phase in ["run", "reap"] {
+        assert!(child.phase_ns(phase).is_some(), "{phase}: {child}");
+    }
 }
 
 #[apply(live_test)]
@@ -49,16 +48,9 @@ fn a_daemon_is_a_child_of_its_launcher() {
     let middle = launches.with_pid(truth.one("middle"));
     assert_eq!(middle.parent(), Some(launches.root().id()));
     let daemon = launches.with_pid(daemon);
-    assert_eq!(
-        daemon.parent(),
-        Some(middle.id()),
-        "its parent is the middle process, not init, which only adopted it"
-    );
-    assert!(
-        daemon.json()["exit"].is_null(),
-        "it is still running: {}",
-        daemon.json()
-    );
+    // Its parent is the middle process, not init, which only adopted it.
+    assert_eq!(daemon.parent(), Some(middle.id()));
+    assert_eq!(daemon.json()["exit"], Value::Null, "it is still running");
 }
 
 #[apply(live_test)]
@@ -72,11 +64,8 @@ fn a_process_that_outlives_the_root_is_unfinished() {
     finished.expect_code(0);
     let launches = launches(&record.file());
     let sleeper = launches.with_pid(sleeper);
-    assert!(
-        sleeper.json()["exit"].is_null() && sleeper.phase_ns("reap").is_none(),
-        "{}",
-        sleeper.json()
-    );
+    assert_eq!(sleeper.json()["exit"], Value::Null);
+    assert_eq!(sleeper.phase_ns("reap"), None);
     assert_eq!(report(&record.file())["unfinished"], 1);
 }
 
@@ -88,14 +77,11 @@ fn everything_that_the_command_launched_is_waited_for_on_request() {
     let finished = record.run(command).expect_code(0);
     let launches = launches(&record.file());
     let daemon = launches.with_pid(Truth::new(&finished.stdout).one("daemon"));
-    assert_eq!(daemon.exit_code(), Some(0), "{}", daemon.json());
+    assert_eq!(daemon.exit_code(), Some(0), "{daemon}");
     let report = report(&record.file());
     assert_eq!(report["unfinished"], 0);
-    assert!(
-        report["wall_ns"].as_u64() > Some(1_500_000_000),
-        "{}",
-        report["wall_ns"]
-    );
+    let wall = &report["wall_ns"];
+    assert!(wall.as_u64() > Some(1_500_000_000), "{wall}");
     let error = report["replay_error"].as_f64().expect("there was a replay");
     assert!(error.abs() < 0.3, "the path ends with the daemon: {error}");
 }
@@ -115,7 +101,7 @@ fn an_interrupt_ends_the_wait_for_all() {
         let name = fs::read_to_string(format!("/proc/{sleeper}/comm")).ok()?;
         (name == "sleep\n").then_some(())
     });
-    while running.child.try_wait().expect("wait").is_none() {
+    while !running.has_ended() {
         // The first one may reach the command.
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(700));
@@ -136,10 +122,8 @@ fn a_reused_pid_is_another_launch() {
     let codes: Vec<Option<i64>> = same_pid.iter().map(|launch| launch.exit_code()).collect();
     let expected: Vec<Option<i64>> = (0..truth.one("children")).map(Some).collect();
     assert_eq!(codes, expected, "each launch has its own exit status");
-    assert!(
-        same_pid.iter().all(|launch| launch.phase_ns("reap").is_some()),
-        "each was reaped"
-    );
+    let is_reaped = |launch: &&Launch| launch.phase_ns("reap").is_some();
+    assert!(same_pid.iter().all(is_reaped), "each was reaped");
     let in_order = same_pid.windows(2).all(|pair| pair[0].end_ns() <= pair[1].start_ns());
     assert!(in_order, "each launch starts after the previous one has ended");
 }
@@ -157,10 +141,8 @@ fn try_stopped_child() -> Result<(), String> {
     let child = launches.with_pid(truth.one("child"));
     assert_eq!(child.exit_code(), Some(3));
     let run_ns = child.phase_ns("run").expect("run is known");
-    assert!(
-        run_ns >= truth.one("stopped_ns"),
-        "the stop is part of run, which took {run_ns} ns"
-    );
+    // The stop is part of run.
+    assert!(run_ns >= truth.one("stopped_ns"), "run took {run_ns} ns");
     let reap_ns = child.phase_ns("reap").expect("reap is known");
     ok_if(reap_ns < 20_000_000, || {
         format!("the last wait reaps the child at once, not after {reap_ns} ns")

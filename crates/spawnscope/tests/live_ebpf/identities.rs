@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::run::{Finished, SPAWNSCOPE, run};
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 /// Runs spawnscope with these arguments from a copy of bash named `parent`, in a directory to which every user may write.
@@ -28,17 +29,12 @@ pub fn run_below_in(directory: &Path, parent: &str, arguments: &str) -> Finished
     run(command.env("SUDO_UID", "65534").env("SUDO_GID", "65534"))
 }
 
-/// Returns the messages without line breaks.
-fn message(finished: &Finished) -> String {
-    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn sudo_runs_the_command_as_its_caller_with_a_message() {
     let finished = run_below("sudo", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
-    assert!(message(&finished).contains("who called sudo"), "{}", finished.errors());
+    assert_contains(&finished.message(), ["who called sudo"]);
 }
 
 #[apply(live_test)]
@@ -46,11 +42,7 @@ fn sudo_runs_the_command_as_its_caller_with_a_message() {
 fn an_inherited_sudo_uid_is_ignored_with_a_message() {
     let finished = run_below("shell", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "0\n");
-    assert!(
-        message(&finished).contains("runs as root: sudo did not start"),
-        "{}",
-        finished.errors()
-    );
+    assert_contains(&finished.message(), ["runs as root: sudo did not start"]);
 }
 
 #[apply(live_test)]
@@ -58,19 +50,11 @@ fn an_inherited_sudo_uid_is_ignored_with_a_message() {
 fn the_command_can_be_run_as_another_user_or_as_root() {
     let finished = run_below("shell", "record --user nobody -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
-    assert!(
-        message(&finished).contains("the command runs as nobody"),
-        "{}",
-        finished.errors()
-    );
+    assert_contains(&finished.message(), ["the command runs as nobody"]);
     let finished = run_below("sudo", "record --as-root -- id -u").expect_code(0);
     assert_eq!(finished.output(), "0\n");
     let finished = run_below("shell", "record --user no-such-user -- id -u").expect_code(125);
-    assert!(
-        message(&finished).contains("no user 'no-such-user'"),
-        "{}",
-        finished.errors()
-    );
+    assert_contains(&finished.message(), ["no user 'no-such-user'"]);
 }
 
 #[apply(live_test)]

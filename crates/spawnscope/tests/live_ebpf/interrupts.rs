@@ -7,9 +7,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::pty::Session;
-use crate::support::recording::{launches, report};
+use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, Running, await_some};
-use crate::support::workloads::path;
+use crate::support::texts::assert_contains;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 const INTERRUPTED: i32 = 128 + 2;
@@ -30,16 +31,8 @@ fn one_interrupt_ends_the_command_and_writes_the_report() {
     await_sleep(Pid::from_raw(running.await_line().parse().expect("a pid")));
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     let finished = running.finish().expect_code(INTERRUPTED);
-    assert!(
-        finished.errors().contains("sleep"),
-        "no report in: {}",
-        finished.errors()
-    );
-    assert_eq!(
-        launches(&record.file()).root().exit_signal(),
-        Some("SIGINT"),
-        "the command got the signal"
-    );
+    finished.expect_errors(["sleep"]);
+    assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
 }
 
 #[apply(live_test)]
@@ -54,10 +47,8 @@ fn control_c_on_a_terminal_ends_the_command_and_writes_the_report() {
     session.type_keys(b"\x03");
     let (status, screen) = session.finish();
     assert_eq!(status.code(), Some(INTERRUPTED), "{}", String::from_utf8_lossy(&screen));
-    assert!(
-        screen.windows(5).any(|bytes| bytes == b"sleep"),
-        "no report on the screen"
-    );
+    let has_report = screen.windows(5).any(|bytes| bytes == b"sleep");
+    assert!(has_report, "no report on the screen");
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
 }
 
@@ -79,10 +70,7 @@ fn slow_interrupts_only_reach_the_command_however_many() {
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(600));
     }
-    assert!(
-        running.child.try_wait().expect("wait").is_none(),
-        "the recorder continues"
-    );
+    assert!(!running.has_ended(), "the recorder continues");
     kill(command, Signal::SIGTERM).expect("the command runs");
     running.finish().expect_code(128 + 15);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));
@@ -112,26 +100,14 @@ fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
 #[needs(Ebpf, Cc)]
 fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
-    let (storm, tiny) = (path("storm"), path("tiny"));
     // The first launches are written before the later ones exceed the limit.
     let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; exit 7";
-    let command = [
-        "sh".as_ref(),
-        "-c".as_ref(),
-        script.as_ref(),
-        storm.as_os_str(),
-        tiny.as_os_str(),
-    ];
+    let command = ["sh", "-c", script, &word("storm"), &word("tiny")];
     let finished = record.run(command).expect_code(7);
     let message = finished.errors();
-    assert!(
-        message.contains("recording ends early") && message.contains("ulimit -f"),
-        "{message}"
-    );
-    assert!(
-        report(&record.file())["launches"].as_u64() > Some(0),
-        "what was written is kept"
-    );
+    assert_contains(&message, ["recording ends early", "ulimit -f"]);
+    let kept = report(&record.file())["launches"].as_u64();
+    assert!(kept > Some(0), "what was written is kept");
 }
 
 #[apply(live_test)]
@@ -143,21 +119,14 @@ fn three_interrupts_within_a_second_end_the_recorder_and_not_the_command() {
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(150));
     }
-    assert!(
-        running.child.try_wait().expect("wait").is_none(),
-        "two interrupts are left to the command"
-    );
+    assert!(!running.has_ended(), "two interrupts are left to the command");
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     let finished = running.finish();
     kill(command, None).expect("the command continues");
     kill(command, Signal::SIGKILL).expect("this test ends the command");
     let finished = finished.expect_code(INTERRUPTED);
-    assert!(finished.errors().contains("keeps running"), "{}", finished.errors());
-    assert!(
-        finished.errors().contains("sleep"),
-        "no partial report in: {}",
-        finished.errors()
-    );
+    // The report is partial.
+    finished.expect_errors(["keeps running", "sleep"]);
     assert_eq!(report(&record.file())["unfinished"], 1);
 }
 
@@ -171,14 +140,7 @@ fn a_killed_recorder_leaves_its_recording_and_the_command() {
         "\"$0\" 101 \"$1\"; sleep 3; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
         proof.display()
     );
-    let (storm, tiny) = (path("storm"), path("tiny"));
-    let traced = [
-        "sh".as_ref(),
-        "-c".as_ref(),
-        script.as_ref(),
-        storm.as_os_str(),
-        tiny.as_os_str(),
-    ];
+    let traced = ["sh", "-c", &script, &word("storm"), &word("tiny")];
     let running = Running::start(&mut record.command(traced));
     await_some("the command's first half", || {
         running.stdout_so_far().ends_with(b"ready\n").then_some(())
@@ -186,17 +148,9 @@ fn a_killed_recorder_leaves_its_recording_and_the_command() {
     kill(running.pid(), Signal::SIGKILL).expect("the recorder runs");
     running.finish().expect_code(128 + 9);
 
-    await_some("the command's end", || {
-        std::fs::read_to_string(&proof)
-            .is_ok_and(|text| text == "unharmed\n")
-            .then_some(())
-    });
+    let is_unharmed = || std::fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n");
+    await_some("the command's end", || is_unharmed().then_some(()));
     let report = report(&record.file());
     assert!(report["ended"].is_null(), "the recorder wrote no end");
-    let commands = report["commands"].as_array().expect("commands");
-    let tiny = commands
-        .iter()
-        .find(|row| row["command"] == "tiny")
-        .expect("a row for tiny");
-    assert_eq!(tiny["count"], 101, "everything up to the last batch");
+    assert_eq!(row_of(&report, "tiny")["count"], 101, "everything up to the last batch");
 }

@@ -4,25 +4,18 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::needs::memory_control_groups;
-use crate::support::run::{Finished, Record};
+use crate::support::run::Record;
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
-
-/// Returns the messages without line breaks.
-fn message(finished: &Finished) -> String {
-    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_limit_of_too_few_open_files_is_reported() {
     let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
     let finished = record.run(["echo", "ran"]).expect_code(125);
-    assert!(
-        message(&finished).contains("the limit on open files is 16 (RLIMIT_NOFILE"),
-        "{}",
-        finished.errors()
-    );
-    assert!(!message(&finished).contains("Linux 5.10"), "{}", finished.errors());
+    let message = finished.message();
+    assert_contains(&message, ["the limit on open files is 16 (RLIMIT_NOFILE"]);
+    assert!(!message.contains("Linux 5.10"), "{message}");
     assert_eq!(finished.output(), "");
 }
 
@@ -71,17 +64,12 @@ impl Drop for Group {
 fn too_little_memory_is_reported_before_the_command_starts() {
     let group = Group::with_mib(20);
     let finished = group.record().run(["echo", "ran"]).expect_code(125);
-    let message = message(&finished);
-    assert!(
-        message.contains("recording needs") && message.contains("the control group"),
-        "{message}"
-    );
+    let message = finished.message();
+    assert_contains(&message, ["recording needs", "the control group"]);
     assert_eq!(finished.output(), "");
-    let finished = group
-        .record()
-        .flags(&["--stacks", "--buffer", "65536"])
-        .run(["echo", "ran"]);
-    assert!(finished.expect_code(125).errors().contains("recording needs"));
+    let record = group.record().flags(&["--stacks", "--buffer", "65536"]);
+    let finished = record.run(["echo", "ran"]).expect_code(125);
+    finished.expect_errors(["recording needs"]);
 }
 
 #[apply(live_test)]
@@ -91,11 +79,8 @@ fn a_recorder_in_a_small_control_group_uses_less_memory() {
     let record = group.record();
     let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done; exit 7";
     let finished = record.run(["sh", "-c", script]).expect_code(7);
-    let message = message(&finished);
-    assert!(
-        message.contains("the recorder uses at most") && message.contains("with a kernel buffer of"),
-        "{message}"
-    );
+    let message = finished.message();
+    assert_contains(&message, ["the recorder uses at most", "with a kernel buffer of"]);
     let launches = crate::support::recording::launches(&record.file());
     assert!(launches.all(|_| true).len() > 3000);
 }

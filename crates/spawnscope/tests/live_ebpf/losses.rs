@@ -10,9 +10,10 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 
 use crate::support::launches::Launch;
-use crate::support::recording::{launches, report};
+use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, await_some, run, spawnscope};
-use crate::support::workloads::path;
+use crate::support::texts::assert_contains;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 /// Longer than the recorder waits for a lock, and longer than the command takes.
@@ -24,33 +25,21 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
-    let count_launches = || launches_so_far(&record.file());
-    await_some("the first stored launches", || {
-        count_launches().filter(|launches| *launches > 10)
-    });
+    let count = || launches_so_far(&record.file()).filter(|launches| *launches > 10);
+    await_some("the first stored launches", count);
     let reader = rusqlite::Connection::open(record.file()).expect("a recording");
     let query_number = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
     reader.execute_batch("BEGIN").expect("a transaction");
     let before = query_number("SELECT count(*) FROM launch");
     sleep(READ_DURATION);
-    assert_eq!(
-        query_number("SELECT count(*) FROM launch"),
-        before,
-        "the reader sees the state when it began"
-    );
+    // The reader sees the state when it began.
+    assert_eq!(query_number("SELECT count(*) FROM launch"), before);
     drop(running.child.stdin.take());
     let finished = running.finish().expect_code(0);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
-    assert!(
-        finished.errors().contains("-wal next to the recording"),
-        "{}",
-        finished.errors()
-    );
-    assert_eq!(
-        report(&record.file())["launches"],
-        202,
-        "the recording is read with its write-ahead log"
-    );
+    finished.expect_errors(["-wal next to the recording"]);
+    // The recording is read with its write-ahead log.
+    assert_eq!(report(&record.file())["launches"], 202);
     drop(reader);
     assert_eq!(report(&record.file())["launches"], 202);
     let files = std::fs::read_dir(record.directory()).expect("its directory").count();
@@ -80,26 +69,17 @@ fn a_full_disk_ends_a_recording_of_the_machine() {
     command.args([path("storm"), path("tiny")]);
     let began = std::time::Instant::now();
     let finished = run(&mut command).expect_code(125);
-    assert!(
-        began.elapsed() < Duration::from_secs(55),
-        "the recorder ended by itself"
-    );
-    assert!(finished.errors().contains("no space is left"), "{}", finished.errors());
+    // The recorder ended by itself.
+    assert!(began.elapsed() < Duration::from_secs(55));
+    finished.expect_errors(["no space is left"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     let record = Record::new().flags(&["--buffer", "4"]);
-    let (storm, tiny) = (path("storm"), path("tiny"));
     let script = "echo ready; exec \"$0\" 5003 \"$1\"";
-    let traced = [
-        "sh".as_ref(),
-        "-c".as_ref(),
-        script.as_ref(),
-        storm.as_os_str(),
-        tiny.as_os_str(),
-    ];
+    let traced = ["sh", "-c", script, &word("storm"), &word("tiny")];
     let running = Running::start(&mut record.command(traced));
     running.await_line();
     // A stopped recorder cannot empty its buffer, so events are lost on any machine.
@@ -107,32 +87,20 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     sleep(Duration::from_millis(300));
     kill(running.pid(), Signal::SIGCONT).expect("the recorder is stopped");
     let finished = running.finish().expect_code(0);
-    assert!(
-        finished.output().contains("children=5003"),
-        "the command did all it should"
-    );
-    assert!(
-        finished.errors().contains("lost"),
-        "the loss is not reported in: {}",
-        finished.errors()
-    );
+    // The command did all it should.
+    assert_contains(&finished.output(), ["children=5003"]);
+    finished.expect_errors(["lost"]);
 
     let report = report(&record.file());
-    assert!(
-        report["lost_events"].as_u64().expect("a number") > 0,
-        "nothing was lost with a buffer of 4 KiB"
-    );
-    let text = spawnscope(["report".as_ref(), record.file().as_os_str()])
-        .expect_code(0)
-        .output();
-    assert!(text.contains("lost"), "every report says so: {text}");
+    assert!(report["lost_events"].as_u64() > Some(0), "a buffer of 4 KiB");
+    assert_contains(&read(&["report"], &record.file()).output(), ["lost"]);
     let launches = launches(&record.file());
     assert!(launches.0.len() < 5004, "the pause hid launches");
     let ids: HashSet<u64> = launches.0.iter().map(Launch::id).collect();
     for launch in &launches.0 {
         match launch.parent() {
-            Some(parent) => assert!(ids.contains(&parent), "an unknown parent: {}", launch.json()),
-            None => assert!(["command", "orphan"].contains(&launch.origin()), "{}", launch.json()),
+            Some(parent) => assert!(ids.contains(&parent), "an unknown parent: {launch}"),
+            None => assert!(["command", "orphan"].contains(&launch.origin()), "{launch}"),
         }
     }
     let orphans = launches.all(|launch| launch.origin() == "orphan");
@@ -153,30 +121,18 @@ fn a_full_disk_is_an_error_of_the_recorder_alone() {
         exit $code";
     let report_file = record.directory().join("report.json");
     let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "sh", "-c", script, SPAWNSCOPE])
-        .args([&small, &report_file]);
-    command.args([path("storm"), path("tiny")]);
+    command.args(["--mount", "sh", "-c", script, SPAWNSCOPE]);
+    command.args([small, report_file.clone(), path("storm"), path("tiny")]);
     let finished = run(&mut command).expect_code(9);
 
-    assert!(
-        finished.output().contains("children=5003"),
-        "the command was harmed: {}",
-        finished.output()
-    );
+    assert_contains(&finished.output(), ["children=5003"]);
     let errors = finished.errors();
-    let names_cause = ["full", "No space", "no space"]
-        .iter()
-        .any(|words| errors.contains(words));
-    assert!(
-        names_cause && errors.contains("recording.db"),
-        "the error names cause and file: {errors}"
-    );
+    let causes = ["full", "No space", "no space"];
+    let names_cause = causes.iter().any(|words| errors.contains(words));
+    assert!(names_cause && errors.contains("recording.db"), "{errors}");
     let report = std::fs::read(&report_file).expect("the report of what was written");
     let report: serde_json::Value = serde_json::from_slice(&report).expect("the report is JSON");
     let ended = report["ended"].as_str();
-    assert!(
-        ended.is_none_or(|ended| ended.starts_with("failed")),
-        "not a normal end: {ended:?}"
-    );
+    let has_failed = ended.is_none_or(|ended| ended.starts_with("failed"));
+    assert!(has_failed, "not a normal end: {ended:?}");
 }

@@ -5,44 +5,18 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::live_test;
 use crate::support::run::Record;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::workloads::word;
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn every_line_of_a_recipe_has_its_call_site() {
-    recipes(&make());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn a_recipe_that_is_one_script_has_its_first_line() {
-    one_script(&make());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn recursive_makes_and_included_files_have_their_own_lines() {
-    recursive_makes(&make());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn launches_while_make_reads_have_the_line_that_it_reads() {
-    launches_while_reading(&make());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn a_built_in_rule_is_in_no_file_but_has_its_target() {
-    built_in(&make());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn each_of_many_parallel_jobs_has_its_target() {
-    jobs(&make());
+live_test! {
+    #[needs(Ebpf, Cc, Make)]
+    fn every_line_of_a_recipe_has_its_call_site = recipes(&make());
+    fn a_recipe_that_is_one_script_has_its_first_line = one_script(&make());
+    fn recursive_makes_and_included_files_have_their_own_lines = recursive_makes(&make());
+    fn launches_while_make_reads_have_the_line_that_it_reads = launches_while_reading(&make());
+    fn a_built_in_rule_is_in_no_file_but_has_its_target = built_in(&make());
+    fn each_of_many_parallel_jobs_has_its_target = jobs(&make());
 }
 
 fn make() -> Shell {
@@ -137,12 +111,9 @@ const TRUTH: [(&str, &str); 18] = [
 fn one_script(make: &Shell) {
     let makefile = ".ONESHELL:\nall:\n\t@ # start\n\t@t script\n\t@t end\n";
     let recorded = expect(make, &[("Makefile", makefile)], &[], &[]);
-    let shells: Vec<_> = recorded
-        .iter()
-        .filter(|(_, call_site)| call_site.starts_with("Makefile"))
-        .collect();
-    assert_eq!(shells.len(), 1, "{recorded:#?}");
-    assert_eq!(shells[0].1, "Makefile:3 all");
+    let call_sites = recorded.iter().map(|(_, call_site)| call_site.as_str());
+    let of_shells: Vec<&str> = call_sites.filter(|site| site.starts_with("Makefile")).collect();
+    assert_eq!(of_shells, ["Makefile:3 all"], "{recorded:#?}");
 }
 
 fn recursive_makes(make: &Shell) {
@@ -185,22 +156,18 @@ all: made
 	@t $(C)referred
 .DEFAULT_GOAL := all
 ";
-    let recorded = expect(
-        make,
-        &[("Makefile", makefile)],
-        &[],
-        &[
-            ("assigned", "Makefile:1"),
-            ("operator", "Makefile:2"),
-            ("condition", "Makefile:5"),
-            ("expanded", "Makefile:15"),
-            ("in_recipe", "Makefile:15 all"),
-            ("referred", "Makefile:16 all"),
-            // Make counts the lines of an evaluated rule from its `eval` on.
-            ("made", "Makefile:? made"),
-            ("defined", "Makefile:13"),
-        ],
-    );
+    let truth = [
+        ("assigned", "Makefile:1"),
+        ("operator", "Makefile:2"),
+        ("condition", "Makefile:5"),
+        ("expanded", "Makefile:15"),
+        ("in_recipe", "Makefile:15 all"),
+        ("referred", "Makefile:16 all"),
+        // Make counts the lines of an evaluated rule from its `eval` on.
+        ("made", "Makefile:? made"),
+        ("defined", "Makefile:13"),
+    ];
+    let recorded = expect(make, &[("Makefile", makefile)], &[], &truth);
     // C is expanded where D refers to it. It is also expanded in a recipe, whose text does not show the line.
     let call_sites = |label: &str| -> BTreeSet<&str> {
         let of_label = recorded.iter().filter(|(name, _)| name == label);
@@ -212,12 +179,8 @@ all: made
 
 fn built_in(make: &Shell) {
     let files = [("Makefile", "all: a.o\n"), ("a.c", "int a;\n")];
-    expect(
-        make,
-        &files,
-        &["CC=@t", "OUTPUT_OPTION=", "CFLAGS=-Dx"],
-        &[("a.c", "?:? a.o")],
-    );
+    let settings = ["CC=@t", "OUTPUT_OPTION=", "CFLAGS=-Dx"];
+    expect(make, &files, &settings, &[("a.c", "?:? a.o")]);
 }
 
 fn jobs(make: &Shell) {
@@ -227,18 +190,11 @@ fn jobs(make: &Shell) {
     let rules: String = names.iter().map(rule).collect();
     let makefile = format!("all: {}\n{rules}", names.join(" "));
     let line = |at: usize| 3 + 3 * at;
-    let truth: Vec<(String, String)> = names
-        .iter()
-        .enumerate()
-        .map(|(at, name)| (format!("{name}_a"), format!("Makefile:{} {name}", line(at))))
-        .collect();
-    let truth: Vec<(&str, &str)> = truth
-        .iter()
-        .map(|(label, call_site)| (label.as_str(), call_site.as_str()))
-        .collect();
-    let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &truth);
+    let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &[]);
     let shells: Vec<&str> = recorded.iter().map(|(_, call_site)| call_site.as_str()).collect();
     for (at, name) in names.iter().enumerate() {
+        let call_site = format!("Makefile:{} {name}", line(at));
+        assert_eq!(chain_of(&recorded, &format!("{name}_a")), call_site);
         let call_site = format!("Makefile:{} {name}", line(at) + 1);
         assert!(shells.contains(&call_site.as_str()), "{call_site} in {shells:#?}");
     }
@@ -249,7 +205,7 @@ fn jobs(make: &Shell) {
 #[track_caller]
 fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     for (name, text) in files {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a directory");

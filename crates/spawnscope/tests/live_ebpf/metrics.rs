@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::needs::python;
 use crate::support::recording::report;
 use crate::support::run::{Record, Running, await_some, run, spawnscope};
-use crate::support::workloads::path;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics_check.py");
@@ -36,9 +36,14 @@ impl Samples {
 
     fn commands(&self) -> Vec<&str> {
         let launches = self.0.iter().filter(|s| s["name"] == "spawnscope_launches_total");
-        launches
-            .map(|sample| sample["labels"]["command"].as_str().expect("a label"))
-            .collect()
+        let commands = launches.map(|sample| sample["labels"]["command"].as_str());
+        commands.map(|command| command.expect("a label")).collect()
+    }
+
+    /// Returns the sum of the values of all commands.
+    fn sum_by_command(&self, name: &str) -> f64 {
+        let value = |command| self.value(name, &[("command", command)]).expect("a value");
+        self.commands().into_iter().map(value).sum()
     }
 }
 
@@ -53,9 +58,7 @@ fn metrics_agree_with_the_report() {
     let file = record.directory().join("spawnscope.prom");
     let record = record.flags(&["-q", "--metrics", file.to_str().expect("a path")]);
     let script = "for i in 1 2 3 4 5; do \"$0\"; done; (exit 3); false; (:); sh -c 'kill -9 $$'; exit 0";
-    record
-        .run(["bash", "-c", script, path("tiny").to_str().expect("a path")])
-        .expect_code(0);
+    record.run(["bash", "-c", script, &word("tiny")]).expect_code(0);
 
     let samples = Samples::read(&file);
     let report = report(&record.file());
@@ -75,26 +78,15 @@ fn metrics_agree_with_the_report() {
         }
     }
     let total = |name: &str| samples.value(name, &[]);
-    assert_eq!(
-        total("spawnscope_launches_started_total"),
-        Some(whole_number(&report["launches"]))
-    );
+    let launches = whole_number(&report["launches"]);
+    assert_eq!(total("spawnscope_launches_started_total"), Some(launches));
     assert_eq!(total("spawnscope_launches_running"), Some(0.0));
     assert_eq!(total("spawnscope_recorder_running"), Some(0.0));
     let failed = |command| samples.value("spawnscope_launch_failures_total", &[("command", command)]);
     assert_eq!(failed("(bash)"), Some(1.0), "(exit 3)");
     assert_eq!(failed("sh"), Some(1.0), "killed by a signal");
     assert_eq!(failed("bash"), Some(0.0));
-    let forks: f64 = samples
-        .commands()
-        .iter()
-        .map(|command| {
-            let labels = [("command", *command)];
-            samples
-                .value("spawnscope_forks_without_exec_total", &labels)
-                .expect("a value")
-        })
-        .sum();
+    let forks = samples.sum_by_command("spawnscope_forks_without_exec_total");
     assert_eq!(forks, whole_number(&report["forks_without_exec"]));
     assert_dashboard_names_metrics(&std::fs::read_to_string(&file).expect("the file"));
 }
@@ -106,15 +98,11 @@ fn assert_dashboard_names_metrics(metrics: &str) {
     let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = dashboard
-        .split(|c| !is_of_name(c))
-        .filter(|word| word.starts_with("spawnscope_"));
+    let words = dashboard.split(|c| !is_of_name(c));
     let mut known = 0;
-    for word in words {
-        let family = ["_bucket", "_sum"]
-            .iter()
-            .find_map(|end| word.strip_suffix(end))
-            .unwrap_or(word);
+    for word in words.filter(|word| word.starts_with("spawnscope_")) {
+        let family = ["_bucket", "_sum"].iter().find_map(|end| word.strip_suffix(end));
+        let family = family.unwrap_or(word);
         assert!(metrics.contains(&format!("# TYPE {family} ")), "{word}");
         known += 1;
     }
@@ -138,15 +126,8 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
         std::fs::copy(path("tiny"), directory.join(name)).expect("a copy");
     }
     let file = directory.join("spawnscope.prom");
-    let flags = [
-        "-q",
-        "-a",
-        "--metrics",
-        file.to_str().expect("a path"),
-        "--metrics-commands",
-        "3",
-    ];
-    let record = record.flags(&flags);
+    let metrics = ["--metrics", file.to_str().expect("a path")];
+    let record = record.flags(&metrics).flags(&["-q", "-a", "--metrics-commands", "3"]);
     let names = hostile.map(|name| directory.join(name));
     let script = "for i in 1 2 3; do for program; do \"$program\"; done; done";
     let words = ["sh", "-c", script, "sh"].map(std::ffi::OsString::from);
@@ -157,21 +138,11 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let samples = Samples::read(&file);
     let commands = samples.commands();
     assert!(commands.contains(&"other") && commands.len() == 4, "{commands:?}");
-    assert!(
-        commands.iter().all(|command| !command.contains(['\n', '\r', '\u{1b}'])),
-        "{commands:?}"
-    );
-    let started = samples
-        .value("spawnscope_launches_started_total", &[])
-        .expect("a value");
-    let ended: f64 = commands
-        .iter()
-        .map(|command| {
-            samples
-                .value("spawnscope_launches_total", &[("command", *command)])
-                .expect("a value")
-        })
-        .sum();
+    let is_plain = |command: &&str| !command.contains(['\n', '\r', '\u{1b}']);
+    assert!(commands.iter().all(is_plain), "{commands:?}");
+    let started = samples.value("spawnscope_launches_started_total", &[]);
+    let started = started.expect("a value");
+    let ended = samples.sum_by_command("spawnscope_launches_total");
     assert!(ended >= 16.0 && ended <= started, "{ended} of {started}");
 }
 
@@ -196,10 +167,8 @@ fn the_file_exists_while_the_recording_is_in_progress() {
     assert_eq!(samples.value("spawnscope_launches_running", &[]), Some(1.0));
     std::fs::write(&gate, "go\n").expect("the reader is there");
     recorder.finish().expect_code(7);
-    assert_eq!(
-        Samples::read(&file).value("spawnscope_recorder_running", &[]),
-        Some(0.0)
-    );
+    let samples = Samples::read(&file);
+    assert_eq!(samples.value("spawnscope_recorder_running", &[]), Some(0.0));
 }
 
 #[apply(live_test)]
@@ -215,7 +184,7 @@ fn a_bad_file_is_an_error_before_the_command_starts() {
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
         let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];
         let finished = spawnscope(words.into_iter().chain([file.into_os_string()]).chain(rest)).expect_code(125);
-        assert!(finished.errors().contains(why), "{}", finished.errors());
+        finished.expect_errors([why]);
         assert!(!marker.exists());
     }
 }

@@ -16,25 +16,23 @@ use crate::support::{apply, live_test};
 /// The largest permitted time between the loader's last system call and the first constructor.
 const MAX_NS: i64 = 1_000_000;
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn the_load_of_a_program_ends_where_its_constructors_begin() {
-    assert_load_ends_before_constructors("cc", &[]);
+live_test! {
+    #[needs(Ebpf, Cc)]
+    fn the_load_of_a_program_ends_where_its_constructors_begin = assert_load_ends_before_constructors("cc", &[]);
+    #[needs(Ebpf, Cc, MountNs)]
+    fn without_a_loader_cache_the_load_ends_where_constructors_begin = assert_load_ends_before_constructors("cc", &WITHOUT_CACHE);
+    #[needs(Ebpf, Cc, Musl)]
+    fn the_load_of_a_musl_program_ends_where_its_constructors_begin = assert_load_ends_before_constructors("musl-gcc", &[]);
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
-fn without_a_loader_cache_the_load_ends_where_constructors_begin() {
-    assert_load_ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Musl)]
-fn the_load_of_a_musl_program_ends_where_its_constructors_begin() {
-    assert_load_ends_before_constructors("musl-gcc", &[]);
-}
-
-const WITHOUT_CACHE: &str = "mount -t tmpfs none /etc && exec \"$0\" \"$@\"";
+/// Runs a command without the files in /etc.
+const WITHOUT_CACHE: [&str; 5] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    "mount -t tmpfs none /etc && exec \"$0\" \"$@\"",
+];
 
 /// Compiles these libraries (name, source and flags) and a program that is linked with them.
 fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -> TempDir {
@@ -66,9 +64,8 @@ fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {
         let truth = Truth::new(&record.run(words).expect_code(0).stdout);
         let file = rusqlite::Connection::open(record.file()).expect("a recording");
         let last_end = "SELECT origin_ns + load_ns FROM exec, recording ORDER BY enter_ns DESC LIMIT 1";
-        let end: i64 = file
-            .query_row(last_end, [], |row| row.get(0))
-            .expect("the end of a load");
+        let end = file.query_row(last_end, [], |row| row.get::<_, i64>(0));
+        let end = end.expect("the end of a load");
         let gap = truth.one("constructor_began") - end;
         assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
         ok_if(gap < MAX_NS, || format!("{gap} ns from the end to the constructors"))

@@ -9,7 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::needs::python;
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::recording::read;
+use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
 /// A build file without a compiler: a script, copies, a shell that execs its command, a command with several launches, and edges that no hash
@@ -67,21 +68,15 @@ fn project() -> TempDir {
 /// Records ninja, which exits with 1, because one of the edges fails.
 fn record(directory: &Path, flags: &[&str], ninja: &[&str]) -> Record {
     let record = Record::new().flags(flags);
-    let shell = [
-        "/bin/sh",
-        "-c",
-        "cd \"$0\" && exec \"$@\"",
-        directory.to_str().expect("characters"),
-    ];
+    let directory = directory.to_str().expect("characters");
+    let shell = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", directory];
     record.run(shell.iter().chain(ninja)).expect_code(1);
     record
 }
 
 /// Returns the number of launches with each target.
 fn counts(file: &Path) -> BTreeMap<String, u64> {
-    let arguments = ["report", "--json", "--by", "label:target"].map(AsRef::as_ref);
-    let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+    let report = read(&["report", "--json", "--by", "label:target"], file).json();
     let groups = report["commands"].as_array().expect("groups").iter();
     let count = |group: &Value| Some((group["command"].as_str()?.to_owned(), group["count"].as_u64()?));
     groups.map(|group| count(group).expect("a group")).collect()
@@ -119,11 +114,8 @@ fn the_log_of_another_directory_is_found() {
     let build = fs::read_to_string(directory.path().join("build.ninja")).expect("the build file");
     fs::write(directory.path().join("other.ninja"), format!("builddir = out\n{build}")).expect("a build file");
     let parent = directory.path().parent().expect("a parent");
-    let name = directory
-        .path()
-        .file_name()
-        .and_then(|name| name.to_str())
-        .expect("a name");
+    let name = directory.path().file_name().and_then(|name| name.to_str());
+    let name = name.expect("a name");
     let ninja = ["ninja", "-k0", "-C", name, "-f", "other.ninja"];
     assert_edges(&record(parent, &["-q"], &ninja).file());
     assert!(directory.path().join("out/.ninja_log").exists() && !directory.path().join(".ninja_log").exists());
@@ -166,14 +158,11 @@ fn edges_by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
     for edge in listed.as_array().expect("edges") {
         let text = |key: &str| edge[key].as_str().expect("a text").to_owned();
         let hash = hashes.get(text("output").as_str());
-        let first = hash
-            .and_then(|hash| outputs[hash].first())
-            .map(|output| (*output).to_owned());
+        let first = hash.and_then(|hash| outputs[hash].first());
+        let first = first.map(|output| (*output).to_owned());
         // A command that two edges have belongs to neither.
-        edges
-            .entry(text("command"))
-            .and_modify(|edge| *edge = None)
-            .or_insert(first);
+        let edge = edges.entry(text("command"));
+        edge.and_modify(|edge| *edge = None).or_insert(first);
     }
     edges
 }
@@ -184,13 +173,8 @@ fn the_target_of_each_launch_in_a_dataset_is_what_the_log_of_ninja_says() {
     let directory = project();
     let record = record(directory.path(), &["-q", "--label", "job=x"], &["ninja", "-k0", "-j4"]);
     let dataset = directory.path().join("fleet");
-    let arguments = ["export", "--format", "parquet", "-o"].map(AsRef::as_ref);
-    spawnscope(
-        arguments
-            .into_iter()
-            .chain([dataset.as_os_str(), record.file().as_os_str()]),
-    )
-    .expect_code(0);
+    let output = dataset.to_str().expect("characters");
+    read(&["export", "--format", "parquet", "-o", output], &record.file());
     let rows = run(Command::new(python()).args(["-c", ROWS]).arg(&dataset)).expect_code(0);
     let rows: Vec<(i64, Option<i64>, Option<String>, String)> = serde_json::from_slice(&rows.stdout).expect("rows");
     let targets: BTreeMap<i64, &Option<String>> = rows.iter().map(|row| (row.0, &row.2)).collect();

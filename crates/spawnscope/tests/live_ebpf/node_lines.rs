@@ -5,8 +5,8 @@ use std::fs;
 use std::process::Command;
 
 use crate::support::chains::{chain_of, labelled_chains};
-use crate::support::run::{Finished, Record, run};
-use crate::support::workloads::path;
+use crate::support::run::{Record, run};
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 const NODE: &str = "/usr/bin/node";
@@ -36,10 +36,8 @@ require('util').promisify(cp.execFile)('@t', ['promised']);
 ";
     let library =
         "const cp = require('child_process');\nexports.launch = function launch(x) {\n  cp.spawnSync('@t', [x]);\n};\n";
-    let (chains, _) = record(
-        &[("node_modules/lib/index.js", library), ("main.js", script)],
-        "main.js",
-    );
+    let files = [("node_modules/lib/index.js", library), ("main.js", script)];
+    let chains = record(&files, "main.js");
     let truth = [
         ("spawnSync", "main.js:2"),
         ("execFileSync", "main.js:3"),
@@ -70,7 +68,7 @@ if (isMainThread) {
   spawnSync('@t', ['worker']);
 }
 ";
-    let (chains, _) = record(&[("main 1.mjs", script)], "main 1.mjs");
+    let chains = record(&[("main 1.mjs", script)], "main 1.mjs");
     for (label, chain) in [
         ("sync", "main 1.mjs:4"),
         ("async", "main 1.mjs:5"),
@@ -109,15 +107,10 @@ process.exitCode = 3;
         .env("NODE_OPTIONS", &options));
     assert_eq!((alone.code(), recorded.code()), (3, 3), "{}", recorded.errors());
     let output = alone.output();
-    assert!(
-        output.contains("said\ntrue 3 own\n") && output.ends_with("0 loaded\n"),
-        "{output}"
-    );
-    assert!(
-        recorded.output().starts_with(&output),
-        "{output}\n{}",
-        recorded.output()
-    );
+    let is_complete = output.contains("said\ntrue 3 own\n") && output.ends_with("0 loaded\n");
+    assert!(is_complete, "{output}");
+    let with_hook = recorded.output();
+    assert!(with_hook.starts_with(&output), "{output}\n{with_hook}");
 }
 
 #[apply(live_test)]
@@ -126,7 +119,7 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("main.js");
-    fs::write(&file, script.replace("@t", &path("tiny").display().to_string())).expect("a script");
+    fs::write(&file, script.replace("@t", &word("tiny"))).expect("a script");
     let record_chains = |flags: &[&str]| {
         let record = Record::new().flags(flags);
         let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
@@ -135,23 +128,20 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     };
     assert_eq!(chain_of(&record_chains(&[]), "undefined"), "");
     let with_option = record_chains(&["--node-lines"]);
-    let options = with_option
-        .iter()
-        .find(|(label, _)| label.starts_with("--require="))
-        .expect("the launch");
+    let mut labelled = with_option.iter();
+    let options = labelled.find(|(label, _)| label.starts_with("--require="));
+    let options = options.expect("the launch");
     assert!(options.0.contains("/spawnscope-node-"), "{options:?}");
     assert!(options.1.starts_with("main.js:1"), "{options:?}");
-    let remaining: Vec<_> = fs::read_dir(directory.path())
-        .expect("the directory")
-        .flatten()
-        .collect();
+    let remaining = fs::read_dir(directory.path()).expect("the directory");
+    let remaining: Vec<_> = remaining.flatten().collect();
     assert_eq!(remaining.len(), 1, "{remaining:?}");
 }
 
 /// Records a program, in whose files `@t` is replaced by the path of a small program. Returns the chains of the launches.
-fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finished) {
+fn record(files: &[(&str, &str)], main: &str) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     for (name, text) in files {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap_or(directory.path())).expect("a directory");
@@ -159,6 +149,6 @@ fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finishe
     }
     let record = Record::new().flags(&["--node-lines"]);
     let main = directory.path().join(main);
-    let finished = record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
-    (labelled_chains(&record.file()), finished)
+    record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
+    labelled_chains(&record.file())
 }

@@ -12,6 +12,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 use crate::support::recording::report;
 use crate::support::run::{Record, run, spawnscope};
-use crate::support::workloads::path;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 /// A request as it arrived.
@@ -60,27 +61,17 @@ impl Server {
         let request = ExportMetricsServiceRequest::decode(&last.expect("metrics").body[..]).expect("protobuf");
         let scope = &request.resource_metrics[0].scope_metrics[0];
         let metrics = scope.metrics.iter();
-        metrics
-            .map(|metric| {
-                let points = points(metric.data.as_ref().expect("data"));
-                (metric.name.clone(), points)
-            })
-            .collect()
+        let points = |metric: &Metric| points(metric.data.as_ref().expect("data"));
+        metrics.map(|metric| (metric.name.clone(), points(metric))).collect()
     }
 
     fn spans(&self) -> Vec<Span> {
         let requests = self.requests.lock().expect("no panic");
         let received = requests.iter().filter(|r| r.path == "/v1/traces" && r.status == 200);
-        received
-            .flat_map(|request| {
-                let request = ExportTraceServiceRequest::decode(&request.body[..]).expect("protobuf");
-                request
-                    .resource_spans
-                    .into_iter()
-                    .flat_map(|resource| resource.scope_spans)
-            })
-            .flat_map(|scope| scope.spans)
-            .collect()
+        let decoded = received.map(|request| ExportTraceServiceRequest::decode(&request.body[..]));
+        let resources = decoded.flat_map(|request| request.expect("protobuf").resource_spans);
+        let scopes = resources.flat_map(|resource| resource.scope_spans);
+        scopes.flat_map(|scope| scope.spans).collect()
     }
 }
 
@@ -166,8 +157,7 @@ fn labels(attributes: &[KeyValue]) -> String {
 const SCRIPT: &str = "for i in 1 2 3 4 5; do \"$0\"; done; (exit 3); (:); sh -c 'kill -9 $$'; exit 0";
 
 fn words() -> [String; 4] {
-    let tiny = path("tiny").to_str().expect("a path").to_owned();
-    ["bash".to_owned(), "-c".to_owned(), SCRIPT.to_owned(), tiny]
+    ["bash", "-c", SCRIPT, &word("tiny")].map(str::to_owned)
 }
 
 #[track_caller]
@@ -176,11 +166,8 @@ fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report:
     let count = |value: &Value| value.as_u64().map(|count| count as f64);
     for row in report["commands"].as_array().expect("commands") {
         let command = row["command"].as_str().expect("a name");
-        assert_eq!(
-            value("spawnscope_launches_total", command),
-            count(&row["count"]),
-            "{command}"
-        );
+        let launches = value("spawnscope_launches_total", command);
+        assert_eq!(launches, count(&row["count"]), "{command}");
         for (phase, time) in row["phases"].as_object().expect("phases") {
             let seconds = value("spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
             let reported = time.as_f64().unwrap_or(0.0) / 1e9;
@@ -190,10 +177,8 @@ fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report:
             );
         }
     }
-    assert_eq!(
-        value("spawnscope_launches_started_total", ""),
-        count(&report["launches"])
-    );
+    let launches = value("spawnscope_launches_started_total", "");
+    assert_eq!(launches, count(&report["launches"]));
     assert_eq!(value("spawnscope_launch_failures_total", "sh"), Some(1.0));
     assert_eq!(value("spawnscope_launch_failures_total", "(bash)"), Some(1.0));
     let forks: f64 = metrics["spawnscope_forks_without_exec_total"].values().sum();
@@ -226,11 +211,7 @@ fn metrics_and_spans_agree_with_the_report() {
         assert!(roots[0].start_time_unix_nano <= span.start_time_unix_nano, "{span:?}");
         assert!(span.end_time_unix_nano > span.start_time_unix_nano, "{span:?}");
     }
-    let failed: Vec<&str> = spans
-        .iter()
-        .filter(|s| s.status.is_some())
-        .map(|s| s.name.as_str())
-        .collect();
+    let failed: Vec<&Span> = spans.iter().filter(|span| span.status.is_some()).collect();
     assert_eq!(failed.len(), 2, "(exit 3) and the killed shell: {failed:?}");
     for request in server.requests.lock().expect("no panic").iter() {
         assert_eq!(request.headers["content-type"], "application/x-protobuf");
@@ -245,10 +226,8 @@ fn spans_above_the_limit_are_counted() {
     record.run(words()).expect_code(0);
     let launches = report(&record.file())["launches"].as_u64().expect("a count") as f64;
     let spans = server.spans();
-    assert!(
-        spans.len() >= 2 && spans.iter().any(|span| span.name == "bash"),
-        "the longest: {spans:?}"
-    );
+    let has_longest = spans.iter().any(|span| span.name == "bash");
+    assert!(spans.len() >= 2 && has_longest, "{spans:?}");
     let skipped = server.metrics()["spawnscope_otlp_skipped_spans_total"][""];
     assert_eq!(skipped + spans.len() as f64, launches);
 }
@@ -328,7 +307,7 @@ fn a_wrong_endpoint_is_an_error_before_the_command_starts() {
     ] {
         let words = ["record", "-o", file, "--otlp", address, "--", "touch", marker_word];
         let finished = spawnscope(words).expect_code(125);
-        assert!(finished.errors().contains(why), "{}", finished.errors());
+        finished.expect_errors([why]);
         assert!(!marker.exists());
     }
 }

@@ -51,11 +51,8 @@ impl Fixture {
     /// Checks that root's directory has no new file, and that its file still has its owner, its mode and no content.
     #[track_caller]
     fn assert_root_is_untouched(&self) {
-        let names: Vec<_> = fs::read_dir(self.root.path())
-            .expect("a directory")
-            .flatten()
-            .map(|it| it.file_name())
-            .collect();
+        let entries = fs::read_dir(self.root.path()).expect("a directory");
+        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["secret"]);
         let secret = fs::metadata(self.root("secret")).expect("root's file");
         assert_eq!((secret.uid(), secret.mode() & 0o777, secret.len()), (0, 0o600, 0));
@@ -77,11 +74,7 @@ fn a_link_in_place_of_a_recording_is_refused() {
         fixture.link("spawnscope.db", target);
         for parent in ["sudo", "shell"] {
             let finished = run_below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
-            assert!(
-                finished.errors().contains("is a symbolic link"),
-                "{}",
-                finished.errors()
-            );
+            finished.expect_errors(["is a symbolic link"]);
             assert_eq!(finished.output(), "", "the command does not run");
             fixture.assert_root_is_untouched();
         }
@@ -95,11 +88,7 @@ fn links_beside_a_recording_are_not_followed() {
     fixture.sudo("record -q -- true").expect_code(0);
     fixture.link("spawnscope.db.old", "new");
     let finished = fixture.sudo("record -q -- true").expect_code(125);
-    assert!(
-        finished.errors().contains("spawnscope.db.old is a symbolic link"),
-        "{}",
-        finished.errors()
-    );
+    finished.expect_errors(["spawnscope.db.old is a symbolic link"]);
     fs::remove_file(fixture.user("spawnscope.db.old")).expect("the link goes");
     for suffix in ["-journal", "-wal", "-shm"] {
         fixture.link(&format!("spawnscope.db{suffix}"), "new");
@@ -150,18 +139,14 @@ fn all_files_for_the_caller_of_sudo_are_created_as_that_user() {
     let expected: Vec<_> = ["", "-wal", "-shm"]
         .map(|suffix| format!("spawnscope.db{suffix} {NOBODY} {NOBODY} 600"))
         .into();
-    assert_eq!(
-        listed.output().lines().collect::<Vec<_>>(),
-        expected,
-        "{}",
-        listed.errors()
-    );
+    let output = listed.output();
+    assert_eq!(output.lines().collect::<Vec<_>>(), expected, "{}", listed.errors());
     for name in ["spawnscope.db", "spawnscope.db.old"] {
         assert_belongs_to_nobody(&fixture.user(name));
     }
     let refused = fixture.sudo(&format!("record -q -o {} -- id", fixture.root("new").display()));
     let refused = refused.expect_code(125);
-    assert!(refused.errors().contains("as user 65534"), "{}", refused.errors());
+    refused.expect_errors(["as user 65534"]);
     fixture.assert_root_is_untouched();
 }
 
@@ -201,19 +186,13 @@ fn exports_and_flame_graphs_belong_to_the_user_and_are_private() {
         assert_belongs_to_nobody(&fixture.user(name));
         let path = fixture.root("new");
         let refused = fixture.sudo(&format!("{verb} -o {}", path.display())).expect_code(125);
-        assert!(
-            refused.errors().contains("as nobody, who called sudo"),
-            "{}",
-            refused.errors()
-        );
+        refused.expect_errors(["as nobody, who called sudo"]);
         fixture.assert_root_is_untouched();
     }
     fs::set_permissions(fixture.user("a.svg"), fs::Permissions::from_mode(0o644)).expect("chmod");
     fixture.sudo("flame -o a.svg").expect_code(0);
-    assert_eq!(
-        fs::metadata(fixture.user("a.svg")).expect("a picture").mode() & 0o777,
-        0o644
-    );
+    let picture = fs::metadata(fixture.user("a.svg")).expect("a picture");
+    assert_eq!(picture.mode() & 0o777, 0o644);
     for stream in ["/dev/stdout", "/dev/fd/1", "-"] {
         let folded = fixture.sudo(&format!("flame --folded -o {stream}")).expect_code(0);
         assert!(folded.output().contains("true"), "{stream}: {}", folded.output());
@@ -232,18 +211,12 @@ fn a_link_in_place_of_an_output_is_refused() {
     fixture.sudo("record -q -- true").expect_code(0);
     for (name, target) in [("link", "secret"), ("dangling", "new")] {
         fixture.link(name, target);
-        for verb in [
-            "export --format ndjson",
-            "flame",
-            "bench --quick --seconds 0.1 open-fds",
-        ] {
+        let bench = "bench --quick --seconds 0.1 open-fds";
+        for verb in ["export --format ndjson", "flame", bench] {
             for parent in ["sudo", "shell"] {
                 let finished = run_below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
-                assert!(
-                    finished.errors().contains("is a symbolic link"),
-                    "{verb}: {}",
-                    finished.errors()
-                );
+                let errors = finished.errors();
+                assert!(errors.contains("is a symbolic link"), "{verb}: {errors}");
                 fixture.assert_root_is_untouched();
             }
         }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::recording::report;
-use crate::support::run::{Finished, Record, spawnscope};
+use crate::support::recording::{read, report};
+use crate::support::run::{Finished, Record};
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 /// The time that the server takes to answer.
@@ -64,11 +65,8 @@ impl Server {
 
 fn assert_answered(finished: &Finished) {
     let output = finished.output();
-    assert_eq!(
-        output.lines().filter(|line| *line == "answer").count(),
-        REQUESTS,
-        "{output}"
-    );
+    let answers = output.lines().filter(|line| *line == "answer");
+    assert_eq!(answers.count(), REQUESTS, "{output}");
 }
 
 /// Returns all waits for an address.
@@ -76,10 +74,8 @@ fn waits_for(record: &Record, address: SocketAddr) -> Vec<Value> {
     let report = report(&record.file());
     let waits = report["waits"].as_array().expect("a list").iter();
     let path = address.to_string();
-    waits
-        .filter(|wait| wait["object"]["path"] == path.as_str())
-        .cloned()
-        .collect()
+    let waits = waits.filter(|wait| wait["object"]["path"] == path.as_str());
+    waits.cloned().collect()
 }
 
 fn assert_names_this_process(wait: &Value) {
@@ -98,23 +94,14 @@ fn assert_wait_names_server(ip: &str) {
     let script =
         "for ((i = 0; i < $3; i++)); do exec 3<>\"/dev/tcp/$1/$2\"; read -r line <&3; echo \"$line\"; exec 3<&-; done";
     let record = Record::new();
-    let command = [
-        "bash",
-        "-c",
-        script,
-        "client",
-        ip,
-        &server.port(),
-        &REQUESTS.to_string(),
-    ];
+    let (port, requests) = (server.port(), REQUESTS.to_string());
+    let command = ["bash", "-c", script, "client", ip, &port, &requests];
     assert_answered(&record.run(command).expect_code(0));
     let address = server.finish();
     let waits = waits_for(&record, address);
     assert_names_this_process(waits.first().unwrap_or_else(|| panic!("no {address}")));
-    let text = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()])
-        .expect_code(0)
-        .output();
-    assert!(text.contains(&format!("on {address} from")), "{text}");
+    let text = read(&["report", "--full"], &record.file()).output();
+    assert_contains(&text, [&format!("on {address} from")]);
 }
 
 /// A Python client with the arguments CALL LIMIT PORT...: it waits for an answer of each of these servers, and for an empty pipe, in the call
@@ -167,10 +154,8 @@ fn client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
     let record = Record::new();
     let ports: Vec<String> = servers.iter().map(|server| server.port()).collect();
     let command = [PYTHON, "-c", CLIENT, call, limit].into_iter();
-    let finished = record
-        .run(command.chain(ports.iter().map(String::as_str)))
-        .expect_code(0);
-    (record, finished)
+    let finished = record.run(command.chain(ports.iter().map(String::as_str)));
+    (record, finished.expect_code(0))
 }
 
 #[apply(live_test)]
@@ -204,10 +189,8 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
         let waits = waits_for(&record, server.finish());
         let sum: u64 = waits.iter().map(total).sum();
         let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
-        assert!(
-            sum > 0 && sum < answers_ns / 2,
-            "{call}: {sum} of {answers_ns} ns in {waits:?}"
-        );
+        let range = 1..answers_ns / 2;
+        assert!(range.contains(&sum), "{call}: {sum} is not in {range:?}: {waits:?}");
     }
 }
 

@@ -1,32 +1,16 @@
 //! The lines of Perl programs that request launches: every construct that launches, each with its expected chain of callers.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::live_test;
 use crate::support::run::Record;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::workloads::word;
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Perl)]
-fn every_way_in_which_perl_launches_has_its_line() {
-    statements(&perl());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Perl)]
-fn perl_functions_and_modules_have_their_callers() {
-    functions(&perl());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Perl)]
-fn code_that_perl_evaluates_has_the_line_of_its_eval() {
-    evaluated(&perl());
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Perl)]
-fn a_program_on_the_command_line_of_perl_has_lines() {
-    command_line(&perl());
+live_test! {
+    #[needs(Ebpf, Cc, Perl)]
+    fn every_way_in_which_perl_launches_has_its_line = statements(&perl());
+    fn perl_functions_and_modules_have_their_callers = functions(&perl());
+    fn code_that_perl_evaluates_has_the_line_of_its_eval = evaluated(&perl());
+    fn a_program_on_the_command_line_of_perl_has_lines = command_line(&perl());
 }
 
 /// All these checks; `suites.rs` makes them with other versions of Perl.
@@ -153,7 +137,7 @@ eval qq{#line 7 \"template.pl\"\\nsystem '@t', 'named'};
 }
 
 fn command_line(shell: &Shell) {
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     let record = Record::new();
     let text = "sub f { system '@t', 'in_f' }\nsystem '@t', 'own';\nf();\n".replace("@t", &tiny);
     shell.record(&record, &["-e", &text]).expect_code(0);

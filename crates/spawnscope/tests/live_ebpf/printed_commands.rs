@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::run::{Record, SPAWNSCOPE, run, spawnscope};
+use crate::support::recording::read;
+use crate::support::run::{Record, SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
 /// A script with several findings, a line to select, and more commands than the table has rows.
@@ -27,12 +28,9 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
         .command(["bash".as_ref(), script.as_os_str()])
         .current_dir(record.directory()))
     .expect_code(0);
-    assert!(finished.errors().lines().count() <= 25, "{}", finished.errors());
-    assert!(
-        finished.errors().ends_with("; the command exited with status 0\n"),
-        "{}",
-        finished.errors()
-    );
+    let errors = finished.errors();
+    let ends = errors.ends_with("; the command exited with status 0\n");
+    assert!(ends && errors.lines().count() <= 25, "{errors}");
     let file = record.directory().join("it's a recording.db");
     fs::rename(record.file(), &file).expect("the recording has another name");
 
@@ -44,13 +42,11 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     ];
     let mut printed = Vec::new();
     for arguments in texts {
-        let text = spawnscope(arguments.iter().map(AsRef::as_ref).chain([file.as_os_str()])).expect_code(0);
+        let text = read(&arguments, &file);
         printed.extend(text.output().lines().filter_map(command).map(str::to_owned));
     }
-    assert!(
-        printed.iter().any(|line| line.starts_with("spawnscope whatif ")),
-        "{printed:?}"
-    );
+    let is_whatif = |line: &String| line.starts_with("spawnscope whatif ");
+    assert!(printed.iter().any(is_whatif), "{printed:?}");
     for line in &printed {
         run_as_printed(line, record.directory());
     }

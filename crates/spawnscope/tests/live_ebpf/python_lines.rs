@@ -16,7 +16,7 @@ use spawnscope::record::RecordingFile;
 use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::pythons::{Python, interpreters, suite_interpreters};
 use crate::support::run::{Record, Running, run};
-use crate::support::workloads::{self, path, script};
+use crate::support::workloads::{self, path, script, word};
 use crate::support::{apply, live_test};
 
 const SCRIPT: &str = "python_lines.py";
@@ -50,11 +50,8 @@ struct Chains(spawnscope::record::reader::Recording);
 
 impl Chains {
     fn read(file: &Path) -> Chains {
-        Chains(
-            RecordingFile::open(file)
-                .and_then(|file| file.read())
-                .expect("a recording"),
-        )
+        let recording = RecordingFile::open(file).and_then(|file| file.read());
+        Chains(recording.expect("a recording"))
     }
 
     /// Returns the call chain of the launch with this name, or `None` if it has none. The launch of a shell has the name of the launch that
@@ -63,45 +60,34 @@ impl Chains {
     fn call_chain(&self, name: &str) -> Option<CallChain> {
         let forest = Forest::build(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
-        let has_name = |argv: &[u8]| {
-            let names = [plain.as_bytes(), by_shell.as_bytes()];
-            names
-                .iter()
-                .any(|name| argv.windows(name.len()).any(|part| part == *name))
-        };
-        let named = forest
-            .launches
-            .iter()
-            .filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv())));
+        let has = |argv: &[u8], name: &str| argv.windows(name.len()).any(|part| part == name.as_bytes());
+        let has_name = |argv| has(argv, &plain) || has(argv, &by_shell);
+        let named = forest.launches.iter();
+        let named = named.filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv())));
         let named: Vec<_> = named.collect();
         let ids: HashSet<_> = named.iter().map(|launch| launch.id).collect();
-        let outermost: Vec<_> = named
-            .iter()
-            .filter(|launch| launch.parent.get().is_none_or(|parent| !ids.contains(&parent)))
-            .collect();
+        let is_outermost = |parent: Option<_>| parent.is_none_or(|parent| !ids.contains(&parent));
+        let outermost = named.iter().filter(|launch| is_outermost(launch.parent.get()));
+        let outermost: Vec<_> = outermost.collect();
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
         let mut frames = forest.frames(Some(outermost[0].script_stack?));
         let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
-        let collected: Vec<PythonFrame> = frames
-            .by_ref()
-            .map(|frame| {
-                assert_eq!((frame.language, frame.module), (Language::Python, None));
-                (text(frame.function), text(frame.file), frame.line.unwrap_or(0))
-            })
-            .collect();
+        let collected = frames.by_ref().map(|frame| {
+            assert_eq!((frame.language, frame.module), (Language::Python, None));
+            (text(frame.function), text(frame.file), frame.line.unwrap_or(0))
+        });
+        let collected = collected.collect();
+        let is_truncated = frames.is_truncated();
         Some(CallChain {
             frames: collected,
-            is_truncated: frames.is_truncated(),
+            is_truncated,
         })
     }
 
     /// Returns the number of Python frames in the recording.
     fn python_frames(&self) -> usize {
-        self.0
-            .frames
-            .iter()
-            .filter(|frame| frame.language == Language::Python)
-            .count()
+        let frames = self.0.frames.iter();
+        frames.filter(|frame| frame.language == Language::Python).count()
     }
 
     #[track_caller]
@@ -167,26 +153,18 @@ fn assert_shapes(python: &Python) {
     for (name, functions, module) in SHAPES {
         chains.expect_own(name, &shape(python, functions, module));
     }
-    let leave_mark = if python.minor < 10 {
-        "leave: outside in 3.9"
-    } else {
-        "enter, leave: outside"
+    let leave_mark = match python.minor {
+        ..10 => "leave: outside in 3.9",
+        _ => "enter, leave: outside",
     };
-    let leave = shape(
-        python,
-        &[("Manager.__exit__", "leave: inside"), ("managed", leave_mark)],
-        "main: managed",
-    );
-    chains.expect_own("leave", &leave);
+    let leave = [("Manager.__exit__", "leave: inside"), ("managed", leave_mark)];
+    chains.expect_own("leave", &shape(python, &leave, "main: managed"));
     for number in 0..4 {
         chains.expect_own(&format!("thread {number}"), &shape(python, &[("worker", "thread")], ""));
     }
     assert_compiled(python, &chains);
-    assert_eq!(
-        chains.call_chain("several interpreters"),
-        None,
-        "with several interpreters in one thread, the right frames cannot be determined"
-    );
+    // With several interpreters in one thread, the right frames cannot be determined.
+    assert_eq!(chains.call_chain("several interpreters"), None);
 }
 
 /// The name of a launch, its functions with the marks of their lines, and the mark of the module's line.
@@ -262,11 +240,8 @@ const SHAPES: &[Shape] = &[
 /// Checks the code that the workload compiles from strings, with names of files that do not exist.
 fn assert_compiled(python: &Python, chains: &Chains) {
     let around = |function: &str| {
-        shape(
-            python,
-            &[(function, &format!("{function}: exec"))],
-            &format!("main: {function}"),
-        )
+        let [mark, module] = [format!("{function}: exec"), format!("main: {function}")];
+        shape(python, &[(function, &mark)], &module)
     };
     let with = |first: &[PythonFrame], function: &str| [first, &around(function)].concat();
     for number in 1..=30 {
@@ -326,11 +301,8 @@ fn a_python_chain_that_is_too_deep_is_truncated() {
         assert_eq!(call_chain.frames.len(), MAX_FRAMES);
         let own = call_chain.own_frames();
         assert_eq!(own[0].2, marked_line("deep: end"));
-        assert!(
-            own[1..]
-                .iter()
-                .all(|frame| (frame.0.as_str(), frame.2) == ("recursion", marked_line("deep: call")))
-        );
+        let line = marked_line("deep: call");
+        assert!(own[1..].iter().all(|frame| frame.0 == "recursion" && frame.2 == line));
     }
 }
 
@@ -349,20 +321,16 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
             let record = Record::new();
             let mut command = python.recorder(&record, arguments);
             command.current_dir(directory.path());
-            Running::start(command.stdin(fs::File::open(&input).expect("the script")))
-                .finish()
-                .expect_code(0);
+            command.stdin(fs::File::open(&input).expect("the script"));
+            Running::start(&mut command).finish().expect_code(0);
             Chains::read(&record.file()).call_chain(name).map(CallChain::own_frames)
         };
         let expected = |file: &str| Some(vec![frame("", file, 3)]);
         let from_argument = chain("argument", &["-c", &text("argument")]);
         assert_eq!(from_argument, expected("<string>"), "{python}");
         let from_module = chain("module", &["-m", "launching"]);
-        assert_eq!(
-            from_module,
-            expected(module.to_str().expect("a path in UTF-8")),
-            "{python}"
-        );
+        let module = module.to_str().expect("a path in UTF-8");
+        assert_eq!(from_module, expected(module), "{python}");
         assert_eq!(chain("input", &["-"]), expected("<stdin>"), "{python}");
     }
 }
@@ -390,10 +358,8 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     let call_chain = |number: u32| chains.call_chain(&format!("met {number}")).map(CallChain::own_frames);
     let expected = [frame("", "<string>", 3)];
     for number in 0..launches {
-        assert!(
-            call_chain(number).is_none_or(|own| own == expected),
-            "the chain is right or unknown"
-        );
+        // The chain is right or unknown.
+        assert!(call_chain(number).is_none_or(|own| own == expected));
     }
     ok_if(call_chain(launches - 1).is_some(), || {
         format!("not recognised in {launches} launches")
@@ -405,7 +371,7 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
 #[needs(Ebpf, Cc, Python)]
 fn a_program_that_is_named_python_gives_no_lines() {
     let record = Record::new();
-    let text = format!("exec -a python3 /bin/bash -c '{} named; :'", path("tiny").display());
+    let text = format!("exec -a python3 /bin/bash -c '{} named; :'", word("tiny"));
     record.run(["/bin/bash", "-c", &text]).expect_code(0);
     assert_eq!(Chains::read(&record.file()).python_frames(), 0);
 }
@@ -415,9 +381,8 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");
     let mut bytes = fs::read("/usr/bin/python3").expect("the interpreter");
-    let offsets: Vec<usize> = (0..bytes.len() - from.len())
-        .filter(|&at| bytes[at..].starts_with(from))
-        .collect();
+    let offsets = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from));
+    let offsets: Vec<usize> = offsets.collect();
     assert!(!offsets.is_empty(), "the interpreter contains the bytes to replace");
     for at in offsets {
         bytes[at..at + to.len()].copy_from_slice(to);

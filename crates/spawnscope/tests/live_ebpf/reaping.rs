@@ -17,19 +17,13 @@ fn every_way_to_reap_is_seen_when_it_happens() {
     assert_eq!(late.len(), 4);
     for (pid, late_ns) in late.into_iter().zip(truth.all("late_ns")) {
         let child = launches.with_pid(pid);
-        let reap = child
-            .phase_ns("reap")
-            .unwrap_or_else(|| panic!("no reap: {}", child.json()));
+        let reap = child.phase_ns("reap").unwrap_or_else(|| panic!("no reap: {child}"));
         // The workload notices a zombie a little after it became one, and much later on a busy machine.
-        assert!(
-            reap >= late_ns - MS && reap < late_ns + 100 * MS,
-            "{late_ns}: {}",
-            child.json()
-        );
+        assert!(reap >= late_ns - MS && reap < late_ns + 100 * MS, "{late_ns}: {child}");
     }
     for pid in truth.all("never") {
         let child = launches.with_pid(pid);
-        assert_eq!(child.phase_ns("reap"), Some(0), "{}", child.json());
+        assert_eq!(child.phase_ns("reap"), Some(0), "{child}");
     }
 }
 
@@ -39,16 +33,13 @@ fn every_way_to_reap_is_seen_when_it_happens() {
 fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
     let record = Record::new();
+    let strace = ["strace", "-f", "-o", "/dev/null"].into_iter();
     record
-        .run(["strace", "-f", "-o", "/dev/null", "/usr/bin/python3", "-c", program])
+        .run(strace.chain(["/usr/bin/python3", "-c", program]))
         .expect_code(0);
     let launches = launches(&record.file());
-    let traced = launches.only(|launch| {
-        launch
-            .programs()
-            .first()
-            .is_some_and(|program| program.starts_with("python3"))
-    });
+    let is_python = |program: &&str| program.starts_with("python3");
+    let traced = launches.only(|launch| launch.programs().first().is_some_and(is_python));
     let run = traced.phase_ns("run").unwrap_or_default();
-    assert!(run > 300_000_000, "{}", traced.json());
+    assert!(run > 300_000_000, "{traced}");
 }

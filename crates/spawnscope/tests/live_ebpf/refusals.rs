@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::support::launches::Launches;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Finished, Record, run};
-use crate::support::workloads::path;
+use crate::support::texts::assert_contains;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 const REFUSE: &str = "SPAWNSCOPE_EBPF_REFUSE";
@@ -19,16 +20,11 @@ fn run_with_refusals(programs: &str, record: &Record, command: &[&str]) -> Finis
     run(recorder.env(REFUSE, programs))
 }
 
-/// Returns the messages without line breaks.
-fn message(finished: &Finished) -> String {
-    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Checks that the phases of everything that the command launched are known.
 fn assert_phases_are_known(launches: &Launches) {
     for launch in launches.all(|launch| launch.origin() == "launched") {
         for phase in ["create", "queue", "setup", "run", "teardown", "reap"] {
-            assert!(launch.phase_ns(phase).is_some(), "{phase} of {}", launch.json());
+            assert!(launch.phase_ns(phase).is_some(), "{phase} of {launch}");
         }
     }
 }
@@ -49,9 +45,7 @@ fn the_same_is_recorded_if_threads_are_preempted_within_bpf_programs() {
 
 fn assert_storm_is_complete(absent: &str) {
     let record = Record::new();
-    let (storm, tiny) = (path("storm"), path("tiny"));
-    let mut recorder = record.command([storm.as_os_str(), "2003".as_ref(), tiny.as_os_str()]);
-    run(recorder.env(REFUSE, absent)).expect_code(0);
+    run_with_refusals(absent, &record, &[&word("storm"), "2003", &word("tiny")]).expect_code(0);
     let printed = report(&record.file());
     assert_eq!(printed["launches"], 2004);
     assert_eq!(printed["lost_events"], 0, "{}", printed["lost"]);
@@ -80,11 +74,7 @@ fn assert_machine_is_followed(absent: &str) {
 fn a_kernel_that_refuses_to_read_interpreters_loses_only_the_lines() {
     let record = Record::new();
     let finished = run_with_refusals("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
-    assert!(
-        message(&finished).contains("unknown: the script lines that request launches"),
-        "{}",
-        finished.errors()
-    );
+    assert_contains(&finished.message(), ["unknown: the script lines that request launches"]);
     assert_eq!(report(&record.file())["launches"], 3);
     assert_phases_are_known(&launches(&record.file()));
 }
@@ -95,11 +85,7 @@ fn a_kernel_that_refuses_to_read_objects_loses_only_the_objects() {
     let record = Record::new();
     let refused = "on_switch,on_switch_before_5_18";
     let finished = run_with_refusals(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
-    assert!(
-        message(&finished).contains("unknown: what blocked threads wait for"),
-        "{}",
-        finished.errors()
-    );
+    assert_contains(&finished.message(), ["unknown: what blocked threads wait for"]);
     assert_phases_are_known(&launches(&record.file()));
 }
 
@@ -109,17 +95,13 @@ fn a_refused_essential_program_is_named_with_the_reason() {
     for (flags, code) in [(&["--collector", "ebpf"][..], 125), (&[], 0)] {
         let record = Record::new().flags(flags);
         let finished = run_with_refusals("on_exec", &record, &["true"]).expect_code(code);
-        let text = message(&finished);
-        assert!(
-            text.contains("the BPF program on_exec") && text.contains("--verbose"),
-            "{text}"
-        );
+        let text = finished.message();
+        assert_contains(&text, ["the BPF program on_exec", "--verbose"]);
         assert_eq!(text.contains("collecting with ptrace"), code == 0, "{text}");
     }
     let record = Record::new().flags(&["--verbose"]);
-    let text = message(&run_with_refusals("on_switch", &record, &["true"]).expect_code(0));
-    assert!(
-        text.contains("refuses the BPF program on_switch: a test refuses it"),
-        "{text}"
-    );
+    let text = run_with_refusals("on_switch", &record, &["true"])
+        .expect_code(0)
+        .message();
+    assert_contains(&text, ["refuses the BPF program on_switch: a test refuses it"]);
 }

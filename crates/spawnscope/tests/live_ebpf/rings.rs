@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::support::launches::Launch;
-use crate::support::recording::{launches, report};
+use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -34,12 +32,11 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
     std::fs::copy(path("tiny"), &mine).expect("a program that only this test runs");
     let record = record.flags(&["-q", "-a", "--keep", "16MB", "--duration", "15"]);
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
-    while recorder.child.try_wait().expect("wait").is_none() {
+    while !recorder.has_ended() {
         run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
         let files = ring(&record);
-        let sizes = files
-            .iter()
-            .map(|(_, file)| file.metadata().map_or(0, |metadata| metadata.len()));
+        let size = |(_, file): &(u32, PathBuf)| file.metadata().map_or(0, |metadata| metadata.len());
+        let sizes = files.iter().map(size);
         assert!(sizes.sum::<u64>() <= KEEP_BYTES, "{files:?}");
     }
     recorder.finish().expect_code(0);
@@ -51,14 +48,9 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
         let report = report(file);
         let late = report["lost"]["late event at a rotation"].as_u64().unwrap_or(0);
         assert_eq!(report["lost_events"], late, "{}", report["lost"]);
-        assert_eq!(
-            report["contradictions"].as_array().map_or(0, Vec::len),
-            0,
-            "{:?}",
-            report["contradictions"]
-        );
-        let rows: &Vec<Value> = report["commands"].as_array().expect("commands");
-        assert!(rows.iter().any(|row| row["command"] == "mine"), "no launch in {number}");
+        let contradictions = &report["contradictions"];
+        assert_eq!(contradictions.as_array().map_or(0, Vec::len), 0, "{contradictions}");
+        row_of(&report, "mine");
     }
     // Processes that were forked before a recording began existed before it, so their parents are unknown in that recording.
     let later = files[1..].iter().flat_map(|(_, file)| launches(file).0);

@@ -3,30 +3,21 @@
 use spawnscope::record::reader::RecordingFile;
 
 use crate::support::attempts::{best_of_three, ok_if, with_growing_lengths};
-use crate::support::recording::report;
+use crate::support::recording::{read, report};
 use crate::support::run::{Record, run, spawnscope};
-use crate::support::workloads::path;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 /// Records the workload `sampled` with these arguments.
 fn record(flags: &[&str], words: &[&str]) -> Record {
     let record = Record::new().flags(flags);
-    let program = path("sampled");
-    let program = program.to_str().expect("a path of characters");
-    record.run([&[program], words].concat()).expect_code(0);
+    record.run([&[word("sampled").as_str()], words].concat()).expect_code(0);
     record
 }
 
 /// Returns the stacks of a recording with their weights in microseconds.
 fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
-    let file = record.file();
-    let words = [
-        &["flame", "--folded"],
-        flags,
-        &[file.to_str().expect("a path of characters")],
-    ]
-    .concat();
-    let folded = spawnscope(words).expect_code(0).output();
+    let folded = read(&[&["flame", "--folded"], flags].concat(), &record.file()).output();
     let line = |line: &str| {
         let (stack, weight) = line.rsplit_once(' ').expect("a weight");
         (stack.to_owned(), weight.parse().expect("a number"))
@@ -38,17 +29,10 @@ fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
 fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
     let name = |shown: &str| shown.split(' ').next().unwrap_or_default().to_owned();
     let has = |stack: &str, wanted: &str| stack.split(';').any(|shown| name(shown) == wanted);
-    let sum_of = |wanted: &dyn Fn(&str) -> bool| {
-        stacks
-            .iter()
-            .filter(|(stack, _)| wanted(stack))
-            .map(|(_, weight)| weight)
-            .sum()
-    };
-    (
-        sum_of(&|stack| boxes.iter().all(|wanted| has(stack, wanted))),
-        sum_of(&|_| true),
-    )
+    let has_all = |stack: &str| boxes.iter().all(|wanted| has(stack, wanted));
+    let wanted = stacks.iter().filter(|(stack, _)| has_all(stack));
+    let sum = wanted.map(|(_, weight)| weight).sum();
+    (sum, stacks.iter().map(|(_, weight)| weight).sum())
 }
 
 #[apply(live_test)]
@@ -58,7 +42,7 @@ fn nothing_is_sampled_by_default() {
     for flag in ["--on-cpu", "--off-cpu"] {
         let file = record.file();
         let refused = spawnscope(["flame".as_ref(), flag.as_ref(), file.as_os_str()]).expect_code(125);
-        assert!(refused.errors().contains("record --sample"), "{}", refused.errors());
+        refused.expect_errors(["record --sample"]);
     }
     let wall = stacks(&record, &["--phase", "run"]);
     assert!(wall.iter().all(|(stack, _)| stack == "sampled;run"), "{wall:?}");
@@ -109,10 +93,8 @@ fn try_searching() -> Result<(), String> {
     let record = record(&["--sample", "10000"], &["search"]);
     assert_eq!(report(&record.file())["lost_events"], 0);
     let load = stacks(&record, &["--phase", "load", "--by", "command"]);
-    assert!(
-        load.iter().all(|(stack, _)| stack.starts_with("sampled;load;")),
-        "{load:#?}"
-    );
+    let is_load = |(stack, _): &(String, u64)| stack.starts_with("sampled;load;");
+    assert!(load.iter().all(is_load), "{load:#?}");
     let is_search =
         |name: &str| name.ends_with("_[k]") && ["open", "stat", "lookup"].iter().any(|part| name.contains(part));
     let searches = |(stack, _): &&(String, u64)| stack.split(';').any(is_search);
@@ -133,10 +115,8 @@ fn try_waiting() -> Result<(), String> {
     assert_eq!(report(&record.file())["lost_events"], 0);
     let waits = stacks(&record, &["--off-cpu"]);
     let (parent, _) = weights(&waits, &["sampled", "run", "_start", "main", "waiting", "do_wait_[k]"]);
-    let (child, all) = weights(
-        &waits,
-        &["sampled", "(sampled)", "run", "main", "waiting", "do_nanosleep_[k]"],
-    );
+    let of_child = ["sampled", "(sampled)", "run", "main", "waiting", "do_nanosleep_[k]"];
+    let (child, all) = weights(&waits, &of_child);
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
     assert_eq!(switch, None, "the kernel functions that switch threads are left out");
     // The parent waits as long as the child, less at most the time of a sample, unless it gets no CPU in time. No other thread waits for long.
@@ -155,12 +135,11 @@ fn a_wait_inside_execve_has_kernel_frames() {
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);
-    let (program, tiny) = (path("long_exec"), path("tiny"));
     let words = [
-        program.as_os_str(),
-        "long".as_ref(),
-        tiny.as_os_str(),
-        mount_point.path().as_os_str(),
+        path("long_exec"),
+        "long".into(),
+        path("tiny"),
+        mount_point.path().into(),
     ];
     record.run(words).expect_code(0);
     let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);

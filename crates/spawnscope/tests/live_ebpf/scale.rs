@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::recording::report;
-use crate::support::run::{Record, Running, spawnscope};
-use crate::support::workloads::path;
+use crate::support::recording::{read, report};
+use crate::support::run::{Record, Running};
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -28,19 +28,12 @@ fn a_hundred_thousand_launches_are_all_recorded() {
     const LAUNCHES: u64 = 100_000;
     const DEADLINE: Duration = Duration::from_secs(600);
     let record = Record::new().flags(&["--buffer", "262144"]);
-    let command = [
-        path("storm").into_os_string(),
-        LAUNCHES.to_string().into(),
-        path("tiny").into(),
-    ];
-    Running::start(&mut record.command(command))
-        .finish_within(DEADLINE)
-        .expect_code(0);
+    let command = [word("storm"), LAUNCHES.to_string(), word("tiny")];
+    let running = Running::start(&mut record.command(command));
+    running.finish_within(DEADLINE).expect_code(0);
     let report = report(&record.file());
     assert_eq!(report["lost_events"], 0);
     assert_eq!(report["launches"], LAUNCHES + 1);
-    let tree = spawnscope(["tree".as_ref(), "--unfold".as_ref(), record.file().as_os_str()])
-        .expect_code(0)
-        .output();
+    let tree = read(&["tree", "--unfold"], &record.file()).output();
     assert!(tree.lines().count() as u64 > LAUNCHES, "every launch has its line");
 }

@@ -1,32 +1,35 @@
 //! What is followed: an existing process (`-p`), the whole machine (`-a`), a pid namespace of its own.
 
+use std::collections::HashSet;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::support::launches::Launch;
-use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, await_some, run, spawnscope};
-use crate::support::workloads::{Truth, path};
+use crate::support::recording::{launches, read, report, row_of};
+use crate::support::run::{Record, Running, await_some, run};
+use crate::support::workloads::{Truth, path, word};
 use crate::support::{apply, live_test};
+
+/// Starts a shell whose script prints its pid, and runs the program `$0`. Returns the shell, its pid and its standard input.
+fn start_shell(script: &str) -> (Running, String, ChildStdin) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(path("tiny")).stdin(Stdio::piped());
+    let mut shell = Running::start(&mut shell);
+    let lines = shell.child.stdin.take().expect("a pipe");
+    let pid = shell.await_line();
+    (shell, pid, lines)
+}
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn an_existing_process_is_followed_into_its_children() {
     // The shell prints its pid, and launches tiny for each line that it reads.
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", "echo $$; while read -r line; do \"$0\"; done"])
-        .arg(path("tiny"))
-        .stdin(Stdio::piped());
-    let mut shell = Running::start(&mut shell);
-    let mut lines = shell.child.stdin.take().expect("a pipe");
-    let pid = shell.await_line();
-
+    let (shell, pid, mut lines) = start_shell("echo $$; while read -r line; do \"$0\"; done");
     let record = Record::new().flags(&["-p", &pid, "--duration", "2"]);
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
-    while recorder.child.try_wait().expect("wait").is_none() {
+    while !recorder.has_ended() {
         writeln!(lines).expect("the shell reads");
         sleep(Duration::from_millis(20));
     }
@@ -35,18 +38,12 @@ fn an_existing_process_is_followed_into_its_children() {
     shell.finish().expect_code(0);
 
     let launches = launches(&record.file());
-    assert!(
-        launches.0.len() > 20,
-        "about a hundred were launched, {} seen",
-        launches.0.len()
-    );
-    // The recording may end in the midst of a launch.
-    let ended = &launches.0[..launches.0.len() - 1];
-    assert!(
-        ended.iter().all(|launch| launch.programs() == ["tiny"]),
-        "only the children of the shell, not the shell itself"
-    );
-    let parents: std::collections::HashSet<_> = launches.0.iter().map(|launch| launch.parent()).collect();
+    let count = launches.0.len();
+    assert!(count > 20, "about a hundred were launched, {count} seen");
+    // The recording may end in the midst of a launch. It has only the children of the shell, not the shell itself.
+    let ended = &launches.0[..count - 1];
+    assert!(ended.iter().all(|launch| launch.programs() == ["tiny"]));
+    let parents: HashSet<_> = launches.0.iter().map(|launch| launch.parent()).collect();
     assert_eq!(parents.len(), 1, "all of one parent");
     let incomplete = ended.iter().find(|launch| launch.phase_ns("reap").is_none());
     assert!(incomplete.is_none(), "incomplete: {:?}", incomplete.map(Launch::json));
@@ -61,10 +58,7 @@ fn following_a_process_ends_when_the_process_ends() {
     // The recorder creates its file after it has attached.
     await_some("a recording", || record.file().exists().then_some(()));
     sleep(Duration::from_secs(1));
-    assert!(
-        recorder.child.try_wait().expect("wait").is_none(),
-        "the recorder runs as long as the process"
-    );
+    assert!(!recorder.has_ended(), "the recorder runs as long as the process");
     drop(target.child.stdin.take());
     recorder.finish().expect_code(0);
     target.finish().expect_code(0);
@@ -76,7 +70,7 @@ fn a_missing_process_is_an_error() {
     // The largest pid that a 64-bit kernel accepts in pid_max is one less.
     let record = Record::new().flags(&["-p", "4194304"]);
     let finished = run(&mut record.command([] as [&str; 0])).expect_code(125);
-    assert!(finished.errors().contains("4194304"), "{}", finished.errors());
+    finished.expect_errors(["4194304"]);
 }
 
 #[apply(live_test)]
@@ -88,18 +82,14 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
     let record = Record::new().flags(&["-a", "--duration", "2"]);
     let start = Instant::now();
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
-    while recorder.child.try_wait().expect("wait").is_none() {
+    while !recorder.has_ended() {
         run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
     }
     recorder.finish().expect_code(0);
     assert!(start.elapsed() >= Duration::from_secs(2), "the recorder ended early");
 
     let report = report(&record.file());
-    let commands = report["commands"].as_array().expect("commands");
-    let seen = commands
-        .iter()
-        .find(|row| row["command"] == "mine")
-        .expect("a row for it");
+    let seen = row_of(&report, "mine");
     assert!(seen["count"].as_u64().expect("a number") > 97, "{seen}");
     assert_eq!(report["lost_events"], 0);
 }
@@ -109,15 +99,11 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
 #[needs(Ebpf, Cc)]
 fn an_episode_of_a_process_is_explained() {
     let script = "echo $$; while read -r line; do for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; \"$0\"; done; done";
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(path("tiny")).stdin(Stdio::piped());
-    let mut shell = Running::start(&mut shell);
-    let mut lines = shell.child.stdin.take().expect("a pipe");
-    let pid = shell.await_line();
+    let (shell, pid, mut lines) = start_shell(script);
     let record = Record::new().flags(&["-p", &pid, "--duration", "3"]);
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
     // The recorder needs a moment to start. What it misses does not count.
-    while recorder.child.try_wait().expect("wait").is_none() {
+    while !recorder.has_ended() {
         writeln!(lines).expect("the shell reads");
         sleep(Duration::from_millis(700));
     }
@@ -130,17 +116,13 @@ fn an_episode_of_a_process_is_explained() {
     assert!((2..=5).contains(&episodes.len()), "{episodes:?}");
     // A wait for the next line belongs to no launch, although the shell reads right after it has reaped.
     assert_eq!(episodes[0]["launches"], 20, "{episodes:?}");
-    let file = record.file();
-    let file = file.to_str().expect("a path");
-    let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1", file];
-    let whatif: serde_json::Value = serde_json::from_slice(&spawnscope(whatif).expect_code(0).stdout).expect("JSON");
+    let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1"];
+    let whatif = read(&whatif, &record.file()).json();
     let number = |key: &str| whatif[key].as_f64().expect("a number");
     assert!(number("replay_error").abs() < 0.05, "{whatif}");
-    assert!(
-        number("predicted_ns") < 0.5 * number("wall_ns"),
-        "launches take most of the episode: {whatif}"
-    );
-    let advice = spawnscope(["advise", file]).expect_code(0).output();
+    // Launches take most of the episode.
+    assert!(number("predicted_ns") < 0.5 * number("wall_ns"), "{whatif}");
+    let advice = read(&["advise"], &record.file()).output();
     assert!(!advice.contains("no advice"), "{advice}");
 }
 
@@ -148,9 +130,8 @@ fn an_episode_of_a_process_is_explained() {
 #[needs(Ebpf, PidNs)]
 fn pids_are_those_of_the_recorders_own_namespace() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
-    let finished = record
-        .run(["sh", "-c", "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0"])
-        .expect_code(0);
+    let script = "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0";
+    let finished = record.run(["sh", "-c", script]).expect_code(0);
     let truth = Truth::new(&finished.stdout);
     assert!(truth.one("root") < 100, "not in a namespace of its own");
     let launches = launches(&record.file());
@@ -164,8 +145,9 @@ fn pids_are_those_of_the_recorders_own_namespace() {
 fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
     let record = Record::new();
     let script = "echo first=$$; for i in 1 2 3; do \"$0\"; done; sh -c 'echo last=$$; exit 3'; exit 0";
-    let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script].map(std::ffi::OsString::from);
-    let command = words.into_iter().chain([path("tiny").into_os_string()]);
+    let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script].into_iter();
+    let tiny = word("tiny");
+    let command = words.chain([tiny.as_str()]);
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     assert_eq!((truth.one("first"), truth.one("last")), (1, 5), "pids inside");
 
@@ -175,17 +157,11 @@ fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
     let programs: Vec<_> = children.iter().map(|child| child.programs().concat()).collect();
     assert_eq!(programs, ["tiny", "tiny", "tiny", "sh"]);
     assert_eq!(children[3].exit_code(), Some(3));
-    let pids: std::collections::HashSet<_> = launches.0.iter().map(|launch| launch.pid()).collect();
-    assert_eq!(
-        pids.len(),
-        launches.0.len(),
-        "pids of the recorder's namespace differ: {pids:?}"
-    );
+    // The pids of the recorder's namespace differ.
+    let pids: HashSet<_> = launches.0.iter().map(|launch| launch.pid()).collect();
+    assert_eq!(pids.len(), launches.0.len(), "{pids:?}");
     assert!(!pids.contains(&Some(truth.one("first"))), "{pids:?}");
     let incomplete = children.iter().find(|child| child.phase_ns("reap").is_none());
-    assert!(
-        incomplete.is_none(),
-        "the end of a wait is known: {:?}",
-        incomplete.map(|child| child.json())
-    );
+    let incomplete = incomplete.map(|child| child.json());
+    assert_eq!(incomplete, None, "the end of a wait is known");
 }

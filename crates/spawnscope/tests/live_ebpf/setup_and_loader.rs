@@ -11,7 +11,7 @@ use spawnscope::record::RecordingFile;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::Record;
-use crate::support::workloads::{self, Truth, path};
+use crate::support::workloads::{self, Truth, path, word};
 use crate::support::{apply, live_test};
 
 const CLOSES: i64 = 1009;
@@ -30,9 +30,8 @@ fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
         let file = RecordingFile::open(&record.file()).expect("a recording");
         let recording = file.read().expect("its rows");
         let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
-        ok_if(children.len() >= 19, || {
-            format!("system calls before {} launches", children.len())
-        })?;
+        let count = children.len();
+        ok_if(count >= 19, || format!("system calls before {count} launches"))?;
         children.windows(2).try_for_each(|pair| {
             let [before, next] = pair else { unreachable!() };
             let in_order = before.reaped <= next.parent_tidied
@@ -48,11 +47,7 @@ fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
 #[needs(Ebpf, Cc)]
 fn closes_before_an_exec_are_counted_and_timed() {
     let record = Record::new();
-    let command = [
-        path("closing").into_os_string(),
-        CLOSES.to_string().into(),
-        path("tiny").into(),
-    ];
+    let command = [word("closing"), CLOSES.to_string(), word("tiny")];
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     let launches = launches(&record.file());
     let amounts = truth.all("amount_ns");
@@ -92,11 +87,9 @@ fn last_exec(file: &Path) -> Value {
 
 fn exec_with_search_path(search: &str) -> Value {
     let record = Record::new();
-    let program = path("needs_libraries");
     let setting = format!("LD_LIBRARY_PATH={search}");
-    record
-        .run(["/usr/bin/env".as_ref(), setting.as_ref(), program.as_os_str()])
-        .expect_code(0);
+    let command = ["/usr/bin/env", &setting, &word("needs_libraries")];
+    record.run(command).expect_code(0);
     last_exec(&record.file())
 }
 
@@ -129,34 +122,20 @@ fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
     let load = |prepare: &str, search: &str| {
         let record = Record::new().through(&["unshare", "--mount"]);
         let script = format!("{prepare} && exec env \"$0\" \"$1\"");
-        let program = path("needs_libraries");
-        record
-            .run([
-                "/bin/sh".as_ref(),
-                "-c".as_ref(),
-                script.as_ref(),
-                search.as_ref(),
-                program.as_os_str(),
-            ])
-            .expect_code(0);
+        let command = ["/bin/sh", "-c", &script, search, &word("needs_libraries")];
+        record.run(command).expect_code(0);
         last_exec(&record.file())
     };
     let exec = load("mount -t tmpfs none /etc", &search);
-    assert_eq!(
-        (&exec["load_cache"], &exec["load_opens"]),
-        (&false.into(), &LIBRARIES.into()),
-        "{exec}"
-    );
+    assert_eq!(exec["load_cache"], false, "{exec}");
+    assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
     // All libraries, including the C library, are found before the cache is needed.
     let all = tempfile::tempdir().expect("a temporary directory");
     let libc = "ln -s \"$(ldconfig -p | sed -n 's/.*libc\\.so\\.6.*x86-64.* => //p' | head -n 1)\"";
     let link = format!("PATH=$PATH:/sbin; {libc} {}/libc.so.6", all.path().display());
     let exec = load(&link, &format!("{search}:{}", all.path().display()));
-    assert_eq!(
-        (&exec["load_cache"], &exec["load_opens"]),
-        (&Value::Null, &LIBRARIES.into()),
-        "{exec}"
-    );
+    assert_eq!(exec["load_cache"], Value::Null, "{exec}");
+    assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
 }
 
 #[apply(live_test)]
@@ -187,14 +166,8 @@ fn the_constants_of_the_machine_are_in_the_recording() {
         let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();
         ok_if(missing.is_empty(), || format!("missing until now: {missing:?}"))
     });
-    for Calibration {
-        what,
-        ns,
-        low_ns,
-        high_ns,
-    } in attempts
-    {
-        let (low, high) = (low_ns.expect("a quartile"), high_ns.expect("a quartile"));
-        assert!(ns > 0.0 && low <= ns && ns <= high, "{what:?}: {low} {ns} {high}");
+    for found in attempts {
+        let [low, high] = [found.low_ns, found.high_ns].map(|quartile| quartile.expect("a quartile"));
+        assert!(found.ns > 0.0 && low <= found.ns && found.ns <= high, "{found:?}");
     }
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::Record;
-use crate::support::workloads::path;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn lines_are_right_when_the_parent_ends_at_once() {
     let record = Record::new();
-    let script = format!("\n{} orphan & disown; kill -9 $$", path("tiny").display());
+    let script = format!("\n{} orphan & disown; kill -9 $$", word("tiny"));
     // The recording ends with the command, so the outer shell waits until the orphan has ended.
     record.run(["sh", "-c", "bash -c \"$1\"; sleep 1", "sh", &script]);
     assert_eq!(chain_of(&labelled_chains(&record.file()), "orphan"), "?:2");
@@ -27,15 +27,13 @@ fn a_program_that_only_has_the_name_of_bash_has_no_lines() {
     let bash = directory.path().join("bash");
     fs::copy(path("launch_each"), &bash).expect("a copy");
     let record = Record::new();
-    let script = format!("(exec -a /bin/bash {} {}); :", bash.display(), path("tiny").display());
+    let script = format!("(exec -a /bin/bash {} {}); :", bash.display(), word("tiny"));
     record.run(["bash", "-c", &script]).expect_code(0);
     let chains = labelled_chains(&record.file());
     let (real, namesake) = chains.split_first().expect("launches");
     assert_eq!(real.1, "?:1", "the real bash");
-    assert!(
-        !namesake.is_empty() && namesake.iter().all(|(_, chain)| chain.is_empty()),
-        "{namesake:?}"
-    );
+    let has_no_lines = namesake.iter().all(|(_, chain)| chain.is_empty());
+    assert!(!namesake.is_empty() && has_no_lines, "{namesake:?}");
 }
 
 /// Imitates a stripped bash by overwriting a symbol name that the dynamic loader does not need.
@@ -46,19 +44,15 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     let bash = directory.path().join("bash");
     let mut program = fs::read("/bin/bash").expect("bash");
     let name = b"\0parse_and_execute_level\0";
-    let at = program
-        .windows(name.len())
-        .position(|window| window == name)
-        .expect("the symbol");
+    let at = program.windows(name.len()).position(|window| window == name);
+    let at = at.expect("the symbol");
     program[at + 1..at + name.len() - 1].fill(b'x');
     fs::write(&bash, program).expect("a copy");
     fs::set_permissions(&bash, fs::Permissions::from_mode(0o755)).expect("chmod");
-    let script = format!("{} launched; :", path("tiny").display());
+    let script = format!("{} launched; :", word("tiny"));
     let chain = |bash: &Path| {
         let record = Record::new();
-        record
-            .run([bash.as_os_str(), "-c".as_ref(), script.as_ref()])
-            .expect_code(0);
+        record.run([bash, "-c".as_ref(), script.as_ref()]).expect_code(0);
         chain_of(&labelled_chains(&record.file()), "launched").to_owned()
     };
     assert_eq!(chain(&bash), "");
@@ -73,7 +67,7 @@ fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
 }
 
 fn try_private_mount(sleeps: u32) -> Result<(), String> {
-    let tiny = path("tiny").display().to_string();
+    let tiny = word("tiny");
     let script = format!(
         "mount -t tmpfs none /mnt && cp /bin/bash /mnt/shell && printf '{tiny} early\\nsleep {sleeps}\\n\\n{tiny} late\\n' > /mnt/main.sh \
          && /mnt/shell /mnt/main.sh"
@@ -82,10 +76,8 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
     let chains = labelled_chains(&record.file());
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
-        assert!(
-            ["", chain].contains(&chain_of(&chains, name)),
-            "the chain is unknown or right"
-        );
+        // The chain is unknown or right.
+        assert!(["", chain].contains(&chain_of(&chains, name)), "{chains:?}");
     }
     ok_if(!chain_of(&chains, "late").is_empty(), || {
         format!("not recognised within {sleeps} s")
@@ -96,7 +88,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
 #[needs(Ebpf, Cc)]
 fn script_lines_can_be_switched_off() {
     let record = Record::new().flags(&["--no-lines"]);
-    let script = format!("{} launched; :", path("tiny").display());
+    let script = format!("{} launched; :", word("tiny"));
     record.run(["bash", "-c", &script]).expect_code(0);
     assert_eq!(chain_of(&labelled_chains(&record.file()), "launched"), "");
 }

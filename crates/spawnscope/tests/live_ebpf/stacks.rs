@@ -5,14 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
 use spawnscope::analyze::frames::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::recording::report;
-use crate::support::run::{Record, run, spawnscope};
-use crate::support::workloads::{path, script};
+use crate::support::recording::{read, report};
+use crate::support::run::{Record, run};
+use crate::support::workloads::{build_go, path, script, word};
 use crate::support::{apply, live_test};
 
 /// One frame, as text that outlives the recording.
@@ -70,9 +69,8 @@ fn owned_frame(frame: &Frame<'_>) -> OwnedFrame {
 
 /// Returns the native chains of all launches that have one, in order of creation.
 fn chains(file: &Path) -> Vec<Chain> {
-    let recording = RecordingFile::open(file)
-        .and_then(|file| file.read())
-        .expect("the recording");
+    let recording = RecordingFile::open(file).and_then(|file| file.read());
+    let recording = recording.expect("the recording");
     let forest = Forest::build(&recording);
     let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
     let chain = |stack| {
@@ -107,40 +105,22 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
 fn a_launch_by_go_has_a_line_of_the_program_itself() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = "package main\n\nimport \"os/exec\"\n\nfunc build() {\n\texec.Command(\"/bin/true\").Run()\n}\n\nfunc main() {\n\tbuild()\n}\n";
-    std::fs::write(directory.path().join("main.go"), source).expect("a source file");
-    let mut go = Command::new("go");
-    go.args(["build", "-o", "prog", "main.go"])
-        .current_dir(directory.path());
-    // By default, these are in the user's home directory, which a test must not touch.
-    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
-        go.env(name, directory.path().join(inside));
-    }
-    run_successfully(&mut go);
     let record = Record::new().flags(&["--stacks"]);
-    record.run([directory.path().join("prog")]).expect_code(0);
-    let file = record.file();
-    let json = spawnscope(["report", "--json", "--by", "line", file.to_str().expect("a path")]).expect_code(0);
-    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    let rows = report["commands"].as_array().expect("rows");
-    let row = rows
-        .iter()
-        .find(|row| row["caller"]["line"] == 6)
-        .expect("the line of the launch");
-    let caller = &row["caller"];
+    record.run([build_go(directory.path(), source)]).expect_code(0);
+    let report = read(&["report", "--json", "--by", "line"], &record.file()).json();
+    let mut rows = report["commands"].as_array().expect("rows").iter();
+    let row = rows.find(|row| row["caller"]["line"] == 6);
+    let caller = &row.expect("the line of the launch")["caller"];
     assert_eq!(caller["function"], "main.build", "{caller}");
-    assert!(
-        caller["file"].as_str().is_some_and(|file| file.ends_with("main.go")),
-        "{caller}"
-    );
+    let file = caller["file"].as_str();
+    assert!(file.is_some_and(|file| file.ends_with("main.go")), "{caller}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn no_chain_is_recorded_by_default() {
     let record = Record::new();
-    record
-        .run([path("callers").as_os_str(), "vfork".as_ref()])
-        .expect_code(0);
+    record.run([&word("callers"), "vfork"]).expect_code(0);
     assert!(chains(&record.file()).is_empty());
 }
 
@@ -168,10 +148,8 @@ fn every_mechanism_of_libc_has_its_whole_chain() {
         let chain = chain_of(&path("callers"), &[mechanism]);
         expect_complete(&chain, "callers");
         assert!(chain.has_name_with(called), "{mechanism}: {chain:#?}");
-        let first_own = chain
-            .frames
-            .iter()
-            .position(|frame| frame.module.as_deref() == Some("callers"));
+        let mut frames = chain.frames.iter();
+        let first_own = frames.position(|frame| frame.module.as_deref() == Some("callers"));
         assert!(first_own > Some(0), "libc makes the system call: {chain:#?}");
     }
 }
@@ -195,17 +173,14 @@ fn every_kind_of_executable_has_its_whole_chain() {
 /// Returns the line of the workload's source that has a mark.
 fn line_of(mark: &str) -> Option<u32> {
     let source = fs::read_to_string(script("callers.c")).expect("the source");
-    let line = source
-        .lines()
-        .position(|line| line.contains(&format!("/* line {mark} */")));
+    let mark = format!("/* line {mark} */");
+    let line = source.lines().position(|line| line.contains(&mark));
     Some(u32::try_from(line.expect("the mark") + 1).expect("a line"))
 }
 
 fn expect_lines(chain: &Chain, program: &str) {
-    let own = chain
-        .frames
-        .iter()
-        .filter(|frame| frame.module.as_deref() == Some(program));
+    let is_own = |frame: &&OwnedFrame| frame.module.as_deref() == Some(program);
+    let own = chain.frames.iter().filter(is_own);
     let frames: Vec<_> = own
         .map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined))
         .collect();
@@ -216,10 +191,7 @@ fn expect_lines(chain: &Chain, program: &str) {
         ("main", line_of("main"), false),
     ];
     assert_eq!(frames[..4], expected, "{chain:#?}");
-    let first = chain
-        .frames
-        .iter()
-        .find(|frame| frame.module.as_deref() == Some(program));
+    let first = chain.frames.iter().find(is_own);
     assert_eq!(first.and_then(|frame| frame.file.as_deref()), Some("callers.c"));
 }
 
@@ -229,9 +201,10 @@ fn debug_information_gives_lines_and_inlined_functions() {
     expect_lines(&chain_of(&path("callers_debug"), &["vfork"]), "callers_debug");
 }
 
+/// Runs objcopy with an option and files.
 #[track_caller]
-fn run_successfully(command: &mut Command) {
-    run(command).expect_code(0);
+fn objcopy(option: &str, files: &[&Path]) {
+    run(Command::new("objcopy").arg(option).args(files)).expect_code(0);
 }
 
 /// Copies a workload, so that the copy can be changed.
@@ -248,12 +221,8 @@ fn separate_debug_information_is_found_by_its_build_id() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = copy("callers_debug", directory.path());
     let debug = directory.path().join("debug");
-    run_successfully(
-        Command::new("objcopy")
-            .arg("--only-keep-debug")
-            .args([&program, &debug]),
-    );
-    run_successfully(Command::new("objcopy").arg("--strip-all").arg(&program));
+    objcopy("--only-keep-debug", &[&program, &debug]);
+    objcopy("--strip-all", &[&program]);
     let add_debug_file = "id=$(readelf -n \"$0\" | sed -n 's/.*Build ID: //p'); mount -t tmpfs none /usr/lib/debug && \
         mkdir -p /usr/lib/debug/.build-id/${id%\"${id#??}\"} && \
         cp \"$1\" /usr/lib/debug/.build-id/${id%\"${id#??}\"}/${id#??}.debug && shift && exec \"$@\"";
@@ -279,7 +248,11 @@ fn a_stripped_program_has_addresses_and_no_names() {
 fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
-        assert_eq!(chain.names_in("callers"), ["inner", "outer", "body"], "{chain:#?}");
+        assert_eq!(
+            chain.names_in("callers"),
+            ["inner", "outer", "thread_body"],
+            "{chain:#?}"
+        );
         assert!(!chain.is_truncated, "{mechanism}: {chain:#?}");
     }
 }
@@ -328,19 +301,11 @@ fn broken_unwind_tables_truncate_the_chain() {
         let program = copy("callers", directory.path());
         let section = directory.path().join("eh_frame");
         let with_section = |option: &str| format!("{option}=.eh_frame={}", section.display());
-        run_successfully(
-            Command::new("objcopy")
-                .arg(with_section("--dump-section"))
-                .arg(&program),
-        );
+        objcopy(&with_section("--dump-section"), &[&program]);
         let bytes = fs::metadata(&section).expect("the section").len();
         let broken: Vec<u8> = (0..usize::try_from(bytes).expect("a size")).map(pattern).collect();
         fs::write(&section, broken).expect("the section");
-        run_successfully(
-            Command::new("objcopy")
-                .arg(with_section("--update-section"))
-                .arg(&program),
-        );
+        objcopy(&with_section("--update-section"), &[&program]);
         let chain = chain_of(&program, &["vfork"]);
         assert_eq!(chain.names()[1..], ["inner"], "{chain:#?}");
         assert!(chain.is_truncated);
@@ -354,22 +319,15 @@ fn a_stack_that_is_too_deep_truncates_the_chain() {
     assert!(chain.is_truncated);
     let names = chain.names_in("callers");
     assert_eq!(names[..3], ["inner", "outer", "deep"], "{chain:#?}");
-    assert!(
-        names[2..].iter().all(|name| *name == "deep") && names.len() > 4,
-        "{chain:#?}"
-    );
+    let are_deep = names[2..].iter().all(|name| *name == "deep");
+    assert!(are_deep && names.len() > 4, "{chain:#?}");
 }
 
 /// The second library is loaded where the first one was.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn libraries_that_are_loaded_later_are_known() {
-    let libraries = ["libfirst_back.so", "libsecond_back.so"].map(path);
-    let [first, second] = libraries
-        .each_ref()
-        .map(|path| path.to_str().expect("a path of characters"));
-    let program = path("callers");
-    let program = program.to_str().expect("a path of characters");
+    let [program, first, second] = &["callers", "libfirst_back.so", "libsecond_back.so"].map(word);
     let chains = record_with(&[], &[program, "libraries", first, second, "vfork"]);
     let names: Vec<_> = chains.iter().map(Chain::names).collect();
     for (names, call_back) in names.iter().zip(["first_calls_back", "second_calls_back"]) {
@@ -382,8 +340,7 @@ fn libraries_that_are_loaded_later_are_known() {
 #[needs(Ebpf, Cc)]
 fn without_mappings_from_the_kernel_those_in_proc_are_used() {
     let record = Record::new().flags(&["--stacks"]);
-    let program = path("callers");
-    let mut command = record.command([program.as_os_str(), "linger".as_ref(), "vfork".as_ref()]);
+    let mut command = record.command([&word("callers"), "linger", "vfork"]);
     run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
     expect_complete(&chains(&record.file())[0], "callers");
 }
@@ -438,11 +395,8 @@ fn a_storm_without_mappings_from_the_kernel_loses_nothing() {
     let report = report(&record.file());
     assert_eq!(report["lost_events"], 0, "nothing is lost");
     let missing = report["missing"].as_array().expect("a list");
-    let is_named = |missing: &Value| {
-        missing["effect"]
-            .as_str()
-            .is_some_and(|effect| effect.contains("end before"))
-    };
-    assert_eq!(missing.iter().filter(|each| is_named(each)).count(), 1, "{missing:?}");
+    let effects = missing.iter().filter_map(|missing| missing["effect"].as_str());
+    let named = effects.filter(|effect| effect.contains("end before"));
+    assert_eq!(named.count(), 1, "{missing:?}");
     expect_500_complete(&chains(&record.file()));
 }

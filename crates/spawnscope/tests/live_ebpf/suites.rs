@@ -4,7 +4,7 @@
 use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::roots::Root;
 use crate::support::run::Record;
-use crate::support::workloads::path;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 use crate::{bash_lines, dash_lines, make_lines, perl_lines};
 
@@ -22,9 +22,8 @@ fn the_bash_of_every_suite_has_its_lines() {
     // An unset variable gives one empty path.
     for bash in std::env::split_paths(&listed).filter(|path| path.is_absolute()) {
         println!("{}", bash.display());
-        bash_lines::SHAPES
-            .iter()
-            .for_each(|shape| shape(&Shell::installed(&bash)));
+        let bash = Shell::installed(&bash);
+        bash_lines::SHAPES.iter().for_each(|shape| shape(&bash));
     }
     for root in Root::all() {
         let printed = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
@@ -81,15 +80,14 @@ fn the_perl_of_every_suite_has_its_lines() {
         let perl = Shell::in_root(root, "/usr/bin/perl");
         let printed = perl.run(&["-e", "print $]"]).expect_code(0).output();
         println!("{}: perl {printed}", root.suite);
-        let minor: u32 = printed
+        let minor = printed
             .split_once('.')
-            .and_then(|(_, rest)| rest.get(..3)?.parse().ok())
-            .expect("a version");
-        if minor <= LATEST_PERL {
+            .and_then(|(_, rest)| rest.get(..3)?.parse().ok());
+        if minor.is_some_and(|minor: u32| minor <= LATEST_PERL) {
             perl_lines::SHAPES.iter().for_each(|shape| shape(&perl));
         } else {
             let record = Record::new();
-            let script = format!("system '{}', 'own'", path("tiny").display());
+            let script = format!("system '{}', 'own'", word("tiny"));
             perl.record(&record, &["-e", &script]).expect_code(0);
             assert_eq!(chain_of(&labelled_chains(&record.file()), "own"), "");
         }
@@ -115,7 +113,7 @@ fn the_make_of_every_suite_has_its_lines() {
 
 fn has_lines(shell: &Shell) -> bool {
     let record = Record::new();
-    let script = format!("f() {{ {} in_f; :; }}\nf", path("tiny").display());
+    let script = format!("f() {{ {} in_f; :; }}\nf", word("tiny"));
     shell.record(&record, &["-c", &script]).expect_code(0);
     !chain_of(&labelled_chains(&record.file()), "in_f").is_empty()
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::pty::Session;
 use crate::support::run::{SPAWNSCOPE, as_nobody, await_some, run, spawnscope};
-use crate::support::workloads::path;
+use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
 const ENTER: &str = "\x1b[?1049h";
@@ -26,10 +26,8 @@ fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> S
     assert_eq!(status.code(), Some(code), "{screen}");
     assert_eq!(&settings, before, "the settings of the terminal are restored");
     let (entered, left) = (screen.rfind(ENTER), screen.rfind(LEAVE));
-    assert!(
-        entered < left && left.is_some(),
-        "the original screen is restored: {screen:?}"
-    );
+    let is_restored = entered < left && left.is_some();
+    assert!(is_restored, "the original screen is restored: {screen:?}");
     let hidden = screen.rfind("\x1b[?25l");
     assert!(hidden < screen.rfind("\x1b[?25h"), "the cursor is shown again");
     screen
@@ -38,17 +36,8 @@ fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> S
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Pty)]
 fn a_command_is_watched_to_its_end() {
-    let tiny = path("tiny");
     let script = "for i in 1 2 3 4 5; do \"$0\"; done; echo must not be seen; exit 7";
-    let words = [
-        SPAWNSCOPE,
-        "top",
-        "--",
-        "sh",
-        "-c",
-        script,
-        tiny.to_str().expect("a path"),
-    ];
+    let words = [SPAWNSCOPE, "top", "--", "sh", "-c", script, &word("tiny")];
     let mut session = on_terminal(&words);
     let before = session.settings();
     session.await_output(b"ENDED");
@@ -61,10 +50,8 @@ fn a_command_is_watched_to_its_end() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     session.type_keys(b"q");
     let screen = finish(session, 7, &before);
-    assert!(
-        !screen.contains("must not be seen\r\n"),
-        "the command wrote over the screen"
-    );
+    // The command does not write over the screen.
+    assert!(!screen.contains("must not be seen\r\n"));
     assert!(screen.contains("\x1b[38;5;"), "colours");
 }
 
@@ -103,11 +90,7 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
 #[needs(Ebpf, Pty, Setpriv)]
 fn an_error_at_the_start_is_printed_on_the_original_screen() {
     let without_terminal = spawnscope(["top", "-a"]).expect_code(125);
-    assert!(
-        without_terminal.errors().contains("top needs a terminal"),
-        "{}",
-        without_terminal.errors()
-    );
+    without_terminal.expect_errors(["top needs a terminal"]);
 
     let nobody = as_nobody();
     let mut words = vec![nobody.get_program().to_str().expect("text")];

@@ -3,16 +3,15 @@
 use std::process::Command;
 
 use crate::support::needs::python;
-use crate::support::recording::launches;
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::recording::{launches, read};
+use crate::support::run::{Record, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_check.py");
 
 fn trace_of(record: &Record) -> Vec<u8> {
-    let arguments = ["export", "--format", "perfetto"].map(AsRef::as_ref);
-    let trace = spawnscope(arguments.into_iter().chain([record.file().as_os_str()])).expect_code(0);
+    let trace = read(&["export", "--format", "perfetto"], &record.file());
     trace.stdout.clone()
 }
 
@@ -25,10 +24,8 @@ fn perfetto_reads_the_trace_of_a_recording() {
     let file = record.directory().join("trace.pftrace");
     std::fs::write(&file, &trace).expect("the trace");
     let drawn = launches(&record.file()).0.len().to_string();
-    let checked = run(Command::new(python())
-        .arg(CHECK)
-        .arg(&file)
-        .args(["--launches", &drawn]));
+    let mut check = Command::new(python());
+    let checked = run(check.arg(CHECK).arg(&file).args(["--launches", &drawn]));
     assert!(checked.status.success(), "{}{}", checked.output(), checked.errors());
 }
 
@@ -41,9 +38,7 @@ fn secrets_stay_masked_in_a_trace() {
     record.run(["/bin/sh", "-c", script]).expect_code(0);
     let trace = trace_of(&record);
     let contains = |text: &str| trace.windows(text.len()).any(|window| window == text.as_bytes());
-    assert!(
-        contains("--user=someone") && contains("--password="),
-        "the arguments are there"
-    );
+    // The arguments are there.
+    assert!(contains("--user=someone") && contains("--password="));
     assert!(!contains("hunter2x"));
 }

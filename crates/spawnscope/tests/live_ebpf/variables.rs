@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::recording::read;
+use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
 /// A Python script that sets variables as pytest does, besides secrets. Its first argument is the size in bytes of another variable, which
@@ -27,17 +28,10 @@ fn contains(file: &Path, text: &str) -> bool {
 
 /// Returns the number of launches of each test.
 fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
-    let arguments = ["report", "--json", "--by", "label:test"].map(AsRef::as_ref);
-    let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
-    let groups = report["commands"].as_array().expect("groups");
-    let mut counts: Vec<(String, u64)> = groups
-        .iter()
-        .map(|group| {
-            let label = group["command"].as_str().expect("a label").to_owned();
-            (label, group["count"].as_u64().expect("a count"))
-        })
-        .collect();
+    let report = read(&["report", "--json", "--by", "label:test"], file).json();
+    let groups = report["commands"].as_array().expect("groups").iter();
+    let count = |group: &Value| Some((group["command"].as_str()?.to_owned(), group["count"].as_u64()?));
+    let mut counts: Vec<(String, u64)> = groups.map(|group| count(group).expect("a group")).collect();
     counts.sort();
     counts
 }

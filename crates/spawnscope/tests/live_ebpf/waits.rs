@@ -1,12 +1,12 @@
 //! What threads wait for, and which process ends the wait: pipes, fifos, children and scanners that the tests themselves create.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::launches::Launches;
+use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{launches, report};
 use crate::support::run::Record;
-use crate::support::workloads::{Truth, path};
+use crate::support::workloads::{Truth, path, word};
 use crate::support::{apply, live_test};
 
 /// Numbers of system calls, as in an export.
@@ -18,22 +18,11 @@ const EPOLL_WAIT: u64 = 232;
 const OPENAT: u64 = 257;
 const PSELECT6: u64 = 270;
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_read_waits_on_the_pipe_that_the_child_writes_to() {
-    assert_waits_on_pipe("read", &[READ]);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_poll_waits_on_the_first_descriptor_in_use() {
-    assert_waits_on_pipe("poll", &[POLL]);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_select_waits_on_its_first_descriptor() {
-    assert_waits_on_pipe("select", &[SELECT, PSELECT6]);
+live_test! {
+    #[needs(Ebpf, Cc)]
+    fn a_read_waits_on_the_pipe_that_the_child_writes_to = assert_waits_on_pipe("read", &[READ]);
+    fn a_poll_waits_on_the_first_descriptor_in_use = assert_waits_on_pipe("poll", &[POLL]);
+    fn a_select_waits_on_its_first_descriptor = assert_waits_on_pipe("select", &[SELECT, PSELECT6]);
 }
 
 /// Returns the wanted rows of the report's waits. Checks the sum of the parts of all rows.
@@ -58,50 +47,37 @@ fn only(mut rows: Vec<Value>) -> Value {
 #[track_caller]
 fn longest(launches: &Launches, calls: &[u64]) -> Value {
     let waits = launches.root().json()["waits"].as_array().expect("waits").iter();
-    let span = |wait: &&Value| {
-        wait["end_ns"]
-            .as_u64()
-            .map(|end| end - wait["start_ns"].as_u64().expect("a start"))
-    };
+    let start = |wait: &Value| wait["start_ns"].as_u64().expect("a start");
+    let span = |wait: &&Value| wait["end_ns"].as_u64().map(|end| end - start(wait));
     let in_call = waits.filter(|wait| wait["syscall"].as_u64().is_some_and(|call| calls.contains(&call)));
     in_call.max_by_key(span).expect("a wait in that call").clone()
 }
 
 fn assert_waits_on_pipe(how: &str, calls: &[u64]) {
     let record = Record::new();
-    let workload = path("wait_on_pipe");
-    let finished = record.run([workload.as_os_str(), how.as_ref()]).expect_code(0);
+    let finished = record.run([&word("wait_on_pipe"), how]).expect_code(0);
     let truth = Truth::new(&finished.stdout);
     let launches = launches(&record.file());
     let wait = longest(&launches, calls);
     assert_eq!(wait["object"]["kind"], "pipe", "{wait}");
     assert_eq!(wait["object"]["inode"], truth.one("inode"), "{wait}");
     assert_eq!(wait["object"]["device"], truth.one("device"), "{wait}");
-    assert_eq!(
-        wait["waker"]["launch"],
-        launches.with_pid(truth.one("child")).id(),
-        "{wait}"
-    );
+    let child = launches.with_pid(truth.one("child")).id();
+    assert_eq!(wait["waker"]["launch"], child, "{wait}");
 
     let row = only(attribution(&record, |row| row["object"]["kind"] == "pipe"));
     assert_eq!(row["command"], "wait_on_pipe");
     assert_eq!(row["object"]["inode"], truth.one("inode"));
-    assert_eq!(
-        row["on"],
-        serde_json::json!([{"command": "(wait_on_pipe)", "count": 1}])
-    );
-    assert!(
-        row["run_ns"].as_u64() > Some(50_000_000),
-        "the child sleeps in its run phase, and the parent waits for most of that: {row}"
-    );
+    assert_eq!(row["on"], json!([{"command": "(wait_on_pipe)", "count": 1}]));
+    // The child sleeps in its run phase, and the parent waits for most of that.
+    assert!(row["run_ns"].as_u64() > Some(50_000_000), "{row}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn epoll_wait_waits_on_an_epoll_descriptor() {
     let record = Record::new();
-    let workload = path("wait_on_pipe");
-    record.run([workload.as_os_str(), "epoll".as_ref()]).expect_code(0);
+    record.run([&word("wait_on_pipe"), "epoll"]).expect_code(0);
     let wait = longest(&launches(&record.file()), &[EPOLL_WAIT]);
     assert_eq!(wait["object"]["kind"], "epoll", "{wait}");
     let row = only(attribution(&record, |row| row["syscall"] == "epoll_wait"));
@@ -112,22 +88,12 @@ fn epoll_wait_waits_on_an_epoll_descriptor() {
 #[needs(Ebpf)]
 fn a_fifo_is_named_by_its_path() {
     let record = Record::new();
-    let fifo = record.directory().join("a fifo");
+    let directory = record.directory().canonicalize().expect("it is there");
+    let fifo = directory.join("a fifo").display().to_string();
     let script = "mkfifo \"$1\"; exec 3<>\"$1\"; (sleep 0.1; echo hi >&3) & read -r x <&3; wait";
-    record
-        .run([
-            "bash".as_ref(),
-            "-c".as_ref(),
-            script.as_ref(),
-            "bash".as_ref(),
-            fifo.as_os_str(),
-        ])
-        .expect_code(0);
+    record.run(["bash", "-c", script, "bash", &fifo]).expect_code(0);
     let row = only(attribution(&record, |row| row["object"]["kind"] == "fifo"));
-    assert_eq!(
-        row["object"]["path"].as_str(),
-        fifo.canonicalize().expect("it is there").to_str()
-    );
+    assert_eq!(row["object"]["path"], fifo);
     assert_eq!((&row["command"], &row["syscall"]), (&"bash".into(), &"read".into()));
     assert_eq!(row["on"][0]["command"], "(bash)");
 }
@@ -136,12 +102,11 @@ fn a_fifo_is_named_by_its_path() {
 #[needs(Ebpf)]
 fn a_wait_for_a_child_is_attributed_to_its_run() {
     let record = Record::new();
-    record
-        .run(["bash", "-c", "sleep 0.2; true; sleep 0.2; true"])
-        .expect_code(0);
+    let script = "sleep 0.2; true; sleep 0.2; true";
+    record.run(["bash", "-c", script]).expect_code(0);
     let row = only(attribution(&record, |row| row["syscall"] == "wait4"));
     assert_eq!(row["object"], Value::Null);
-    assert_eq!(row["on"], serde_json::json!([{"command": "sleep", "count": 2}]));
+    assert_eq!(row["on"], json!([{"command": "sleep", "count": 2}]));
     // The children sleep for 400 ms. On a busy machine, the shell may start to wait late.
     assert!(row["run_ns"].as_u64() >= Some(200_000_000), "{row}");
     assert!(row["tax_ns"].as_u64() > Some(0), "{row}");
@@ -151,25 +116,18 @@ fn a_wait_for_a_child_is_attributed_to_its_run() {
 #[needs(Ebpf)]
 fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
     let record = Record::new();
-    record
-        .run(["bash", "-c", "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)"])
-        .expect_code(0);
-    let is_of_root = |row: &Value| row["command"] == "bash" && row["object"]["kind"] == "pipe";
-    let row = only(attribution(&record, is_of_root));
+    let script = "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)";
+    record.run(["bash", "-c", script]).expect_code(0);
+    let is_of = |row: &Value, command: &str| row["command"] == command && row["object"]["kind"] == "pipe";
+    let row = only(attribution(&record, |row| is_of(row, "bash")));
     assert_eq!(row["syscall"], "read");
     let on = row["on"].as_array().expect("an array");
     assert!(on.iter().any(|each| each["command"] == "sleep"), "{row}");
-    assert!(
-        on.iter().any(|each| each["command"] == "(bash)"),
-        "the substitution's own process: {row}"
-    );
-    let cat = only(attribution(&record, |row| {
-        row["command"] == "cat" && row["object"]["kind"] == "pipe"
-    }));
-    assert_eq!(
-        cat["on"][0]["command"], "sleep",
-        "cat waits for its neighbour, which is not its child: {cat}"
-    );
+    // The substitution's own process.
+    assert!(on.iter().any(|each| each["command"] == "(bash)"), "{row}");
+    // cat waits for its neighbour, which is not its child.
+    let cat = only(attribution(&record, |row| is_of(row, "cat")));
+    assert_eq!(cat["on"][0]["command"], "sleep", "{cat}");
 }
 
 #[apply(live_test)]
@@ -180,12 +138,11 @@ fn a_parent_that_sleeps_while_its_child_is_a_zombie_reaps_late() {
 
 fn try_late() -> Result<(), String> {
     let record = Record::new();
-    let workload = path("long_reap");
-    let finished = record.run([workload.as_os_str(), "long".as_ref()]).expect_code(0);
+    let finished = record.run([&word("long_reap"), "long"]).expect_code(0);
     let slept: i64 = Truth::new(&finished.stdout).all("amount_ns").iter().sum();
     let is_sleep = |row: &Value| row["syscall"].as_str().is_some_and(|call| call.ends_with("nanosleep"));
     let row = only(attribution(&record, is_sleep));
-    assert_eq!(row["on"], serde_json::json!([{"command": "(long_reap)", "count": 7}]));
+    assert_eq!(row["on"], json!([{"command": "(long_reap)", "count": 7}]));
     let reap = row["reap_ns"].as_i64().expect("nanoseconds");
     assert!(reap <= slept, "{reap} of {slept}");
     // The parent learns of each end through a pidfd of the child.
@@ -197,14 +154,9 @@ fn try_late() -> Result<(), String> {
 fn record_under_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
     record.run(words).expect_code(0);
     for call in ["execve", "openat"] {
-        let row = only(attribution(record, |row| {
-            row["syscall"] == call && row["object"]["kind"] == "permission"
-        }));
-        assert_eq!(
-            row["on"],
-            serde_json::json!([{"scanner": scanner, "count": 1}]),
-            "{row}"
-        );
+        let is_scan = |row: &Value| row["syscall"] == call && row["object"]["kind"] == "permission";
+        let row = only(attribution(record, is_scan));
+        assert_eq!(row["on"], json!([{"scanner": scanner, "count": 1}]), "{row}");
         assert!(row["total_ns"].as_u64() >= Some(15_000_000), "{row}");
     }
     let found = report(&record.file());
@@ -219,17 +171,13 @@ fn record_under_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launc
 fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
-    let (through, tiny) = (path("scanned"), path("tiny"));
-    let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
-    let record = Record::new().through(&[launcher[0], launcher[1], directory]);
+    let record = Record::new().through(&[&word("scanned"), &word("tiny"), directory]);
     let script = "\"$1/tiny\"; exec 3<\"$1/tiny\"; true";
     let launches = record_under_scanner(&record, "test-scanner", &["bash", "-c", script, "bash", directory]);
     let wait = longest(&launches, &[OPENAT]);
     assert_eq!(wait["object"]["kind"], "permission", "{wait}");
-    assert_eq!(
-        wait["waker"]["name"], "test-scanner",
-        "the name of the process, not of the thread that answered: {wait}"
-    );
+    // The name of the process, not of the thread that answered.
+    assert_eq!(wait["waker"]["name"], "test-scanner", "{wait}");
 }
 
 /// Here the recorded command is the scanner.
@@ -238,24 +186,18 @@ fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
 fn a_recorded_scanner_is_a_scanner_too() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new();
-    let words = [
-        path("long_exec").into_os_string(),
-        "long".into(),
-        path("tiny").into(),
-        scanned.path().into(),
-    ];
+    let words = [path("long_exec"), "long".into(), path("tiny"), scanned.path().into()];
     record.run(words).expect_code(0);
     let rows = attribution(&record, |row| row["object"]["kind"] == "permission");
     assert_eq!(rows.len(), 7, "one for each program: {rows:#?}");
     for row in rows {
         assert_eq!(row["syscall"], "execve");
-        assert_eq!(row["on"], serde_json::json!([{"scanner": "long_exec", "count": 1}]));
+        assert_eq!(row["on"], json!([{"scanner": "long_exec", "count": 1}]));
     }
     let launches = launches(&record.file());
     let children = launches.all(|launch| launch.command().starts_with("tiny"));
-    let waits = children
-        .iter()
-        .flat_map(|launch| launch.json()["waits"].as_array().expect("waits"));
+    let waits = |launch| Launch::json(launch)["waits"].as_array().expect("waits");
+    let waits = children.into_iter().flat_map(waits);
     let scans = waits.filter(|wait| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE);
     assert!(scans.count() >= 7, "one for each exec");
 }
@@ -269,9 +211,6 @@ fn if_the_kernel_hides_its_addresses_a_message_says_that_scanners_are_unknown() 
     let report = report(&record.file());
     let missing = report["missing"].as_array().expect("an array");
     let is_reported = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
-    assert_eq!(
-        missing.iter().filter(|part| is_reported(part)).count(),
-        1,
-        "{missing:?}"
-    );
+    let reported = missing.iter().filter(|part| is_reported(part));
+    assert_eq!(reported.count(), 1, "{missing:?}");
 }

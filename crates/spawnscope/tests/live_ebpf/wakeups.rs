@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use crate::support::launches::{Launch, Launches};
-use crate::support::recording::{launches, report};
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::live_test;
+use crate::support::recording::{launches, read, report};
+use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, path};
-use crate::support::{apply, live_test};
 
 /// The calls in which `timed_waits` waits.
 const CALLS: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \
@@ -38,34 +38,13 @@ const NOTHING: &str = "";
 const NO_PREEMPT_COUNT_NAME: &str = "on_waking";
 const NO_INTERRUPTS: &str = "on_waking,runqueues";
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_wait_that_times_out_has_no_waker() {
-    assert_timeouts_have_no_waker(NOTHING);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count() {
-    assert_timeouts_have_no_waker(NO_PREEMPT_COUNT_NAME);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_wait_that_times_out_has_no_waker_without_interrupt_detection() {
-    assert_timeouts_have_no_waker(NO_INTERRUPTS);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn the_waker_of_a_wait_with_a_timeout_is_recorded() {
-    assert_waker_is_recorded(NOTHING);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection() {
-    assert_waker_is_recorded(NO_INTERRUPTS);
+live_test! {
+    #[needs(Ebpf, Cc)]
+    fn a_wait_that_times_out_has_no_waker = assert_timeouts_have_no_waker(NOTHING);
+    fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count = assert_timeouts_have_no_waker(NO_PREEMPT_COUNT_NAME);
+    fn a_wait_that_times_out_has_no_waker_without_interrupt_detection = assert_timeouts_have_no_waker(NO_INTERRUPTS);
+    fn the_waker_of_a_wait_with_a_timeout_is_recorded = assert_waker_is_recorded(NOTHING);
+    fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection = assert_waker_is_recorded(NO_INTERRUPTS);
 }
 
 /// Records one `timed_waits` for each call, all at the same time, while a shell launches 150 other programs.
@@ -78,11 +57,8 @@ fn record_waits(calls: &str, how: &str, times: usize, absent: &str) -> (Record, 
     let mut command = record.command(words);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", absent)).expect_code(0);
     let reports_it = finished.errors().contains("preempt count");
-    assert_eq!(
-        reports_it,
-        !sees_interrupts(&record),
-        "a missing preempt count is reported"
-    );
+    // A missing preempt count is reported.
+    assert_eq!(reports_it, !sees_interrupts(&record));
     if absent == NOTHING {
         assert!(!reports_it, "{}", finished.errors());
     }
@@ -152,16 +128,9 @@ fn assert_no_false_attribution(record: &Record) {
     assert_eq!(charged.count(), 0, "{attribution}");
 
     let waits_ns = TIME_OUT_NS * WAITS;
-    let whatif = spawnscope(
-        ["whatif", "--json", "--remove", "true"]
-            .map(AsRef::as_ref)
-            .into_iter()
-            .chain([file.as_os_str()]),
-    );
-    let whatif: Value = serde_json::from_slice(&whatif.expect_code(0).stdout).expect("JSON");
+    let whatif = read(&["whatif", "--json", "--remove", "true"], &file).json();
     assert!(whatif["predicted_ns"].as_u64() >= Some(waits_ns), "{whatif}");
-    let advise = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
-    let advise: Value = serde_json::from_slice(&advise.stdout).expect("JSON");
+    let advise = read(&["advise", "--json"], &file).json();
     for advice in advise["advice"].as_array().expect("an array") {
         let saving = advice["saving_ns"].as_u64().expect("nanoseconds");
         let wall = advise["wall_ns"].as_u64().expect("nanoseconds");
@@ -198,9 +167,7 @@ fn assert_woken_by(children: &[&Launch], ended: &[&Value], sees_all: bool) {
     let limited = ended.iter().filter(|wait| wait["syscall"] != WAIT4);
     let by_child = |wait: &Value| children.iter().any(|child| wait["waker"]["launch"] == child.id());
     let (certain, in_doubt): (Vec<&&Value>, Vec<&&Value>) = limited.partition(|wait| wait["waker_in_doubt"].is_null());
-    assert!(
-        !certain.is_empty() && certain.iter().all(|wait| by_child(wait)),
-        "{ended:#?}"
-    );
+    let are_right = certain.iter().all(|wait| by_child(wait));
+    assert!(!certain.is_empty() && are_right, "{ended:#?}");
     assert!(!sees_all || in_doubt.is_empty(), "{in_doubt:#?}");
 }

@@ -1,45 +1,41 @@
 //! Losses, refusals, analyses of recordings by perf, and how a recording ends.
 
-use crate::support::launches::Launches;
-use crate::support::recording::{launches, report};
-use crate::support::run::{Record, run, spawnscope};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use std::ffi::OsStr;
 
-fn perf_record() -> Record {
-    Record::new().flags(&["--collector", "perf"])
-}
+use crate::support::recording::{launches, read, report};
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::word;
+use crate::support::{apply, live_test};
 
 const STORM: &str = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done; exit 0";
 
 #[apply(live_test)]
 fn records_that_do_not_fit_are_counted_as_lost() {
-    let record = perf_record().flags(&["--buffer", "4"]);
+    let record = Record::new().flags(&["--buffer", "4"]);
     let finished = record.run(["sh", "-c", STORM]).expect_code(0);
-    assert!(finished.errors().contains("lost: "), "{}", finished.errors());
+    finished.expect_errors(["lost: "]);
     let lost = report(&record.file())["lost_events"].as_u64();
     assert!(lost.is_some_and(|lost| lost > 0), "{lost:?}");
 }
 
 #[apply(live_test)]
 fn a_report_without_losses_mentions_none() {
-    let record = perf_record();
+    let record = Record::new();
     let finished = record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     assert!(!finished.errors().contains("lost"), "{}", finished.errors());
 }
 
 #[apply(live_test)]
 fn every_analysis_accepts_a_recording_by_perf() {
-    let record = perf_record();
+    let record = Record::new();
     record
         .run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"])
         .expect_code(0);
-    let lossy = perf_record().flags(&["--buffer", "4", "-q"]);
+    let lossy = Record::new().flags(&["--buffer", "4", "-q"]);
     lossy.run(["sh", "-c", STORM]).expect_code(0);
     let page = record.directory().join("page.html");
     let page = page.to_str().expect("a path in UTF-8");
     for file in [record.file(), lossy.file()] {
-        let file = file.to_str().expect("a path in UTF-8");
         for words in [
             &["report", "--full"][..],
             &["report", "--json"],
@@ -52,32 +48,33 @@ fn every_analysis_accepts_a_recording_by_perf() {
             &["export", "--format", "chrome"],
             &["export", "--format", "otlp"],
         ] {
-            let finished = spawnscope(words.iter().chain([&file])).expect_code(0);
-            assert!(
-                !finished.errors().contains("panicked"),
-                "{words:?}: {}",
-                finished.errors()
-            );
+            let errors = read(words, &file).errors();
+            assert!(!errors.contains("panicked"), "{words:?}: {errors}");
         }
-        let finished = spawnscope(["whatif", "--remove", "true", file]);
+        let finished = spawnscope(
+            ["whatif", "--remove", "true"]
+                .map(OsStr::new)
+                .iter()
+                .chain([&file.as_os_str()]),
+        );
         assert!(!finished.errors().contains("panicked"), "{}", finished.errors());
     }
 }
 
 #[apply(live_test)]
 fn after_the_duration_the_command_continues_and_its_processes_are_unfinished() {
-    let record = perf_record().flags(&["-q", "--duration", "0.3"]);
+    let record = Record::new().flags(&["-q", "--duration", "0.3"]);
     record.run(["sh", "-c", "sleep 1; exit 3"]).expect_code(3);
     assert_eq!(report(&record.file())["ended"], "duration");
-    let all: Launches = launches(&record.file());
+    let all = launches(&record.file());
     let sleep = all.only(|launch| launch.command() == "sleep");
     assert_eq!(sleep.json()["phases"]["teardown"], serde_json::Value::Null);
-    assert!(sleep.end_ns().is_none_or(|end| end < 900_000_000), "{}", sleep.json());
+    assert!(sleep.end_ns().is_none_or(|end| end < 900_000_000), "{sleep}");
 }
 
 #[apply(live_test)]
 fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
-    let record = perf_record().flags(&["-q", "--wait-for-all"]);
+    let record = Record::new().flags(&["-q", "--wait-for-all"]);
     record
         .run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"])
         .expect_code(0);
@@ -88,22 +85,15 @@ fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
 #[apply(live_test)]
 fn running_processes_need_ebpf() {
     for flags in [&["-p", "1"][..], &["-a"]] {
-        let finished = run(&mut perf_record().flags(flags).command([""; 0]));
-        assert_eq!(finished.code(), 125, "{}", finished.errors());
-        assert!(finished.errors().contains("needs eBPF"), "{}", finished.errors());
+        let finished = run(&mut Record::new().flags(flags).command([""; 0]));
+        finished.expect_code(125).expect_errors(["needs eBPF"]);
     }
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_refusal_says_why_perf_events_are_missing() {
-    let without_perf = path("without_perf");
-    let without_perf = without_perf.to_str().expect("a path in UTF-8");
-    let finished = perf_record().through(&[without_perf]).run(["true"]);
-    assert_eq!(finished.code(), 125);
-    let errors = finished.errors();
-    assert!(
-        errors.contains("failed to collect with perf") && errors.contains("no perf events"),
-        "{errors}"
-    );
+    let finished = Record::new().through(&[&word("without_perf")]).run(["true"]);
+    let reasons = ["failed to collect with perf", "no perf events"];
+    finished.expect_code(125).expect_errors(reasons);
 }

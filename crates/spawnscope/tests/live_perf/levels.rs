@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use crate::support::run::{Record, run};
-use crate::support::workloads::path;
+use crate::support::run::Record;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -26,7 +26,7 @@ fn each_level_up_to_two_permits_recording() {
     let level: i32 = before.0.trim().parse().expect("a number");
     for level in -1..=level.min(2) {
         fs::write(SETTING, level.to_string()).expect("the level");
-        let record = Record::new().flags(&["--collector", "perf"]);
+        let record = Record::new();
         let errors = record.run(["sh", "-c", "/bin/true; exit 4"]).expect_code(4).errors();
         assert!(errors.contains("recorded 2 launches"), "{level}: {errors}");
     }
@@ -36,15 +36,6 @@ fn each_level_up_to_two_permits_recording() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_refusal_by_a_level_names_the_setting_or_the_capability() {
-    let refusing = path("perf_denied");
-    let record = Record::new()
-        .through(&[refusing.to_str().expect("a path in UTF-8")])
-        .flags(&["--collector", "perf"]);
-    let finished = run(&mut record.command(["true"]));
-    assert_eq!(finished.code(), 125, "{}", finished.errors());
-    let errors = finished.errors();
-    assert!(
-        errors.contains("PERFMON") && errors.contains("perf_event_open"),
-        "{errors}"
-    );
+    let finished = Record::new().through(&[&word("perf_denied")]).run(["true"]);
+    finished.expect_code(125).expect_errors(["PERFMON", "perf_event_open"]);
 }

@@ -7,12 +7,12 @@ mod support;
 
 mod behaviour;
 mod levels;
+#[path = "../support/predicted.rs"]
 mod predicted;
-#[path = "../support/predictions.rs"]
-mod predictions;
 mod recorded;
 mod unprivileged;
 
 fn main() -> std::process::ExitCode {
+    support::run::COLLECTOR.get_or_init(|| "perf");
     support::main()
 }

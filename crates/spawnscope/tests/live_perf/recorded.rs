@@ -9,10 +9,6 @@ use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-fn record_by(collector: &str) -> Record {
-    Record::new().flags(&["--collector", collector, "-q"])
-}
-
 /// Returns the properties of a launch that do not differ from run to run, and those of the launches below it in order.
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
@@ -27,7 +23,7 @@ fn the_tree_is_the_one_that_ebpf_records() {
                   x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         let shapes = ["ebpf", "perf"].map(|collector| {
-            let record = record_by(collector);
+            let record = Record::new().flags(&["--collector", collector, "-q"]);
             record.run([shell, "-c", script]).expect_code(7);
             let all = launches(&record.file());
             shape(&all, all.root())
@@ -38,7 +34,7 @@ fn the_tree_is_the_one_that_ebpf_records() {
 
 #[apply(live_test)]
 fn each_of_some_hundred_launches_is_recorded() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     let script = "i=0; while [ $i -lt 400 ]; do /bin/true; (:); i=$((i+1)); done; exit 4";
     record.run(["sh", "-c", script]).expect_code(4);
     let report = report(&record.file());
@@ -49,7 +45,7 @@ fn each_of_some_hundred_launches_is_recorded() {
     assert_eq!(programs.len(), 400);
     for launch in programs {
         for phase in ["queue", "load", "run"] {
-            assert!(launch.phase_ns(phase).is_some(), "{phase}: {}", launch.json());
+            assert!(launch.phase_ns(phase).is_some(), "{phase}: {launch}");
         }
     }
     assert_eq!(all.root().exit_code(), Some(4));
@@ -57,23 +53,19 @@ fn each_of_some_hundred_launches_is_recorded() {
 
 #[apply(live_test)]
 fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     record.run(["sh", "-c", "cd /usr; /bin/sleep 0.3; :"]).expect_code(0);
     let all = launches(&record.file());
     let sleep = all.only(|launch| launch.command() == "sleep");
     assert_eq!(sleep.arguments(), ["/bin/sleep", "0.3"]);
     let exec = &sleep.json()["execs"][0];
     assert_eq!((&exec["path"], &exec["cwd"]), (&"/bin/sleep".into(), &"/usr".into()));
-    assert!(
-        sleep.phase_ns("run").is_some_and(|span| span >= 290_000_000),
-        "{}",
-        sleep.json()
-    );
+    assert!(sleep.phase_ns("run").is_some_and(|span| span >= 290_000_000), "{sleep}");
 }
 
 #[apply(live_test)]
 fn most_arguments_of_short_programs_are_known_and_none_are_wrong() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     let script = "for ((i = 0; i < 2000; i++)); do CARGO_PKG_NAME=p$i /bin/true $i; done";
     record.run(["bash", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -99,7 +91,7 @@ fn most_arguments_of_short_programs_are_known_and_none_are_wrong() {
 
 #[apply(live_test)]
 fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     record
         .run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"])
         .expect_code(0);
@@ -118,7 +110,7 @@ fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn every_mechanism_creates_a_recorded_process() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let mechanisms = ["fork", "vfork", "posix_spawn", "clone", "clone3"];
     let created: i64 = mechanisms.into_iter().map(|mechanism| truth.one(mechanism)).sum();
@@ -134,7 +126,7 @@ fn concurrent_launches_by_vfork_are_recorded() {
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(5)]\n\
                   threads = [threading.Thread(target=work) for _ in range(40)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     let parent = all.root().id();
@@ -145,17 +137,17 @@ fn concurrent_launches_by_vfork_are_recorded() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn an_exec_by_a_later_thread_belongs_to_the_process() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     let child = all.with_pid(truth.one("child"));
     assert_eq!(child.programs(), ["tiny"]);
-    assert!(child.phase_ns("run").is_some(), "{}", child.json());
+    assert!(child.phase_ns("run").is_some(), "{child}");
 }
 
 #[apply(live_test)]
 fn what_perf_events_do_not_contain_is_reported_as_unknown() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
@@ -176,7 +168,7 @@ fn what_perf_events_do_not_contain_is_reported_as_unknown() {
 #[needs(Ebpf)]
 fn phases_are_as_long_as_ebpf_measures_them() {
     let medians = |collector| {
-        let record = record_by(collector);
+        let record = Record::new().flags(&["--collector", collector, "-q"]);
         let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
         record.run(["sh", "-c", script]).expect_code(0);
         let all = launches(&record.file());
@@ -197,7 +189,7 @@ fn phases_are_as_long_as_ebpf_measures_them() {
 
 #[apply(live_test)]
 fn a_killed_command_has_its_signal_and_a_killed_child_is_recorded() {
-    let record = record_by("perf");
+    let record = Record::new().flags(&["-q"]);
     let script = "sleep 60 & kill -9 $!; wait; kill -TERM $$; sleep 60";
     record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTERM);
     let all = launches(&record.file());

@@ -7,19 +7,15 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, await_some, spawnscope};
+use crate::support::recording::{launches, read, report};
+use crate::support::run::{Record, Running, await_some};
 use crate::support::{apply, live_test};
-
-fn ptrace_record() -> Record {
-    Record::new().flags(&["--collector", "ptrace", "-q"])
-}
 
 #[apply(live_test)]
 fn signals_reach_handlers_and_have_their_default_effects() {
     let script =
         "trap 'echo caught' USR1; kill -USR1 $$; trap '' TERM; kill -TERM $$; kill -URG $$; kill -TRAP $$; exit 1";
-    let record = ptrace_record();
+    let record = Record::new().flags(&["-q"]);
     let finished = record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTRAP);
     assert_eq!(finished.output(), "caught\n");
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTRAP"));
@@ -29,7 +25,7 @@ fn signals_reach_handlers_and_have_their_default_effects() {
 fn a_stopped_process_stays_stopped_until_it_is_continued() {
     let script = "sh -c 'kill -STOP $$; echo continued' & child=$!; sleep 0.3; \
                   grep -c '^State:.*stop' /proc/$child/status; kill -CONT $child; wait $child; exit $?";
-    let finished = ptrace_record().run(["sh", "-c", script]).expect_code(0);
+    let finished = Record::new().flags(&["-q"]).run(["sh", "-c", script]).expect_code(0);
     assert_eq!(finished.output(), "1\ncontinued\n");
 }
 
@@ -40,7 +36,7 @@ fn concurrent_launches_of_many_threads_are_recorded() {
                   work = lambda: subprocess.run(['/bin/true'], check=True)\n\
                   threads = [threading.Thread(target=work) for _ in range(100)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    let record = ptrace_record();
+    let record = Record::new().flags(&["-q"]);
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
@@ -49,15 +45,9 @@ fn concurrent_launches_of_many_threads_are_recorded() {
 #[apply(live_test)]
 #[needs(Strace)]
 fn a_tracer_among_the_launches_works_and_is_reported() {
-    let record = Record::new().flags(&["--collector", "ptrace"]);
-    let finished = record
-        .run(["sh", "-c", "strace -f -o /dev/null sh -c 'exit 5'; exit $?"])
-        .expect_code(5);
-    assert!(
-        finished.errors().contains("traces processes itself"),
-        "{}",
-        finished.errors()
-    );
+    let script = "strace -f -o /dev/null sh -c 'exit 5'; exit $?";
+    let finished = Record::new().run(["sh", "-c", script]).expect_code(5);
+    finished.expect_errors(["traces processes itself"]);
 }
 
 /// The recorder is killed at 50 different moments, at which the command does different things. It launches all the time, and often a child is
@@ -65,7 +55,7 @@ fn a_tracer_among_the_launches_works_and_is_reported() {
 #[apply(live_test)]
 fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
     for round in 0..50 {
-        let record = ptrace_record();
+        let record = Record::new().flags(&["-q"]);
         let marks = ["begun", "failed", "done"].map(|mark| record.directory().join(mark));
         let [begun, failed, done] = marks.each_ref().map(|mark| mark.display().to_string());
         let script = format!(
@@ -78,13 +68,13 @@ fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
         running.finish();
         await_some("the command's end", || marks[2].exists().then_some(()));
         assert_eq!(fs::read_to_string(&marks[1]).unwrap_or_default(), "", "round {round}");
-        spawnscope(["report".as_ref(), record.file().as_os_str()]).expect_code(0);
+        read(&["report"], &record.file());
     }
 }
 
 #[apply(live_test)]
 fn after_the_duration_the_command_continues_untraced() {
-    let record = ptrace_record().flags(&["--duration", "0.3"]);
+    let record = Record::new().flags(&["-q", "--duration", "0.3"]);
     let script = "sleep 1; grep -c '^TracerPid:.0$' /proc/self/status; exit 3";
     let finished = record.run(["sh", "-c", script]).expect_code(3);
     assert_eq!(finished.output(), "1\n");

@@ -1,12 +1,11 @@
 //! `record` without options in containers: under the rules of Docker's default seccomp profile, and in the namespaces of rootless containers.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::launches::Launches;
-use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
-use crate::support::workloads::path;
+use crate::support::run::{Finished, PublicDirectory, run};
+use crate::support::texts::assert_contains;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 /// Creates namespaces like those of a rootless container, in which the user is root and the command is a child of process 1.
@@ -19,96 +18,68 @@ const ROOTLESS: [&str; 6] = [
     "--mount-proc",
 ];
 
-/// A directory with a copy of the program, to which every user has access.
-struct Directory(tempfile::TempDir);
+/// Runs the program through launchers, as the user of the test.
+fn run_as_root(directory: &PublicDirectory, launchers: &[&str], words: &[&str]) -> Finished {
+    let program = directory.path().join("spawnscope").display().to_string();
+    let all = [launchers, &[&program], words].concat();
+    run(Command::new(all[0])
+        .args(&all[1..])
+        .current_dir(directory.path())
+        .env_remove("LD_LIBRARY_PATH"))
+}
 
-impl Directory {
-    fn new() -> Directory {
-        let directory = tempfile::Builder::new()
-            .tempdir_in("/tmp")
-            .expect("a temporary directory");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
-        fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Directory(directory)
-    }
+/// Returns the launches of the recording that was made in the directory.
+fn launches(directory: &PublicDirectory) -> Launches {
+    let export = ["export", "--format", "ndjson", "spawnscope.db"];
+    Launches::parse(&run_as_root(directory, &[], &export).expect_code(0).stdout)
+}
 
-    /// Runs the program through launchers, as an ordinary user or as the user of the test.
-    fn run(&self, is_ordinary: bool, launchers: &[&str], words: &[&str]) -> Finished {
-        let program = self.0.path().join("spawnscope");
-        let program = program.to_str().expect("a path in UTF-8");
-        let all: Vec<&str> = launchers.iter().copied().chain([program]).collect();
-        let mut command = if is_ordinary {
-            let mut command = as_nobody();
-            command.arg(all[0]);
-            command
-        } else {
-            Command::new(all[0])
-        };
-        command.args(&all[1..]).args(words).current_dir(self.0.path());
-        run(command.env_remove("LD_LIBRARY_PATH"))
-    }
-
-    /// Records three launches, and checks the line about the collector and the recording.
-    #[track_caller]
-    fn assert_records_by_ptrace(&self, is_ordinary: bool, launchers: &[&str]) {
-        let words = ["record", "--", "sh", "-c", "ls / | wc -l; exit 4"];
-        let errors = self.run(is_ordinary, launchers, &words).expect_code(4).errors();
-        let line = errors.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            line.contains("collecting with ptrace; unknown: create, most reaps"),
-            "{errors}"
-        );
-        assert!(line.contains("to record these too: "), "{errors}");
-        assert!(line.contains("recorded 3 launches"), "{errors}");
-        let export = ["export", "--format", "ndjson", "spawnscope.db"];
-        let all = Launches::parse(&self.run(false, &[], &export).expect_code(0).stdout);
-        for command in ["ls", "wc"] {
-            let launch = all.only(|launch| launch.command() == command);
-            assert_eq!(launch.exit_code(), Some(0), "{}", launch.json());
-            assert!(launch.phase_ns("load").is_some(), "{}", launch.json());
-        }
+/// Records three launches, as an ordinary user or as the user of the test. Checks the line about the collector and the recording.
+#[track_caller]
+fn assert_records_by_ptrace(is_ordinary: bool, launchers: &[&str]) {
+    let directory = PublicDirectory::new();
+    let words = ["record", "--", "sh", "-c", "ls / | wc -l; exit 4"];
+    let finished = if is_ordinary {
+        directory.run(launchers, &words)
+    } else {
+        run_as_root(&directory, launchers, &words)
+    };
+    let collector = "collecting with ptrace; unknown: create, most reaps";
+    let line = finished.expect_code(4).message();
+    assert_contains(&line, [collector, "to record these too: ", "recorded 3 launches"]);
+    let all = launches(&directory);
+    for command in ["ls", "wc"] {
+        let launch = all.only(|launch| launch.command() == command);
+        assert_eq!(launch.exit_code(), Some(0), "{launch}");
+        assert!(launch.phase_ns("load").is_some(), "{launch}");
     }
 }
 
 /// Returns the path of a program that runs a command under the rules of Docker's default seccomp profile.
 fn docker() -> String {
-    path("like_docker").to_str().expect("a path in UTF-8").to_owned()
+    word("like_docker")
 }
 
-#[apply(live_test)]
-#[needs(Setpriv, Cc)]
-fn under_dockers_default_rules_an_ordinary_user_records_by_ptrace() {
-    Directory::new().assert_records_by_ptrace(true, &[&docker()]);
-}
-
-/// Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules refuse the calls.
-#[apply(live_test)]
-#[needs(Cc)]
-fn under_dockers_default_rules_root_records_by_ptrace() {
-    Directory::new().assert_records_by_ptrace(false, &[&docker()]);
-}
-
-#[apply(live_test)]
-#[needs(Setpriv, PidNs)]
-fn in_a_rootless_container_record_uses_ptrace() {
-    Directory::new().assert_records_by_ptrace(true, &ROOTLESS);
-}
-
-#[apply(live_test)]
-#[needs(Setpriv, PidNs, Cc)]
-fn in_a_rootless_container_with_dockers_rules_record_uses_ptrace() {
-    let docker = docker();
-    let launchers: Vec<&str> = ROOTLESS.iter().copied().chain([docker.as_str()]).collect();
-    Directory::new().assert_records_by_ptrace(true, &launchers);
+live_test! {
+    #[needs(Setpriv, Cc)]
+    fn under_dockers_default_rules_an_ordinary_user_records_by_ptrace = assert_records_by_ptrace(true, &[&docker()]);
+    #[needs(Cc)]
+    // Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules refuse the calls.
+    fn under_dockers_default_rules_root_records_by_ptrace = assert_records_by_ptrace(false, &[&docker()]);
+    #[needs(Setpriv, PidNs)]
+    fn in_a_rootless_container_record_uses_ptrace = assert_records_by_ptrace(true, &ROOTLESS);
+    #[needs(Setpriv, PidNs, Cc)]
+    fn in_a_rootless_container_with_dockers_rules_record_uses_ptrace =
+        assert_records_by_ptrace(true, &[&ROOTLESS[..], &[&docker()]].concat());
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn collectors_that_dockers_rules_refuse_fail_with_the_reason() {
-    let (directory, docker) = (Directory::new(), docker());
+    let (directory, docker) = (PublicDirectory::new(), docker());
     for (collector, reason) in [("ebpf", "CAP_BPF"), ("perf", "perf_event_open")] {
         let words = ["record", "--collector", collector, "--", "true"];
-        let errors = directory.run(false, &[&docker], &words).expect_code(125).errors();
+        let errors = run_as_root(&directory, &[&docker], &words).expect_code(125).errors();
         assert!(errors.contains(reason), "{collector}: {errors}");
     }
 }
@@ -117,14 +88,13 @@ fn collectors_that_dockers_rules_refuse_fail_with_the_reason() {
 #[apply(live_test)]
 #[needs(Cc, Python)]
 fn launches_of_threads_without_clone3_are_recorded() {
-    let (directory, docker) = (Directory::new(), docker());
+    let (directory, docker) = (PublicDirectory::new(), docker());
     let script = "import subprocess, threading\n\
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(3)]\n\
                   threads = [threading.Thread(target=work) for _ in range(5)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
     let words = ["record", "-q", "--", "/usr/bin/python3", "-S", "-c", script];
-    directory.run(false, &[&docker], &words).expect_code(0);
-    let export = ["export", "--format", "ndjson", "spawnscope.db"];
-    let all = Launches::parse(&directory.run(false, &[], &export).expect_code(0).stdout);
+    run_as_root(&directory, &[&docker], &words).expect_code(0);
+    let all = launches(&directory);
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 15);
 }

@@ -22,9 +22,8 @@ mod make_lines;
 #[expect(dead_code, reason = "the Perls of suites are tested with eBPF")]
 mod perl_lines;
 mod phases;
+#[path = "../support/predicted.rs"]
 mod predicted;
-#[path = "../support/predictions.rs"]
-mod predictions;
 #[path = "../live_ebpf/python_lines.rs"]
 mod python_lines;
 mod recorded;

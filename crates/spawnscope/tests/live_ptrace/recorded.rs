@@ -7,10 +7,6 @@ use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-fn ptrace_record() -> Record {
-    Record::new().flags(&["--collector", "ptrace"])
-}
-
 /// Returns the properties of a launch that do not differ from run to run, and those of the launches below it in order.
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
@@ -97,7 +93,7 @@ for i in 1 2; do /bin/true \"loop$i\"; done
 
 #[apply(live_test)]
 fn failed_execs_of_env_are_recorded() {
-    let record = ptrace_record();
+    let record = Record::new();
     let script = "PATH=/nonexistent:/usr/bin /usr/bin/env true; :";
     record.run(["sh", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -109,7 +105,7 @@ fn failed_execs_of_env_are_recorded() {
 #[apply(live_test)]
 #[needs(Python)]
 fn failed_execs_of_a_new_process_are_recorded() {
-    let record = ptrace_record();
+    let record = Record::new();
     let script = "import os; os.environ['PATH'] = '/nonexistent:/usr/bin'; os.spawnvp(os.P_WAIT, 'true', ['true'])";
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -120,7 +116,7 @@ fn failed_execs_of_a_new_process_are_recorded() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn every_mechanism_is_counted() {
-    let record = ptrace_record();
+    let record = Record::new();
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
@@ -132,7 +128,7 @@ fn every_mechanism_is_counted() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn an_exec_by_a_later_thread_belongs_to_the_process() {
-    let record = ptrace_record();
+    let record = Record::new();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     let child = all.with_pid(truth.one("child"));
@@ -142,18 +138,14 @@ fn an_exec_by_a_later_thread_belongs_to_the_process() {
 
 #[apply(live_test)]
 fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
-    let record = ptrace_record();
+    let record = Record::new();
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
     // Unlike the fork call, these phases end at stops that the tracer sees.
     assert_eq!(child.phase_ns("create"), None);
     for phase in ["queue", "setup", "exec", "load", "run", "teardown"] {
-        assert!(
-            child.phase_ns(phase).is_some_and(|span| span > 0),
-            "{phase}: {}",
-            child.json()
-        );
+        assert!(child.phase_ns(phase).is_some_and(|span| span > 0), "{phase}: {child}");
     }
     let report = report(&record.file());
     assert_eq!(report["waits_reconstructed"], true, "{report}");
@@ -161,7 +153,7 @@ fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
 
 #[apply(live_test)]
 fn without_failed_execs_setup_and_exec_are_unknown() {
-    let record = ptrace_record().flags(&["--no-failed-execs"]);
+    let record = Record::new().flags(&["--no-failed-execs"]);
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
@@ -178,7 +170,7 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
                   \x20   child = os.fork()\n\
                   \x20   if child == 0: time.sleep(0.01); os._exit(0)\n\
                   \x20   os.waitpid(child, 0)\n";
-    let record = ptrace_record();
+    let record = Record::new();
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     let children = all.children_of(all.root());
@@ -189,31 +181,18 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
 
 #[apply(live_test)]
 fn running_processes_need_ebpf() {
-    for flags in [
-        &["--collector", "ptrace", "-p", "1"][..],
-        &["--collector", "ptrace", "-a"],
-    ] {
+    for flags in [&["-p", "1"][..], &["-a"]] {
         let finished = run(&mut Record::new().flags(flags).command([""; 0]));
-        assert_eq!(finished.code(), 125, "{}", finished.errors());
-        assert!(
-            finished.errors().contains("only eBPF can follow"),
-            "{}",
-            finished.errors()
-        );
+        finished.expect_code(125).expect_errors(["needs eBPF"]);
     }
 }
 
 #[apply(live_test)]
 fn labels_are_stored_and_other_variables_are_not() {
-    let record = ptrace_record().flags(&[
-        "-q",
-        "--label",
-        "runner=large",
-        "--label",
-        "token=hunter2",
-        "--label",
-        "run=mine",
-    ]);
+    let labels = ["runner=large", "token=hunter2", "run=mine"];
+    let record = Record::new()
+        .flags(&["-q"])
+        .flags(&labels.map(|label| ["--label", label]).concat());
     let mut command = record.command(["true"]);
     command.env("GITHUB_ACTIONS", "true").env("GITHUB_SHA", "c0ffee");
     command.env("GITHUB_RUN_ID", "7").env("GITHUB_TOKEN", "never-stored");

@@ -51,7 +51,7 @@ fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     };
     let (plain, recorded) = (directory(), directory());
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
-    let record = Record::new().flags(&["--collector", "ptrace", "-q"]);
+    let record = Record::new().flags(&["-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
     let results = (
         BuildResult::read(&expected, plain.path()),

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::support::run::{Finished, Record, SPAWNSCOPE, as_nobody, run};
+use crate::support::run::{Finished, PublicDirectory, Record};
+use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 const LEVEL: &str = "/proc/sys/kernel/yama/ptrace_scope";
@@ -31,22 +32,8 @@ impl Drop for Setting {
 
 /// Records as an ordinary user, in a directory of its own.
 fn record_as_nobody(flags: &[&str]) -> Finished {
-    use std::os::unix::fs::PermissionsExt;
-    let directory = tempfile::Builder::new()
-        .tempdir_in("/tmp")
-        .expect("a temporary directory");
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
-    let program = directory.path().join("spawnscope");
-    fs::copy(SPAWNSCOPE, &program).expect("a copy");
-    let mut command = as_nobody();
-    command.arg(program).arg("record").args(flags);
-    command.args(["--", "sh", "-c", "ls / | wc -l; exit 4"]);
-    run(command.current_dir(directory.path()).env_remove("LD_LIBRARY_PATH"))
-}
-
-/// Returns a message without line breaks.
-fn in_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = [&["record"], flags, &["--", "sh", "-c", "ls / | wc -l; exit 4"]].concat();
+    PublicDirectory::new().run(&[], &words)
 }
 
 /// A process may trace its descendants under level 1, and the recorder traces nothing else.
@@ -55,10 +42,10 @@ fn in_one_line(text: &str) -> String {
 fn levels_0_and_1_permit_tracing_the_command() {
     for level in ["0", "1"] {
         let _level = Setting::change(LEVEL, level);
-        let errors = record_as_nobody(&[]).expect_code(4).errors();
-        let message = in_one_line(&errors);
-        assert!(message.contains("collecting with ptrace"), "level {level}: {errors}");
-        assert!(message.contains("recorded 3 launches"), "level {level}: {errors}");
+        let message = record_as_nobody(&[]).expect_code(4).message();
+        for part in ["collecting with ptrace", "recorded 3 launches"] {
+            assert!(message.contains(part), "level {level}: {message}");
+        }
     }
 }
 
@@ -66,50 +53,34 @@ fn levels_0_and_1_permit_tracing_the_command() {
 #[needs(Yama, Setpriv, PerfLevels)]
 fn at_level_2_ordinary_users_may_not_trace_and_perf_is_used() {
     let _level = Setting::change(LEVEL, "2");
-    let refused = record_as_nobody(&["--collector", "ptrace"]).expect_code(125).errors();
-    assert!(
-        in_one_line(&refused).contains("ptrace_scope is 2: only root may trace"),
-        "{refused}"
-    );
+    let refused = record_as_nobody(&["--collector", "ptrace"]).expect_code(125).message();
+    assert_contains(&refused, ["ptrace_scope is 2: only root may trace"]);
     // Root, with CAP_SYS_PTRACE, may trace.
-    let record = Record::new().flags(&["--collector", "ptrace"]);
-    record.run(["sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
+    Record::new().run(["sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
 
     let perf_level = Setting::change(PERF_LEVEL, "2");
-    let errors = record_as_nobody(&[]).expect_code(4).errors();
-    let message = in_one_line(&errors);
-    assert!(message.contains("collecting with perf"), "{errors}");
-    assert!(message.contains("ptrace_scope is 2"), "{errors}");
+    let message = record_as_nobody(&[]).expect_code(4).message();
+    assert_contains(&message, ["collecting with perf", "ptrace_scope is 2"]);
     drop(perf_level);
 
     // Debian's kernels have level 3, which refuses perf events; others treat it as 2.
     let _perf_level = Setting::change(PERF_LEVEL, "3");
     let finished = record_as_nobody(&[]);
-    let message = in_one_line(&finished.errors());
-    assert!(
-        message.contains("collecting with perf") || finished.code() == 125,
-        "{}",
-        finished.errors()
-    );
-    assert!(
-        message.contains("ptrace_scope is 2") && message.contains("sudo"),
-        "{}",
-        finished.errors()
-    );
+    let message = finished.message();
+    let is_refused = finished.code() == 125;
+    assert!(message.contains("collecting with perf") || is_refused, "{message}");
+    assert_contains(&message, ["ptrace_scope is 2", "sudo"]);
 }
 
 #[apply(live_test)]
 #[needs(Yama, Setpriv, Disposable)]
 fn at_level_3_no_user_may_trace() {
     fs::write(LEVEL, "3").expect("the highest level");
-    let record = Record::new().flags(&["--collector", "ptrace"]);
-    for errors in [
-        record.run(["true"]).expect_code(125).errors(),
-        record_as_nobody(&["--collector", "ptrace"]).expect_code(125).errors(),
+    for finished in [
+        Record::new().run(["true"]),
+        record_as_nobody(&["--collector", "ptrace"]),
     ] {
-        assert!(
-            in_one_line(&errors).contains("ptrace_scope is 3: tracing is disabled until the next boot"),
-            "{errors}"
-        );
+        let reason = "ptrace_scope is 3: tracing is disabled until the next boot";
+        assert_contains(&finished.expect_code(125).message(), [reason]);
     }
 }

@@ -1,13 +1,13 @@
 //! A build that runs new binaries while a scanner runs: its waits are reported with the name of the daemon.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::scanned_directory::{SCANNERS, ScannedDirectory};
-use crate::support::run::{Record, spawnscope};
-use crate::support::workloads::path;
+use crate::support::recording::{self, read};
+use crate::support::run::Record;
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 /// The number of binaries that the build creates and runs.
@@ -21,13 +21,11 @@ fn advice(scanned: &ScannedDirectory, directory: &str) -> (Record, Vec<Value>) {
     let launcher = scanned.launcher();
     let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
     let record = Record::new().through(&launcher);
-    let tiny = path("tiny").display().to_string();
+    let (tiny, fresh) = (word("tiny"), FRESH.to_string());
     record
-        .run(["bash", "-c", BUILD, &tiny, directory, &FRESH.to_string()])
+        .run(["bash", "-c", BUILD, &tiny, directory, &fresh])
         .expect_code(0);
-    let printed = spawnscope(["advise".as_ref(), "--json".as_ref(), record.file().as_os_str()]).expect_code(0);
-    let printed: Value = serde_json::from_slice(&printed.stdout).expect("the advice is JSON");
-    let printed = printed["advice"].as_array().expect("an array").clone();
+    let printed = recording::advice(&record.file());
     (record, printed)
 }
 
@@ -45,7 +43,7 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
         } else {
             assert_ne!(scanner, "clamonacc", "{printed:#?}");
         }
-        let printed = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
+        let printed = read(&["report", "--full"], &record.file());
         let line = format!("waiting for a permission scanner: {scanner}");
         assert!(printed.output().contains(&line), "{}", printed.output());
         assert_waits_in_exec(&record, &scanned);
@@ -55,9 +53,7 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
 /// Checks that every new binary waited for permission within its own exec.
 fn assert_waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     const EXECVE: u64 = 59;
-    let words = ["export", "--format", "ndjson"].map(OsString::from);
-    let printed = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
-    let printed = printed.output();
+    let printed = read(&["export", "--format", "ndjson"], &record.file()).output();
     let launches = printed
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

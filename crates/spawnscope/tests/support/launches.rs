@@ -54,46 +54,29 @@ impl Launch {
 
     /// Returns the base names of the files of the successful execs, in order.
     pub fn programs(&self) -> Vec<&str> {
-        let execs = self.0["execs"].as_array().expect("execs");
-        execs
-            .iter()
-            .map(|exec| {
-                exec["path"]
-                    .as_str()
-                    .expect("a path")
-                    .rsplit('/')
-                    .next()
-                    .expect("a base name")
-            })
+        let execs = self.0["execs"].as_array().expect("execs").iter();
+        let paths = execs.map(|exec| exec["path"].as_str().expect("a path"));
+        paths
+            .map(|path| path.rsplit('/').next().expect("a base name"))
             .collect()
     }
 
     /// Returns the arguments of the last successful exec.
     pub fn arguments(&self) -> Vec<&str> {
-        let last = self.0["execs"]
-            .as_array()
-            .and_then(|execs| execs.last())
-            .expect("an exec");
-        last["argv"]
-            .as_array()
-            .expect("arguments")
-            .iter()
-            .map(|argument| argument.as_str().expect("text"))
-            .collect()
+        let execs = self.0["execs"].as_array();
+        let last = execs.and_then(|execs| execs.last()).expect("an exec");
+        let arguments = last["argv"].as_array().expect("arguments").iter();
+        arguments.map(|argument| argument.as_str().expect("text")).collect()
     }
 
     /// Returns the paths and error numbers of the failed execs, in order.
     pub fn failed_execs(&self) -> Vec<(String, i64)> {
         let failed = self.0["failed_execs"].as_array().expect("failed execs");
-        failed
+        let path = |exec: &Value| exec["path"].as_str().expect("a path").to_owned();
+        let pairs = failed
             .iter()
-            .map(|exec| {
-                (
-                    exec["path"].as_str().expect("a path").to_owned(),
-                    exec["errno"].as_i64().expect("errno"),
-                )
-            })
-            .collect()
+            .map(|exec| (path(exec), exec["errno"].as_i64().expect("errno")));
+        pairs.collect()
     }
 
     pub fn exit_code(&self) -> Option<i64> {
@@ -107,6 +90,12 @@ impl Launch {
     /// Returns the parsed line, for values without an accessor.
     pub fn json(&self) -> &Value {
         &self.0
+    }
+}
+
+impl std::fmt::Display for Launch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -149,12 +138,7 @@ impl Launches {
     #[track_caller]
     pub fn only(&self, wanted: impl Fn(&Launch) -> bool) -> &Launch {
         let found = self.all(wanted);
-        assert_eq!(
-            found.len(),
-            1,
-            "expected exactly one matching launch of {}",
-            self.0.len()
-        );
+        assert_eq!(found.len(), 1, "matching launches of {}", self.0.len());
         found[0]
     }
 }

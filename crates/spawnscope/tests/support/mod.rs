@@ -12,6 +12,7 @@ pub mod recording;
 pub mod rerun;
 pub mod roots;
 pub mod run;
+pub mod texts;
 pub mod workloads;
 
 use std::process::ExitCode;
@@ -40,7 +41,20 @@ inventory::collect!(LiveTest);
 /// #[needs(Ebpf, Cc)]
 /// fn a_chain_of_execs_is_one_launch() { ... }
 /// ```
+///
+/// Tests that are one call each are registered together:
+///
+/// ```
+/// live_test! {
+///     #[needs(Ebpf, Cc)]
+///     fn a_read_waits_on_a_pipe = assert_waits_on_pipe("read");
+///     fn a_poll_waits_on_a_pipe = assert_waits_on_pipe("poll");
+/// }
+/// ```
 macro_rules! live_test {
+    ($(#[needs $needs:tt] $(fn $name:ident = $call:expr;)+)+) => {
+        $($($crate::support::live_test! { #[needs $needs] fn $name() { $call; } })+)+
+    };
     ($(#[doc = $doc:literal])* $(#[needs($($need:ident),+)])? fn $name:ident() $body:block) => {
         $(#[doc = $doc])*
         fn $name() $body
@@ -60,7 +74,8 @@ pub(crate) use live_test;
 /// Runs every `live_test` of this binary.
 pub fn main() -> ExitCode {
     let mut tests: Vec<LiveTest> = inventory::iter::<LiveTest>.into_iter().copied().collect();
-    tests.sort_by_key(|test| test.location);
+    // The tests of a table have the same line.
+    tests.sort_by_key(|test| (test.location, test.name));
     run_all(tests)
 }
 

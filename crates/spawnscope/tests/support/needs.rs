@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 
+use super::attempts::ok_if;
 use super::{roots, workloads};
 
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
@@ -21,9 +22,22 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// A requirement that not every machine meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Need {
+/// Declares the needs, and lists them in `Need::ALL`.
+macro_rules! needs {
+    ($($(#[doc = $doc:literal])+ $need:ident,)+) => {
+        /// A requirement that not every machine meets.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Need {
+            $($(#[doc = $doc])+ $need,)+
+        }
+
+        impl Need {
+            const ALL: &[Need] = &[$(Need::$need),+];
+        }
+    };
+}
+
+needs! {
     /// Kernel type information, and the privilege to attach eBPF programs.
     Ebpf,
     /// A C compiler for the workloads, or compiled workloads.
@@ -101,87 +115,9 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 37] = [
-        Need::Ebpf,
-        Need::Cc,
-        Need::MountNs,
-        Need::PidNs,
-        Need::Binfmt,
-        Need::Cgroup,
-        Need::MemoryGroup,
-        Need::Pty,
-        Need::Setpriv,
-        Need::Realtime,
-        Need::Fanotify,
-        Need::Fuse,
-        Need::Perfetto,
-        Need::Prometheus,
-        Need::Parquet,
-        Need::Perl,
-        Need::Make,
-        Need::Node,
-        Need::Npm,
-        Need::Git,
-        Need::Bc,
-        Need::PkgConfig,
-        Need::Python,
-        Need::Ptrace,
-        Need::Gdb,
-        Need::Strace,
-        Need::Perf,
-        Need::PerfEvents,
-        Need::PerfLevels,
-        Need::Yama,
-        Need::Disposable,
-        Need::Ninja,
-        Need::Scanners,
-        Need::Roots,
-        Need::Musl,
-        Need::Bits32,
-        Need::Go,
-    ];
-
     /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Need::Ebpf => "ebpf",
-            Need::Cc => "cc",
-            Need::MountNs => "mountns",
-            Need::PidNs => "pidns",
-            Need::Binfmt => "binfmt",
-            Need::Cgroup => "cgroup",
-            Need::MemoryGroup => "memorygroup",
-            Need::Pty => "pty",
-            Need::Setpriv => "setpriv",
-            Need::Realtime => "realtime",
-            Need::Fanotify => "fanotify",
-            Need::Fuse => "fuse",
-            Need::Perfetto => "perfetto",
-            Need::Prometheus => "prometheus",
-            Need::Parquet => "parquet",
-            Need::Perl => "perl",
-            Need::Make => "make",
-            Need::Node => "node",
-            Need::Npm => "npm",
-            Need::Git => "git",
-            Need::Bc => "bc",
-            Need::PkgConfig => "pkgconfig",
-            Need::Python => "python",
-            Need::Ptrace => "ptrace",
-            Need::Gdb => "gdb",
-            Need::Strace => "strace",
-            Need::Perf => "perf",
-            Need::PerfEvents => "perfevents",
-            Need::PerfLevels => "perflevels",
-            Need::Yama => "yama",
-            Need::Disposable => "disposable",
-            Need::Ninja => "ninja",
-            Need::Scanners => "scanners",
-            Need::Roots => "roots",
-            Need::Musl => "musl",
-            Need::Bits32 => "bits32",
-            Need::Go => "go",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// Checks whether this machine meets the need. The result is cached.
@@ -200,14 +136,11 @@ impl Need {
         match self {
             Need::Ebpf => ebpf(),
             Need::Cc if workloads::are_compiled() => Ok(()),
-            Need::Cc => check_succeeds(Command::new("cc").arg("--version")),
-            Need::MountNs => {
-                check_succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))
-            }
-            Need::PidNs => check_succeeds(Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"])),
+            Need::Cc => check_runs("cc --version"),
+            Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
+            Need::PidNs => check_runs("unshare --pid --fork --mount-proc true"),
             Need::Binfmt => {
-                let words = "--user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc";
-                check_succeeds(Command::new("unshare").args(words.split(' ')))
+                check_runs("unshare --user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc")
             }
             Need::Cgroup => check_control_groups(&process_control_groups(), &["pids.max"]),
             Need::MemoryGroup => {
@@ -215,41 +148,37 @@ impl Need {
             }
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
-                check_succeeds(Command::new("setsid").arg("--version"))
+                check_runs("setsid --version")
             }
-            Need::Setpriv => {
-                check_succeeds(Command::new("setpriv").args(["--reuid", "65534", "--clear-groups", "true"]))
-            }
-            Need::Realtime => check_succeeds(Command::new("chrt").args(["--fifo", "1", "true"])),
+            Need::Setpriv => check_runs("setpriv --reuid 65534 --clear-groups true"),
+            Need::Realtime => check_runs("chrt --fifo 1 true"),
             Need::Fanotify => fanotify(),
             Need::Fuse => fuse(),
-            Need::Perfetto => check_succeeds(
-                Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
-            ),
-            Need::Prometheus => check_succeeds(Command::new(python()).args(["-c", "import prometheus_client.parser"])),
-            Need::Parquet => check_succeeds(Command::new(python()).args(["-c", "import duckdb, pyarrow.dataset"])),
+            Need::Perfetto => check_imports("perfetto.protos.perfetto.trace.perfetto_trace_pb2"),
+            Need::Prometheus => check_imports("prometheus_client.parser"),
+            Need::Parquet => check_imports("duckdb, pyarrow.dataset"),
             Need::Bits32 => check_32_bit(),
-            Need::Go => check_succeeds(Command::new("go").arg("version")),
-            Need::Musl => check_succeeds(Command::new("musl-gcc").arg("--version")),
-            Need::Perl => check_succeeds(Command::new("perl").arg("-v")),
+            Need::Go => check_runs("go version"),
+            Need::Musl => check_runs("musl-gcc --version"),
+            Need::Perl => check_runs("perl -v"),
             Need::Make => make(),
-            Need::Node => check_succeeds(Command::new("/usr/bin/node").arg("--version")),
-            Need::Npm => check_succeeds(Command::new("/usr/bin/npm").arg("--version")),
-            Need::Git => check_succeeds(Command::new("git").arg("--version")),
-            Need::Bc => check_succeeds(Command::new("bc").arg("--version")),
-            Need::PkgConfig => check_succeeds(Command::new("pkg-config").arg("--version")),
-            Need::Python => check_succeeds(Command::new("/usr/bin/python3").arg("--version")),
+            Need::Node => check_runs("/usr/bin/node --version"),
+            Need::Npm => check_runs("/usr/bin/npm --version"),
+            Need::Git => check_runs("git --version"),
+            Need::Bc => check_runs("bc --version"),
+            Need::PkgConfig => check_runs("pkg-config --version"),
+            Need::Python => check_runs("/usr/bin/python3 --version"),
             Need::Ptrace => ptrace(),
-            Need::Gdb => check_succeeds(Command::new("gdb").arg("--version")),
-            Need::Strace => check_succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
-            Need::Perf => check_succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
+            Need::Gdb => check_runs("gdb --version"),
+            Need::Strace => check_runs("strace -o /dev/null true"),
+            Need::Perf => check_runs("perf record -o /dev/null true"),
             Need::PerfEvents => perf_events(),
             Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
             Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
             Need::Disposable => std::env::var(DISPOSABLE)
                 .map(drop)
                 .map_err(|_| format!("{DISPOSABLE} is not set")),
-            Need::Ninja => check_succeeds(Command::new("ninja").arg("--version")),
+            Need::Ninja => check_runs("ninja --version"),
             Need::Scanners => check_is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
             Need::Roots => check_is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
         }
@@ -269,7 +198,7 @@ fn is_required(need: Need) -> Result<bool, String> {
     let known = |name: &str| OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),
-        None => Ok(names.contains(&need.name())),
+        None => Ok(names.contains(&need.name().as_str())),
     }
 }
 
@@ -317,9 +246,7 @@ fn check_control_groups(parent: &Path, files: &[&str]) -> Result<(), String> {
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     let limits = files.iter().any(|file| group.join(file).exists());
     std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
-    limits
-        .then_some(())
-        .ok_or_else(|| format!("groups have no {}", files.join(" or ")))
+    ok_if(limits, || format!("groups have no {}", files.join(" or ")))
 }
 
 fn ebpf() -> Result<(), String> {
@@ -336,11 +263,9 @@ fn ebpf() -> Result<(), String> {
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .ok_or("no CapEff in /proc/self/status")?;
     let has = |capability: u32| effective & (1 << capability) != 0;
-    if has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)) {
-        Ok(())
-    } else {
-        Err("not root, and neither CAP_BPF nor CAP_PERFMON".into())
-    }
+    ok_if(has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)), || {
+        "not root, and neither CAP_BPF nor CAP_PERFMON".into()
+    })
 }
 
 /// Checks that the structures of the make in PATH are known.
@@ -350,7 +275,7 @@ fn make() -> Result<(), String> {
     let printed = String::from_utf8_lossy(&output.stdout);
     let version = printed.lines().next().unwrap_or("no version");
     let is_known = ["GNU Make 4.3", "GNU Make 4.4", "GNU Make 4.4.1"].contains(&version);
-    is_known.then_some(()).ok_or_else(|| version.to_owned())
+    ok_if(is_known, || version.to_owned())
 }
 
 /// Tries to trace a process that the tracing thread did not start.
@@ -402,12 +327,9 @@ fn fanotify() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
-    check_succeeds(
-        Command::new(workloads::path("long_exec"))
-            .arg("base")
-            .arg(workloads::path("tiny"))
-            .arg(mount_point.path()),
-    )
+    let mut command = Command::new(workloads::path("long_exec"));
+    command.arg("base").arg(workloads::path("tiny"));
+    check_succeeds(command.arg(mount_point.path()))
 }
 
 fn fuse() -> Result<(), String> {
@@ -415,20 +337,15 @@ fn fuse() -> Result<(), String> {
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(workloads::path("file_system"));
-    check_succeeds(
-        command
-            .arg(mount_point.path())
-            .args(["0", "stat"])
-            .arg(mount_point.path()),
-    )
+    command.arg(mount_point.path()).args(["0", "stat"]);
+    check_succeeds(command.arg(mount_point.path()))
 }
 
 /// Checks that a script has completed a directory.
 fn check_is_complete(directory: &Path, script: &str) -> Result<(), String> {
-    let is_there = directory.join("complete").exists();
-    is_there
-        .then_some(())
-        .ok_or_else(|| format!("{} is not complete: run {script}", directory.display()))
+    ok_if(directory.join("complete").exists(), || {
+        format!("{} is not complete: run {script}", directory.display())
+    })
 }
 
 /// Checks for x86-64 only, where no further package is needed to compile 32-bit programs.
@@ -441,6 +358,17 @@ fn check_32_bit() -> Result<(), String> {
         Ok(status) if status.code() == Some(7) => Ok(()),
         other => Err(format!("the kernel does not execute 32-bit programs: {other:?}")),
     }
+}
+
+/// Runs a command line whose words contain no spaces.
+fn check_runs(line: &str) -> Result<(), String> {
+    let mut words = line.split(' ');
+    check_succeeds(Command::new(words.next().unwrap_or_default()).args(words))
+}
+
+/// Checks that the Python of the checkers has these modules.
+fn check_imports(modules: &str) -> Result<(), String> {
+    check_succeeds(Command::new(python()).args(["-c", &format!("import {modules}")]))
 }
 
 fn check_succeeds(command: &mut Command) -> Result<(), String> {

@@ -13,7 +13,7 @@ const MIN_TOLERANCE_NS: i64 = 1_000_000;
 const MAX_GROWTH_OF_OTHERS_NS: i64 = 3_000_000;
 
 /// Returns `limit`, or an eighth of the free memory in megabytes if that is less. On small machines, phases are long with less memory, too.
-pub fn limited_megabytes(limit: u64) -> String {
+fn limited_megabytes(limit: u64) -> String {
     let memory = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
     let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kibibytes = free.and_then(|free| free.trim().strip_suffix(" kB")?.parse::<u64>().ok());
@@ -78,16 +78,37 @@ impl Measurement {
     }
 }
 
-/// Records both commands and compares the phases of their children.
+/// Records the workload that lengthens this phase.
 #[track_caller]
-pub fn assert_only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
-    // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
-    assert_only_this_phase_grows_with(&[], long_phase, base, long);
+pub fn assert_phase_grows(phase: &str) {
+    assert_phase_grows_with(&[], phase);
 }
 
-/// Like `assert_only_this_phase_grows`, with these flags of `record`.
+/// Like `assert_phase_grows`, with these flags of `record`.
 #[track_caller]
-pub fn assert_only_this_phase_grows_with(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
+pub fn assert_phase_grows_with(flags: &[&str], phase: &str) {
+    let mount_point = tempfile::tempdir().expect("a temporary directory");
+    let megabytes = limited_megabytes(if phase == "create" { 2048 } else { 1024 });
+    let command = |amount: &str| match phase {
+        "create" => words(&["long_create"], &[amount, &megabytes]),
+        "queue" => words(&["long_queue"], &[amount]),
+        "setup" => [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat(),
+        "exec" => {
+            let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
+            [program, vec![mount_point.path().into()]].concat()
+        }
+        "load" | "run" => words(&["launch_each", &format!("{phase}_{amount}")], &[]),
+        "teardown" => words(&["long_teardown"], &[amount, &megabytes]),
+        "reap" => words(&["long_reap"], &[amount]),
+        unknown => panic!("no workload lengthens {unknown}"),
+    };
+    assert_only_this_phase_grows(flags, phase, &command("base"), &command("long"));
+}
+
+/// Records both commands with these flags, and compares the phases of their children.
+#[track_caller]
+pub fn assert_only_this_phase_grows(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
+    // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
     best_of_three(|| measure(flags, long_phase, base, long));
 }
 

@@ -1,23 +1,41 @@
 //! Reads a recording as users do: through `report --json` and `export --format ndjson`.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::launches::Launches;
-use super::run::spawnscope;
+use super::run::{Finished, spawnscope};
+
+/// Runs a verb on a recording. The verb must succeed.
+#[track_caller]
+pub fn read(verb: &[&str], file: &Path) -> Finished {
+    spawnscope(verb.iter().map(OsStr::new).chain([file.as_os_str()])).expect_code(0)
+}
 
 /// Returns the report of a recording, as JSON.
 pub fn report(file: &Path) -> Value {
-    let report = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
-    let report: Value = serde_json::from_slice(&report.stdout).expect("the report is JSON");
+    let report = read(&["report", "--json"], file).json();
     assert_eq!(report["schema_version"], 1);
     report
 }
 
+/// Returns the advice for a recording.
+pub fn advice(file: &Path) -> Vec<Value> {
+    let advice = read(&["advise", "--json"], file).json();
+    advice["advice"].as_array().expect("an array").clone()
+}
+
+/// Returns the row of a command in a report.
+#[track_caller]
+pub fn row_of<'r>(report: &'r Value, command: &str) -> &'r Value {
+    let mut rows = report["commands"].as_array().expect("commands").iter();
+    let row = rows.find(|row| row["command"] == command);
+    row.unwrap_or_else(|| panic!("no row for {command}: {report}"))
+}
+
 /// Returns all launches of a recording.
 pub fn launches(file: &Path) -> Launches {
-    let arguments = ["export", "--format", "ndjson"].map(AsRef::as_ref);
-    let lines = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
-    Launches::parse(&lines.stdout)
+    Launches::parse(&read(&["export", "--format", "ndjson"], file).stdout)
 }

@@ -2,7 +2,8 @@
 //! cannot block the test.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +13,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use tempfile::TempDir;
+
+use super::texts::{assert_contains, unwrapped};
 
 /// Longer than any test run takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -26,6 +30,30 @@ pub fn as_nobody() -> Command {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.args(["--bounding-set=-all", "--inh-caps=-all"]);
     command
+}
+
+/// A directory with a copy of the program, to which every user has access.
+pub struct PublicDirectory(TempDir);
+
+impl PublicDirectory {
+    pub fn new() -> PublicDirectory {
+        let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("an open directory");
+        fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
+        PublicDirectory(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs the program in the directory as an ordinary user. The launchers execute each other in this order, and the last one executes the
+    /// program.
+    pub fn run(&self, launchers: &[&str], words: &[&str]) -> Finished {
+        let mut command = as_nobody();
+        command.args(launchers).arg(self.path().join("spawnscope")).args(words);
+        run(command.current_dir(self.path()).env_remove("LD_LIBRARY_PATH"))
+    }
 }
 
 /// The result of a finished program.
@@ -49,6 +77,23 @@ impl Finished {
 
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Returns standard error without line breaks.
+    pub fn message(&self) -> String {
+        unwrapped(&self.errors())
+    }
+
+    /// Parses standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.output()))
+    }
+
+    /// Checks that standard error contains these texts.
+    #[track_caller]
+    pub fn expect_errors<const N: usize>(&self, texts: [&str; N]) {
+        assert_contains(&self.errors(), texts);
     }
 
     /// Checks the exit status. On a mismatch, prints standard error.
@@ -80,6 +125,11 @@ impl Running {
 
     pub fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
+    }
+
+    /// Whether the program has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait").is_some()
     }
 
     pub fn stdout_so_far(&self) -> Vec<u8> {

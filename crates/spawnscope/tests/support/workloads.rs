@@ -17,116 +17,109 @@ const DIRECTORY_VARIABLE: &str = "SPAWNSCOPE_TEST_WORKLOADS";
 const COMPLETE: &str = "complete";
 
 /// The programs, their sources, and their flags in addition to `FLAGS`.
-const PROGRAMS: &[(&str, &str, &[&str])] = &[
-    ("tiny", "tiny.c", &["-static", "-nostdlib", "-fno-stack-protector"]),
-    ("launch_each", "launch_each.c", &[]),
-    ("long_create", "long_create.c", &[]),
-    ("long_queue", "long_queue.c", &[]),
-    ("long_setup", "long_setup.c", &[]),
-    ("long_exec", "long_exec.c", &[]),
-    ("long_teardown", "long_teardown.c", &[]),
-    ("many_mappings", "many_mappings.c", &[]),
-    ("long_reap", "long_reap.c", &[]),
-    ("load_base", "slow_to_load.c", &["-DLOAD_MS=0", "-Wl,-z,now"]),
-    ("load_long", "slow_to_load.c", &["-DLOAD_MS=30", "-Wl,-z,now"]),
-    ("run_base", "slow_to_run.c", &["-DRUN_MS=0"]),
-    ("run_long", "slow_to_run.c", &["-DRUN_MS=50"]),
-    ("mechanisms", "mechanisms.c", &[]),
-    ("storm", "storm.c", &[]),
-    ("thread_exec", "thread_exec.c", &[]),
-    ("daemonize", "daemonize.c", &[]),
-    ("pid_reuse", "pid_reuse.c", &[]),
-    ("stopped_child", "stopped_child.c", &[]),
-    ("dialogue", "dialogue.c", &[]),
-    ("closing", "closing.c", &[]),
-    ("libfirst.so", "library.c", &["-DNAME=first", "-shared", "-fPIC"]),
-    ("libsecond.so", "library.c", &["-DNAME=second", "-shared", "-fPIC"]),
-    ("libthird.so", "library.c", &["-DNAME=third", "-shared", "-fPIC"]),
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("tiny", "tiny.c", "-static -nostdlib -fno-stack-protector"),
+    ("launch_each", "launch_each.c", ""),
+    ("long_create", "long_create.c", ""),
+    ("long_queue", "long_queue.c", ""),
+    ("long_setup", "long_setup.c", ""),
+    ("long_exec", "long_exec.c", ""),
+    ("long_teardown", "long_teardown.c", ""),
+    ("many_mappings", "many_mappings.c", ""),
+    ("long_reap", "long_reap.c", ""),
+    ("load_base", "slow_to_load.c", "-DLOAD_MS=0 -Wl,-z,now"),
+    ("load_long", "slow_to_load.c", "-DLOAD_MS=30 -Wl,-z,now"),
+    ("run_base", "slow_to_run.c", "-DRUN_MS=0"),
+    ("run_long", "slow_to_run.c", "-DRUN_MS=50"),
+    ("mechanisms", "mechanisms.c", ""),
+    ("storm", "storm.c", ""),
+    ("thread_exec", "thread_exec.c", ""),
+    ("daemonize", "daemonize.c", ""),
+    ("pid_reuse", "pid_reuse.c", ""),
+    ("stopped_child", "stopped_child.c", ""),
+    ("dialogue", "dialogue.c", ""),
+    ("closing", "closing.c", ""),
+    ("libfirst.so", "library.c", "-DNAME=first -shared -fPIC"),
+    ("libsecond.so", "library.c", "-DNAME=second -shared -fPIC"),
+    ("libthird.so", "library.c", "-DNAME=third -shared -fPIC"),
     (
         "needs_libraries",
         "needs_libraries.c",
-        &["-Wl,--no-as-needed", "-L.", "-lfirst", "-lsecond", "-lthird"],
+        "-Wl,--no-as-needed -L. -lfirst -lsecond -lthird",
     ),
-    ("ways_to_reap", "ways_to_reap.c", &[]),
-    ("scanned", "scanned.c", &[]),
+    ("ways_to_reap", "ways_to_reap.c", ""),
+    ("scanned", "scanned.c", ""),
     (
         "scans_new_files",
         "scans_new_files.c",
-        &["-DEVENTS=FAN_OPEN_EXEC_PERM", "-DSCAN_MS=20"],
+        "-DEVENTS=FAN_OPEN_EXEC_PERM -DSCAN_MS=20",
     ),
     (
         "holds_opens",
         "scans_new_files.c",
-        &["-DEVENTS=FAN_OPEN_PERM", "-DSCAN_MS=600"],
+        "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=600",
     ),
     // This scanner takes longer than any test waits.
     (
         "holds_opens_for_ever",
         "scans_new_files.c",
-        &["-DEVENTS=FAN_OPEN_PERM", "-DSCAN_MS=50000"],
+        "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=50000",
     ),
-    ("file_system", "file_system.c", &[]),
-    ("libslow.so", "slow_library.c", &["-shared", "-fPIC"]),
-    ("filtered", "filtered.c", &[]),
-    ("without_close_range", "filtered.c", &["-DREFUSED=SYS_close_range"]),
-    ("without_ptrace", "filtered.c", &["-DREFUSED=SYS_ptrace"]),
-    ("without_perf", "filtered.c", &["-DREFUSED=SYS_perf_event_open"]),
+    ("file_system", "file_system.c", ""),
+    ("libslow.so", "slow_library.c", "-shared -fPIC"),
+    ("filtered", "filtered.c", ""),
+    ("without_close_range", "filtered.c", "-DREFUSED=SYS_close_range"),
+    ("without_ptrace", "filtered.c", "-DREFUSED=SYS_ptrace"),
+    ("without_perf", "filtered.c", "-DREFUSED=SYS_perf_event_open"),
     (
         "perf_denied",
         "filtered.c",
-        &["-DREFUSED=SYS_perf_event_open", "-DERROR=EACCES"],
+        "-DREFUSED=SYS_perf_event_open -DERROR=EACCES",
     ),
-    ("like_docker", "filtered.c", &["-DLIKE_DOCKER"]),
-    ("large_parent", "large_parent.c", &[]),
+    ("like_docker", "filtered.c", "-DLIKE_DOCKER"),
+    ("large_parent", "large_parent.c", ""),
     #[cfg(target_arch = "x86_64")]
     (
         "calls_32_bit",
         "calls_32_bit.c",
-        &[
-            "-m32",
-            "-nostdlib",
-            "-static",
-            "-fno-pic",
-            "-fno-stack-protector",
-            "-O1",
-        ],
+        "-m32 -nostdlib -static -fno-pic -fno-stack-protector -O1",
     ),
-    ("wait_on_pipe", "wait_on_pipe.c", &[]),
+    ("wait_on_pipe", "wait_on_pipe.c", ""),
     // In older C libraries, message queues are in a separate library.
-    ("timed_waits", "timed_waits.c", &["-lrt"]),
-    ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
+    ("timed_waits", "timed_waits.c", "-lrt"),
+    ("sampled", "sampled.c", "-O2 -fomit-frame-pointer"),
     // Every kind of executable, all without frame pointers.
-    ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
+    ("callers", "callers.c", "-O2 -fomit-frame-pointer"),
     (
         "callers_debug",
         "callers.c",
-        &["-O2", "-fomit-frame-pointer", "-g", "-Wl,--build-id"],
+        "-O2 -fomit-frame-pointer -g -Wl,--build-id",
     ),
     (
         "callers_static",
         "callers.c",
-        &["-O2", "-fomit-frame-pointer", "-static", "-DSTATIC"],
+        "-O2 -fomit-frame-pointer -static -DSTATIC",
     ),
     (
         "callers_fixed",
         "callers.c",
-        &["-O2", "-fomit-frame-pointer", "-fno-pie", "-no-pie"],
+        "-O2 -fomit-frame-pointer -fno-pie -no-pie",
     ),
-    ("callers_stripped", "callers.c", &["-O2", "-fomit-frame-pointer", "-s"]),
+    ("callers_stripped", "callers.c", "-O2 -fomit-frame-pointer -s"),
     (
         "callers_other",
         "callers.c",
-        &["-O2", "-fomit-frame-pointer", "-Dinner=wrong", "-Douter=also_wrong"],
+        "-O2 -fomit-frame-pointer -Dinner=wrong -Douter=also_wrong",
     ),
     (
         "libfirst_back.so",
         "calls_back.c",
-        &["-DNAME=first_calls_back", "-shared", "-fPIC"],
+        "-DNAME=first_calls_back -shared -fPIC",
     ),
     (
         "libsecond_back.so",
         "calls_back.c",
-        &["-DNAME=second_calls_back", "-shared", "-fPIC"],
+        "-DNAME=second_calls_back -shared -fPIC",
     ),
 ];
 
@@ -176,6 +169,11 @@ pub fn path(name: &str) -> PathBuf {
     path
 }
 
+/// Returns the path of a compiled workload as a word of a command line.
+pub fn word(name: &str) -> String {
+    path(name).into_os_string().into_string().expect("a path in UTF-8")
+}
+
 /// Returns the path of a workload that is a script.
 pub fn script(name: &str) -> PathBuf {
     Path::new(SOURCES).join(name)
@@ -194,7 +192,7 @@ fn compile_into(directory: &Path) {
         let status = Command::new(&compiler)
             .current_dir(directory)
             .args(FLAGS)
-            .args(*flags)
+            .args(flags.split_whitespace())
             .arg(Path::new(SOURCES).join(source))
             .arg("-o")
             .arg(directory.join(program))
@@ -202,6 +200,19 @@ fn compile_into(directory: &Path) {
             .unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
         assert!(status.success(), "{} failed on {source}", compiler.display());
     }
+}
+
+/// Compiles a Go program in a directory, and returns its path.
+pub fn build_go(directory: &Path, source: &str) -> String {
+    std::fs::write(directory.join("main.go"), source).expect("a source file");
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "prog", "main.go"]).current_dir(directory);
+    // By default, these are in the user's home directory, which a test must not touch.
+    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
+        go.env(name, directory.join(inside));
+    }
+    assert!(go.status().expect("go").success());
+    directory.join("prog").display().to_string()
 }
 
 /// The facts that a workload printed.
