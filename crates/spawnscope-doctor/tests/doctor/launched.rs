@@ -6,10 +6,10 @@ use std::process::Command;
 use spawnscope_doctor::{Finding, Machine, Measured, Severity};
 
 use crate::attempts::best_of_three;
-use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, find_one, usual_measurements};
+use crate::tree::{Tree, diagnose, expect, expect_nothing, find_one, usual_measurements};
 
 /// Returns the real machine with its installed programs, in an environment with only PATH and HOME.
-fn installed_machine(tree: &Tree) -> Machine {
+pub(crate) fn installed_machine(tree: &Tree) -> Machine {
     Machine::with_root("/")
         .with_variable("PATH", "/usr/bin:/bin")
         .with_variable("HOME", tree.root())
@@ -28,7 +28,7 @@ fn find_in_attempts(id: &str, machine: &Machine, severity: Severity, words: &[&s
 
 /// Returns the only finding, a problem with an effect of more than `ns`. Makes several attempts.
 #[track_caller]
-fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
+pub(crate) fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of_three(|| {
         let finding = find_one(id, machine, &usual_measurements(), Severity::Problem, words)?;
         expect(has_longer_effect(&finding, ns), &finding)?;
@@ -121,7 +121,7 @@ fn a_variable_without_an_existing_start_up_file_is_at_most_a_note() {
 }
 
 /// Returns a machine with scripts of the test first in PATH.
-fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
+pub(crate) fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
     let tree = programs.iter().fold(Tree::new(), |tree, (name, script)| {
         let file = format!("bin/{name}");
         tree.file(&file, format!("#!/bin/sh\n{script}\n")).mode(&file, 0o755)
@@ -319,153 +319,6 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
         "{diagnosis:?}"
     );
     assert!(!tree.root().join("started").exists());
-}
-
-fn repository() -> Tree {
-    let tree = Tree::new();
-    let initialised = Command::new("git")
-        .args(["init", "-q"])
-        .current_dir(tree.root())
-        .env("HOME", tree.root())
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .status();
-    assert!(initialised.unwrap().success());
-    tree
-}
-
-fn configure(tree: &Tree, key: &str, value: &str) {
-    let mut git = Command::new("git");
-    git.args(["config", key, value])
-        .current_dir(tree.root())
-        .env("HOME", tree.root());
-    assert!(git.status().unwrap().success());
-}
-
-#[test]
-fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
-    let tree = repository();
-    // Executable files in the directory that git never starts as hooks.
-    let tree = ["fsmonitor-watchman", "helper"].into_iter().fold(tree, |tree, name| {
-        let file = format!(".git/hooks/{name}");
-        tree.file(&file, "#!/bin/sh\n").mode(&file, 0o755)
-    });
-    assert!(
-        diagnose("git", &installed_machine(&tree), &usual_measurements())
-            .findings
-            .is_empty()
-    );
-    let hooks = tree
-        .file(".git/hooks/pre-commit", "#!/bin/sh\n")
-        .mode(".git/hooks/pre-commit", 0o755);
-    expect_finding(
-        "git",
-        &installed_machine(&hooks),
-        &usual_measurements(),
-        Severity::Note,
-        &["pre-commit"],
-    );
-    let hooks = hooks
-        .file(".git/hooks/post-index-change", "#!/bin/sh\n")
-        .mode(".git/hooks/post-index-change", 0o755);
-    expect_finding(
-        "git",
-        &installed_machine(&hooks),
-        &usual_measurements(),
-        Severity::Problem,
-        &["post-index-change", "nearly every command"],
-    );
-}
-
-#[test]
-fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted() {
-    let tree = repository()
-        .file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n")
-        .mode("monitor", 0o755);
-    configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
-    let finding = find_problem_longer_than("git", &installed_machine(&tree), &["core.fsmonitor="], 40_000_000);
-    assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
-    configure(&tree, "core.fsmonitor", "TRUE");
-    configure(&tree, "filter.one.clean", "cat");
-    configure(&tree, "filter.two.smudge", "cat");
-    configure(&tree, "filter.two.process", "two");
-    expect_finding(
-        "git",
-        &installed_machine(&tree),
-        &usual_measurements(),
-        Severity::Note,
-        &["of a filter: one"],
-    );
-}
-
-#[test]
-fn the_fix_removes_a_monitor_from_the_file_that_sets_it() {
-    let tree = repository();
-    let monitor = tree.root().join("monitor");
-    let global = format!("[core]\nfsmonitor = {}\n", monitor.display());
-    let tree = tree
-        .file("monitor", "#!/bin/sh\nexit 1\n")
-        .mode("monitor", 0o755)
-        .file(".gitconfig", global);
-    let finding = best_of_three(|| {
-        let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
-        expect(found.len() == 1, &found)?;
-        Ok(found.into_iter().next().unwrap())
-    });
-    let removal = "`git config --global --unset-all core.fsmonitor`";
-    assert!(finding.fix[0].contains(removal), "{finding:?}");
-}
-
-#[test]
-fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
-    let tree = repository()
-        .file("monitor", "#!/bin/sh\nexit 1\n")
-        .mode("monitor", 0o755);
-    configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
-    let tree = tree.file("file", "text\n").file(".gitattributes", "file filter=slow\n");
-    let mut git = Command::new("git");
-    git.args(["add", "file"])
-        .current_dir(tree.root())
-        .env("HOME", tree.root());
-    assert!(git.status().unwrap().success());
-    configure(&tree, "filter.slow.clean", "sleep 60");
-    // The size is unchanged, so that git must run the filter to see the change.
-    let tree = tree.file("file", "TEXT\n");
-    best_of_three(|| {
-        let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
-        let has = |severity, words: &str| {
-            let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
-            found.iter().any(is_it)
-        };
-        expect(
-            has(Severity::Problem, "git status without its monitor does not finish"),
-            &found,
-        )?;
-        expect(has(Severity::Note, "git launches a file-system monitor"), &found)
-    });
-}
-
-#[test]
-fn a_repository_that_git_refuses_is_not_examined() {
-    let why = "fatal: detected dubious ownership in repository at '/x'";
-    let script = format!("echo \"{why}\" >&2; exit 128");
-    let (_tree, refusing) = with_programs(&[("git", &script)]);
-    let broken = repository().file(".git/config", "[core\n");
-    for (machine, why) in [(refusing, why), (installed_machine(&broken), "fatal: bad config")] {
-        let diagnosis = diagnose("git", &machine, &usual_measurements());
-        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
-    }
-}
-
-#[test]
-fn a_fresh_repository_and_no_repository_have_no_findings() {
-    for tree in [repository(), Tree::new()] {
-        let diagnosis = diagnose("git", &installed_machine(&tree), &usual_measurements());
-        assert!(
-            diagnosis.findings.is_empty() && diagnosis.not_examined.is_empty(),
-            "{diagnosis:?}"
-        );
-    }
 }
 
 /// Makes several attempts, because on a busy machine any kind of launch may be the slowest by chance.

@@ -8,6 +8,7 @@
 #[path = "../../../spawnscope/tests/support/attempts.rs"]
 mod attempts;
 mod directories;
+mod git;
 mod hardware;
 mod launched;
 mod library;

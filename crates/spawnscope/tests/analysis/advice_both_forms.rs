@@ -307,7 +307,7 @@ fn an_expansion_does_what_dirname_and_basename_do() {
         });
         let suffix = [
             &slashes[..],
-            &[(".c", "equals the suffix"), ("d/.c", "equals the suffix")],
+            &[(".c", "is the whole name"), ("d/.c", "is the whole name")],
         ]
         .concat();
         assert_differs_only_where_described(&Call {

@@ -63,7 +63,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
     let printed = joined(&advice::render(&kept, true, 80, None));
-    assert!(printed.contains(&format!("rule {first})")), "{printed}");
+    assert!(printed.contains(&format!("rule {first} ")), "{printed}");
     kept.advices.keep_rule("close-loop");
     assert!(kept.advices.worth.is_empty() && kept.advices.together.is_none());
 }
