@@ -133,7 +133,7 @@ impl Assembler {
             EventKind::Launched(launched) => self.apply_launched(at, launch, launched),
             EventKind::ThreadStarted { tid, creator } => self.apply_thread_started(at, launch, task, *tid, *creator),
             EventKind::ExecFailed { entered, path, errno } => {
-                self.apply_exec_failed(at, launch, *entered, path, *errno)
+                self.apply_exec_failed(at, launch, *entered, path, *errno);
             }
             EventKind::Executed(executed) => self.apply_executed(launch, executed),
             EventKind::Loaded(loaded) => self.apply_loaded(launch, loaded),

@@ -92,7 +92,7 @@ impl RowChecker<'_> {
             None => {}
             Some((_, None)) => found.count_row("launches by a process that is not recorded", id),
             Some((parent, Some(_))) if parent >= row.id => {
-                found.count_row("launches that came before their parent", id)
+                found.count_row("launches that came before their parent", id);
             }
             Some((_, Some(created))) => {
                 let is_older = row.origin == Origin::Launched && !are_in_order(&[created, row.created]);

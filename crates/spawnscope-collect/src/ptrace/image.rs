@@ -97,7 +97,7 @@ impl Image {
 /// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENT_BYTES`, and the
 /// number of bytes of all of them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
-    let pointers = memory::read(process, list, LARGE_STACK_BYTES.min(512 * WORD));
+    let pointers = memory::read(process, list, LARGE_STACK_BYTES);
     let (pointers, _) = pointers.as_chunks::<WORD>();
     let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
     let (mut argv, mut bytes) = (Vec::new(), 0);

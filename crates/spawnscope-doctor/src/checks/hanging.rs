@@ -13,7 +13,7 @@ const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
     match why {
         RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => {
-            findings.add(hanging_finding(program, command_line, after))
+            findings.add(hanging_finding(program, command_line, after));
         }
         why => findings.add_not_examined(format!("`{command_line}` {why}")),
     }

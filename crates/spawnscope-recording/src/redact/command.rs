@@ -185,7 +185,7 @@ impl<'w> Walk<'w, '_> {
         let known = self.program.filter(|program| !program.options.is_empty());
         match known.and_then(|program| options::find(program, argument, &self.verbs())) {
             Some(OptionMatch::Next(templates)) => {
-                self.next_roles.extend(templates.iter().map(|one| Role::Template(*one)))
+                self.next_roles.extend(templates.iter().map(|one| Role::Template(*one)));
             }
             Some(OptionMatch::Rest(start, template)) => {
                 let part = secret_range(template, &argument[start..]);

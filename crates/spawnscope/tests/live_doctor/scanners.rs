@@ -31,7 +31,7 @@ fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
     best_of_three(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), directory.path().as_os_str()];
-        let examination = examine(&[&NEW_NAMESPACES.map(OsStr::new)[..], &scanned].concat(), "scanners");
+        let examination = examine([&NEW_NAMESPACES.map(OsStr::new)[..], &scanned].concat(), "scanners");
         let finding = find(&examination, "problem", &words)?;
         let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
         // The scanner sleeps this long; a busy machine only adds time.

@@ -86,12 +86,10 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
             "grep -c PATTERN",
             "on some systems, wc pads its number; the exit status of grep becomes that of the pipeline",
         ),
-        (b"sort", b"uniq") if reader_words == Words::default() => replacement(
-            false,
-            "sort | uniq",
-            "sort -u",
-            "with -f, -k or -n, `sort -u` drops lines with equal keys, uniq only equal lines",
-        ),
+        // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
+        (b"sort", b"uniq") if writer_words.options.is_empty() && reader_words == Words::default() => {
+            replacement(false, "sort | uniq", "sort -u", "")
+        }
         (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => {
             replacement(
                 true,

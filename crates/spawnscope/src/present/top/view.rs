@@ -152,7 +152,7 @@ impl View {
             }
             KeyCode::Backspace => drop(self.filter.pop()),
             KeyCode::Char(character) if self.filter.chars().count() < MAX_FILTER_CHARACTERS => {
-                self.filter.push(character)
+                self.filter.push(character);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use crate::patterns::subcommands::subcommand_of;
 /// A program, a subcommand (empty if any arguments match), and how to ask about all items at once.
 type Row = (&'static [u8], &'static [u8], &'static str);
 
-const TABLE: [Row; 57] = [
+const TABLE: [Row; 55] = [
     (b"apt-cache", b"policy", "apt-cache policy A B C ..."),
     (b"apt-cache", b"show", "apt-cache show A B C ..."),
     (b"brew", b"info", "brew info --json A B C ..."),
@@ -30,19 +30,9 @@ const TABLE: [Row; 57] = [
     ),
     (b"dpkg-query", b"", "dpkg-query -W -f=FORMAT, once for all packages"),
     (b"exiftool", b"", "exiftool FILES..., or exiftool -stay_open True -@ -"),
-    (
-        b"ffprobe",
-        b"",
-        "one ffprobe per file is needed; run several at a time: xargs -P\"$(nproc)\"",
-    ),
     (b"file", b"", "file -N -- FILES..., or file -f LIST"),
     (b"getent", b"", "getent DATABASE A B C ..."),
     (b"git", b"add", "git add --pathspec-from-file=LIST"),
-    (
-        b"git",
-        b"blame",
-        "git blame needs one launch per file; run several at a time: xargs -P\"$(nproc)\"",
-    ),
     (b"git", b"branch", "git for-each-ref --format=... refs/heads"),
     (
         b"git",
