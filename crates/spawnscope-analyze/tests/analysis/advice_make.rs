@@ -132,7 +132,7 @@ fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
     add_launches(&mut serial, shell, &makes);
     let advice = only(&advices(&serial.finish()), "make-recursive");
     assert_eq!(advice.finding.whatif, "--in-process=make,parent=sh");
-    assert!(fix_of(&advice).contains("no loop in a recipe"), "{advice:?}");
+    assert!(fix_of(&advice).contains("instead of a loop in a recipe"), "{advice:?}");
 }
 
 /// Adds launches by `parent`, which waits for each of them.

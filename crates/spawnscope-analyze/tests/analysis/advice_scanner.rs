@@ -77,7 +77,7 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
         "{evidence:?}"
     );
     assert!(
-        evidence[1].contains("waited 4.00 ms, later ones 2.00 ms"),
+        evidence[1].contains("waited a median of 4.00 ms, later execs 2.00 ms"),
         "{evidence:?}"
     );
     let fix = advice.finding.fix.concat();
@@ -124,7 +124,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
             .iter()
             .find(|sentence| sentence.contains("waited longest"))
             .unwrap();
-        (evidence[0].split(',').next().unwrap().to_owned(), files.clone())
+        (evidence[0].split(':').next().unwrap().to_owned(), files.clone())
     };
     let (count, files) = count_and_files(&in_parts);
     assert_eq!(count, "10 waits by 10 processes");
