@@ -151,8 +151,8 @@ impl AdviceList {
             };
             let file = name(base_name(file));
             let addition = match advice.finding.title.starts_with(&format!("{file} ")) {
-                true => format!(", in {kind} code"),
-                false => format!(", in {kind} code ({file})"),
+                true => format!(" ({kind} code)"),
+                false => format!(" ({kind} code: {file})"),
             };
             advice.finding.title.push_str(&addition);
         }

@@ -58,22 +58,22 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  spawnscope record -- ./configure          run a command, print a report
-  spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
-  spawnscope top -- make -j8                watch launches as they happen
-  spawnscope report --by parent             which programs launch others
-  spawnscope advise                         what to change, and the saving
-  spawnscope whatif --remove dirname        predict the wall without it
-  spawnscope diff before.db after.db        what a change did to launches
-  spawnscope check --max-launches 500       fail when a budget is exceeded
-  spawnscope tree ci.db                     all processes and their phases
-  spawnscope flame -o build.svg ci.db       draw a flame graph
-  spawnscope html -o build.html ci.db       write a page to share
-  spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
-  spawnscope hold --match cc1 -- make       stop cc1 so that gdb can attach
-  spawnscope accel -- make                  skip shells that are not needed
-  spawnscope bench --quick                  measure what launches cost
-  spawnscope doctor                         find what makes launches slow
+  spawnscope record -- ./configure        # run a command, print a report
+  spawnscope record -o ci.db -- make -j8  # keep the recording in ci.db
+  spawnscope top -- make -j8              # watch launches as they happen
+  spawnscope report --by parent           # which programs launch others
+  spawnscope advise                       # what to change, and the saving
+  spawnscope whatif --remove dirname      # predict the wall without it
+  spawnscope diff before.db after.db      # what a change did to launches
+  spawnscope check --max-launches 500     # fail when a budget is exceeded
+  spawnscope tree ci.db                   # all processes and their phases
+  spawnscope flame -o build.svg ci.db     # draw a flame graph
+  spawnscope html -o build.html ci.db     # write a page to share
+  spawnscope export --format perfetto -o t.pftrace  # for ui.perfetto.dev
+  spawnscope hold --match cc1 -- make     # stop cc1 so that gdb can attach
+  spawnscope accel -- make                # skip shells that are not needed
+  spawnscope bench --quick                # measure what launches cost
+  spawnscope doctor                       # find what makes launches slow
 
 Exit status: that of the command (128+n if signal n killed it); 125 if
 spawnscope itself fails, 126 if the command cannot be executed, 127 if it is
@@ -123,7 +123,7 @@ pub enum Verb {
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
-    /// Budgets are options, or set in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
+    /// Set budgets with options or in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
     /// Prefer budgets for counts: they do not depend on the machine.
     #[command(after_help = check::EXAMPLES)]
     Check(CheckArguments),
@@ -167,13 +167,13 @@ pub enum Verb {
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
-    #[command(after_help = hold::EXAMPLES)]
+    #[command(after_help = hold::EXAMPLES, override_usage = hold::USAGE)]
     Hold(HoldArguments),
     /// Run a command without needless `sh -c` shells
     ///
     /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
     /// starts TEXT without the shell if TEXT is provably one simple command. The programs themselves are unchanged.
-    #[command(after_help = accel::EXAMPLES)]
+    #[command(after_help = accel::EXAMPLES, override_usage = accel::USAGE)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
@@ -236,11 +236,11 @@ Examples:
 
 const TREE_EXAMPLES: &str = "\
 Examples:
-  spawnscope tree                     similar siblings as one line
-  spawnscope tree --unfold | less     every process
-  spawnscope tree --match git ci.db   git, and what led to it
-  spawnscope tree --depth 2           the upper levels
-  spawnscope tree --critical          what determined the wall";
+  spawnscope tree                     # similar siblings as one line
+  spawnscope tree --unfold | less     # every process
+  spawnscope tree --match git ci.db   # git, and what led to it
+  spawnscope tree --depth 2           # the upper levels
+  spawnscope tree --critical          # what determined the wall";
 
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
@@ -263,15 +263,14 @@ pub struct TreeArguments {
 
 const FLAME_EXAMPLES: &str = "\
 Examples:
-  spawnscope flame                            on a terminal: flame.svg;
-                                              otherwise: standard output
-  spawnscope flame -o flame.svg               always writes flame.svg
-  spawnscope flame --weight critical ci.db    what determined the wall
-  spawnscope flame --phase load -o load.svg   the dynamic loader only; with
-                                              samples, what it does
-  spawnscope flame --off-cpu                  what processes wait for
-  spawnscope flame --by caller --weight tax   which functions launch
-  spawnscope flame --folded | grep ';load '   text, for other programs
+  spawnscope flame                         # writes flame.svg on a terminal
+  spawnscope flame | less                  # and standard output otherwise
+  spawnscope flame -o flame.svg            # always writes flame.svg
+  spawnscope flame --weight critical ci.db  # what determined the wall
+  spawnscope flame --phase load -o load.svg  # only the dynamic loader
+  spawnscope flame --off-cpu               # what processes wait for
+  spawnscope flame --by caller --weight tax  # which functions launch
+  spawnscope flame --folded | grep ';load '  # text, for other programs
 
 With --weight wall, concurrent processes each count in full, so the graph can
 add up to more than the wall. With --weight critical, it adds up to the wall.";
@@ -336,7 +335,7 @@ Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
   spawnscope export --format chrome -o trace.json
-  spawnscope export --format otlp -o trace.json    for a collector
+  spawnscope export --format otlp -o trace.json   # for a collector
   spawnscope export --format parquet -o fleet/ ci.db
   spawnscope export --format parquet -o s3://builds/fleet ci.db
 

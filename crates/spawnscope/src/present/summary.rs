@@ -215,11 +215,13 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
         not_worth,
         ..
     } = &episodes::report_to_explain(report).advices;
-    if !advices.is_empty() {
+    // The verdict has the first one.
+    let others = distinct_advice(advices).split_off(advices.len().min(1));
+    if !others.is_empty() {
         page.line([]);
-        page.sentence(2, PLAIN, "What to change, and the saving:");
+        page.sentence(2, PLAIN, "What else to change, and the saving:");
     }
-    for advice in distinct_advice(advices) {
+    for advice in others {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
         page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);

@@ -282,7 +282,11 @@ fn print_legend(page: &mut Page, report: &Report) {
             plain(format!(" {:<9}{}", phase.name(), columns.row(figures))),
         ]);
     }
-    page.sentence(2, QUIET, "run includes waiting for children; its cpu column does not");
+    page.sentence(
+        2,
+        QUIET,
+        "run includes time spent waiting for children; its CPU time does not",
+    );
 }
 
 fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {

@@ -161,19 +161,16 @@ fn launch_tax_sentence(report: &Report) -> String {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
-    let cause = if is_principal || is_notable(tax, report) {
-        largest_cause(report).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    format!("{share} of the wall is spent starting and ending programs{cause}.")
+    let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
+    let parts = largest.map_or_else(String::new, |largest| format!(" ({}; {largest})", units::time(tax)));
+    format!("Starting and ending programs takes {share} of the wall{parts}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     let [expected, low, high] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if has_visible_overhead(report.wall, unrecorded) {
-        format!("{} without recording overhead", units::time(unrecorded))
+        format!("the {} that the command takes unrecorded", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };
@@ -181,26 +178,16 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     format!("Fix first: {title}. Fixing this saves {expected} ({low} to {high}) of {wall}.")
 }
 
-/// Describes the row of the table with the largest tax on the critical path, as the end of a clause.
-fn largest_cause(report: &Report) -> Option<String> {
+/// Formats the row of the table with the largest tax on the critical path, such as `mv: 333 ms`.
+fn largest_part(report: &Report) -> Option<String> {
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
     let largest = groups
         .filter(|group| group.sums.critical_tax > Some(Nanos(0)))
         .max_by_key(|group| group.sums.critical_tax)?;
-    let label = text::escape(&largest.label);
-    let part = units::time(largest.sums.critical_tax);
-    let cause = match report.group_by {
-        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
-            format!("{} x {label}", units::count(largest.sums.count))
-        }
-        GroupBy::Label(_) => {
-            let launches = units::counted(largest.sums.count, "launch", "launches");
-            format!("{launches} of {label}")
-        }
-        GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
-            let launches = units::counted(largest.sums.count, "launch", "launches");
-            format!("{launches} by {label}")
-        }
+    let by = match report.group_by {
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Label(_) => "",
+        GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by ",
     };
-    Some(format!(" ({cause}: {part})"))
+    let label = text::escape(&largest.label);
+    Some(format!("{by}{label}: {}", units::time(largest.sums.critical_tax)))
 }

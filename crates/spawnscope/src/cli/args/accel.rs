@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+pub(super) const USAGE: &str = "spawnscope accel [OPTIONS] -- <CMD>...";
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope accel -- make
@@ -14,11 +16,11 @@ Examples:
   spawnscope accel --no-in-place -- ./unpack.sh
   spawnscope accel --open-files 1024 -- ./old-daemon
 
-If /bin/sh is dash, which stays between a program and its command, two
-differences can be noticed. The parent of the command is the program itself. If
-the program replaces itself with the shell (exec), and signal n kills the
-command, the status is that signal, not exit status 128+n. --strict keeps the
-shell there.
+If /bin/sh is dash, which normally stays as a process between a program and its
+command, skipping it can be noticed in two ways. The command's parent is the
+program itself. If the program replaces itself with the shell (exec), and
+signal n kills the command, the status is that signal, not exit status 128+n.
+--strict keeps dash.
 
 Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
 in the environment of a program switches the library off.

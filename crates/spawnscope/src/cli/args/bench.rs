@@ -11,12 +11,12 @@ use crate::lab::experiments::ALL;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  spawnscope bench --quick                       rough results in a minute
-  spawnscope bench mechanisms parent-size        run two experiments
+  spawnscope bench --quick                     # rough results in a minute
+  spawnscope bench mechanisms parent-size      # run two experiments
   spawnscope bench --json >before.json
-  spawnscope bench --compare before.json         what changed beyond noise
-  spawnscope bench --compare a.json --with b.json   compare stored reports
-  spawnscope bench -o lab.html                   one page, tables and plots
+  spawnscope bench --compare before.json       # what changed beyond noise
+  spawnscope bench --compare a.json --with b.json  # compare stored reports
+  spawnscope bench -o lab.html                 # one page, tables and plots
   spawnscope bench --compare a.json --with b.json --json |
     jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2)'
       custom condition: does any case take over 20 % longer than before?

@@ -12,8 +12,8 @@ Examples:
   spawnscope check --per-command git=50 --per-line 100 ci.db
   spawnscope check --against main.db --tolerance 5% ci.db
   spawnscope check --max-wall 2s ci.1.db ci.2.db ci.3.db
-  spawnscope check --format github ci.db       in GitHub Actions
-  spawnscope check ci.db                       budgets of spawnscope.toml
+  spawnscope check --format github ci.db   # in GitHub Actions
+  spawnscope check ci.db                   # budgets of spawnscope.toml
 
 Several recordings are runs of one version (`record --runs 5`): `check` compares
 the median of each count with its budget. A time exceeds its budget if the lower

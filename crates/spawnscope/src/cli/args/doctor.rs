@@ -13,11 +13,11 @@ use crate::doctor::checks;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope doctor
-  spawnscope doctor --all                            print notes in full
-  spawnscope doctor scanners search-path             run only these checks
-  spawnscope doctor --except shims --except git      run all other checks
+  spawnscope doctor --all                         # print notes in full
+  spawnscope doctor scanners search-path          # run only these checks
+  spawnscope doctor --except shims --except git   # run all other checks
   spawnscope doctor --json | jq '.findings[].title'
-  spawnscope doctor -o fleet/                        add to a dataset
+  spawnscope doctor -o fleet/                     # add to a dataset
 
 Takes a few seconds at most. Needs no privilege; root also sees permission
 scanners (fanotify), loaded audit rules, and other users' processes. Doctor

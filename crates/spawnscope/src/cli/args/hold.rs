@@ -7,6 +7,8 @@ use clap::{Args, ValueHint};
 
 use super::{IdentityArguments, parse_seconds};
 
+pub(super) const USAGE: &str = "spawnscope hold [OPTIONS] -- <CMD>...";
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope hold -- ./server --port 8080

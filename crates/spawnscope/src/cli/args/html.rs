@@ -8,9 +8,9 @@ use super::{RecordingArgument, WindowArguments};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  spawnscope html                       writes report.html
+  spawnscope html          # writes report.html
   spawnscope html -o build.html ci.db
-  spawnscope html --open                also opens it in the browser
+  spawnscope html --open   # also opens it in the browser
 
 The page loads nothing and sends nothing. The part of its address after #
 holds the view, so a link to a part of the timeline can be shared.";

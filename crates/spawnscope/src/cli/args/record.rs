@@ -108,14 +108,14 @@ Examples:
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
-  spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
-  spawnscope record --label runner=big -- make    shown by `report --full`
-  spawnscope record --sample 999 -- make     for `flame --phase load`
-  spawnscope record --collector ptrace -- make    without root
+  spawnscope record --runs 5 -- ./test.sh     # five recordings, for `diff`
+  spawnscope record --label runner=big -- make  # shown by `report --full`
+  spawnscope record --sample 999 -- make      # for `flame --phase load`
+  spawnscope record --collector ptrace -- make  # without root
   spawnscope record --collector ptrace --launcher-calls -- ./test.sh
-  spawnscope record --collector perf -- make    without root, fewer phases
-  spawnscope record --wait-for-all -- ./start    include its daemons
-  sudo spawnscope record --with dockerd -- docker build .    and its daemon
+  spawnscope record --collector perf -- make  # without root, fewer phases
+  spawnscope record --wait-for-all -- ./start  # include its daemons
+  sudo spawnscope record --with dockerd -- docker build .  # and its daemon
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
   sudo spawnscope record -a -q --keep 1GB -o /var/tmp/launches.db

@@ -8,17 +8,17 @@ use crate::analyze::advice::AdviceList;
 
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
-  spawnscope report                       reads spawnscope.db
-  spawnscope report --full                all sections
-  spawnscope report --by parent ci.db     which programs launch others
-  spawnscope report --by line             which script lines launch
-  ssh build cat ci.db | spawnscope report -    from standard input
-  spawnscope report --by args             same program, same arguments
-  spawnscope report --by subcommand       git log apart from git show
-  spawnscope report --by label:target     launches by build target
-  spawnscope report --by label:test       what each test launches
-  spawnscope report --by command --top 0  every command
-  spawnscope report --from 12.5 --to 20   only these seconds
+  spawnscope report                 # reads spawnscope.db
+  spawnscope report --full          # all sections
+  spawnscope report --by parent ci.db  # which programs launch others
+  spawnscope report --by line       # which script lines request launches
+  ssh build cat ci.db | spawnscope report -  # from standard input
+  spawnscope report --by args       # same program, same arguments
+  spawnscope report --by subcommand  # git log, git show: a row each
+  spawnscope report --by label:target  # launches by build target
+  spawnscope report --by label:test  # what each test launches
+  spawnscope report --by command --top 0  # every command
+  spawnscope report --from 12.5 --to 20  # only these seconds
   spawnscope report --json | jq '.commands[0]'";
 
 /// Arguments of `report`.
@@ -32,8 +32,8 @@ pub struct ReportArguments {
     /// Print only the table of launches, grouped by BY; with --full or --json, print the whole report with this table
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
-    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Without --full, --by
-    /// and --json, only the table of commands is printed
+    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is used
+    /// without --full, --by and --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
     /// Print JSON (schema_version 1)
@@ -52,13 +52,13 @@ pub enum Grouping {
     Args,
     /// A launched program with its subcommand, such as `git log` or `python3 -m pip`
     Subcommand,
-    /// The program that launches
+    /// The launching program
     Parent,
-    /// The script line that launches
+    /// The script line that requested the launch
     Line,
-    /// The function that launches
+    /// The function that requested the launch
     Caller,
-    /// The file that a compiler, linker or archiver makes, such as a make target; with ninja, the output of the edge
+    /// The file that a compiler, linker or archiver writes: with make, usually the target; with ninja, the output of the build edge
     #[value(name = "label:target")]
     Target,
     /// The crate that cargo builds or tests, or whose build script it runs
@@ -80,10 +80,10 @@ pub enum Grouping {
 
 pub(super) const ADVISE_EXAMPLES: &str = "\
 Examples:
-  spawnscope advise                       what to change in spawnscope.db
-  spawnscope advise --all ci.db           also what is not worth fixing
-  spawnscope advise --rule builtin        what one rule found
-  spawnscope advise --episode 2 editor.db    one refresh of an editor";
+  spawnscope advise                       # what to change in spawnscope.db
+  spawnscope advise --all ci.db           # also what is not worth fixing
+  spawnscope advise --rule builtin        # what one rule found
+  spawnscope advise --episode 2 editor.db  # one refresh of an editor";
 
 /// Arguments of `advise`.
 #[derive(Debug, Args)]

@@ -27,7 +27,7 @@ Examples:
   sudo spawnscope top -a
   sudo spawnscope top -p $(pidof -s nagios)
   spawnscope top -- make -j8
-  spawnscope top -- make -j8 > make.log 2>&1    keep what make prints
+  spawnscope top -- make -j8 > make.log 2>&1   # keep what make prints
 
 Keys:
   q, Ctrl-C    quit; a command keeps running
