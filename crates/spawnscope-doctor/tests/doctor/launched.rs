@@ -228,7 +228,7 @@ fn only_python_variables_with_an_effect_are_reported() {
         .with_variable("PYTHONPATH", tree.root().join("slow"))
         .with_variable("PYTHONDONTWRITEBYTECODE", "1")
         .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
-    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set; 2 modules"];
+    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set: 2 modules"];
     let finding = find_in_attempts("interpreters", &slow, Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
     // With caches, the variable changes nothing.
