@@ -4,7 +4,7 @@
 # the upload.
 set -euo pipefail
 
-folder=${INPUT_FOLDER:?not set: the directory of the recordings}
+folder=${INPUT_FOLDER:?the directory of the recordings is not set}
 cd "${GITHUB_WORKSPACE:-$PWD}/${INPUT_WORKING_DIRECTORY:-.}"
 
 shopt -s nullglob

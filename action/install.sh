@@ -3,7 +3,7 @@
 # into PATH for the next steps. With version `installed`, the spawnscope that is already in PATH is used.
 set -euo pipefail
 
-version=${INPUT_VERSION:?not set: the version to install}
+version=${INPUT_VERSION:?the version to install is not set}
 releases=${SPAWNSCOPE_RELEASES:-https://github.com/spawnscope/spawnscope/releases/download}
 
 fail() {

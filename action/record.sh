@@ -8,11 +8,11 @@ folder=$workspace/${INPUT_FOLDER:-spawnscope}
 runs=${INPUT_RUNS:-3}
 
 if ! [[ $runs =~ ^[1-9][0-9]*$ ]]; then
-    echo "::error title=spawnscope::the input runs must be a positive number"
+    echo "::error title=spawnscope::the input \`runs\` must be a positive number"
     exit 1
 fi
 if [[ $folder == *$'\n'* ]]; then
-    echo "::error title=spawnscope::the input folder must not contain a line break"
+    echo "::error title=spawnscope::the input \`folder\` must not contain a line break"
     exit 1
 fi
 mkdir -p "$folder"
@@ -28,4 +28,4 @@ several=()
 
 cd "$workspace/${INPUT_WORKING_DIRECTORY:-.}"
 "${privileged[@]}" "$(command -v spawnscope)" record "${several[@]}" -o "$folder/run.db" -- \
-    bash -euo pipefail -c "${INPUT_RUN:?not set: the command to record}"
+    bash -euo pipefail -c "${INPUT_RUN:?the command to record is not set}"

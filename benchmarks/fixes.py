@@ -22,7 +22,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from results import new, say, spread, store
+from results import new_results, say, spread, store
 
 HERE = Path(__file__).resolve().parent
 PAIRS = HERE.parent / "crates/spawnscope/tests/fixes"
@@ -38,7 +38,7 @@ STORED_KEYS = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
 
 def main():
     options = parse()
-    results = new()
+    results = new_results()
     with tempfile.TemporaryDirectory(prefix="spawnscope-fixes.") as work:
         for name in options.names:
             say(f"measuring {name}")

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from results import new, spread, store
+from results import new_results, spread, store
 
 FLEET = Path(__file__).resolve().parent.parent / "fleet"
 sys.path.insert(0, str(FLEET / "tests"))
@@ -34,7 +34,7 @@ def main():
     options = parse()
     if options.ask:
         return ask(*options.ask)
-    results = new()
+    results = new_results()
     with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.", dir=options.work) as work:
         points = {}
         for size in itertools.product(options.launches, options.runs):

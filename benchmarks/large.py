@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from overhead import large_recording, measure_command, report
-from results import new, say, spread, store
+from results import new_results, say, spread, store
 
 FORMS = {"report": ["report"], "report --json": ["report", "--json"], "advise": ["advise"]}
 
@@ -17,7 +17,7 @@ FORMS = {"report": ["report"], "report --json": ["report", "--json"], "advise": 
 def main():
     options = parse()
     with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
-        results = new()
+        results = new_results()
         for file in options.recording or [large_recording(options, Path(work), count) for count in options.launches]:
             measure(options, file, results["measurements"])
     if options.dry_run or len(options.binaries) > 1:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from results import new, say, store
+from results import new_results, say, store
 
 
 def main():
@@ -22,7 +22,7 @@ def main():
     for name, value in figures.items():
         print(f"{name:>24} {value:,.1f}")
     if not options.dry_run:
-        results = new()
+        results = new_results()
         results["measurements"][f"{options.rate} launches a second, {options.seconds} s"] = figures
         say(f"wrote {store(results, 'live')}")
 
@@ -57,7 +57,7 @@ def measure(options, work):
         "launches": value(text, "spawnscope_launches_started_total"),
         "skipped": value(text, "spawnscope_skipped_launches_total"),
         "lost events": sum(float(count) for count in re.findall(r"^spawnscope_lost_events_total\{.*\} (\S+)$", text, re.MULTILINE)),
-        "CPU % of one": 100 * cpu / elapsed,
+        "% of one CPU": 100 * cpu / elapsed,
         "peak MiB": peak,
         "largest ring MiB": largest / 2**20,
         "metrics KiB": metrics.stat().st_size / 1024,

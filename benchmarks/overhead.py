@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from results import new, say, spread, store, tenth_percentile
+from results import new_results, say, spread, store, tenth_percentile
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
@@ -30,7 +30,7 @@ def main():
     options = parse()
     work = Path(tempfile.mkdtemp(prefix="spawnscope-bench."))
     try:
-        results = new()
+        results = new_results()
         results["collector"] = options.collector
         for name in options.only:
             say(f"measuring {name}")

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from overhead import large_recording, measure_command, report
-from results import new, say, spread, store
+from results import new_results, say, spread, store
 
 TABLES = ["runs", "launches", "execs", "callers", "waits", "advice"]
 
@@ -17,7 +17,7 @@ TABLES = ["runs", "launches", "execs", "callers", "waits", "advice"]
 def main():
     options = parse()
     with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
-        results = new()
+        results = new_results()
         for file in options.recording or [large_recording(options, Path(work), count) for count in options.launches]:
             measure(options, file, Path(work), results["measurements"])
     if not options.dry_run:

@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def new():
+def new_results():
     return {"date": datetime.date.today().isoformat(), "machine": machine(), "measurements": {}}
 
 

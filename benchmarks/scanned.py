@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from results import HERE, machine, new, say
+from results import HERE, machine, new_results, say
 
 ROOT = HERE.parent
 TESTS = ROOT / "crates/spawnscope/tests"
@@ -69,7 +69,7 @@ def measure(options, scanner, prefix):
         words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
     done = subprocess.run([*prefix, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
     report = json.loads(done.stdout)
-    directory = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
+    directory = HERE / "runs" / f"{new_results()['date']}-{machine()['host']}"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"first-launch-{scanner}.json"
     path.write_text(json.dumps(report, indent=1) + "\n")

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from results import HERE, new, say, spread, store, tenth_percentile
+from results import HERE, new_results, say, spread, store, tenth_percentile
 
 # This program exits at once, so that only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
@@ -36,7 +36,7 @@ def main():
         command = ["cc", "-O1", "-static", "-nostdlib", "-fno-stack-protector", "-o", options.child, TINY]
         subprocess.run(command, check=True)
         options.bench = build()
-        results = new()
+        results = new_results()
         for name in options.only:
             say(f"measuring {name}")
             results["measurements"][name] = MEASUREMENTS[name](options, work)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts a program with subprocess.run and vspawn.run in turn, and prints the nanoseconds of each start as JSON. Arguments: the
+"""Starts a program with subprocess.run and vspawn.run in turn, and prints the time of each call in nanoseconds, as JSON. Arguments: the
 program, the number of rounds, the MiB of memory to allocate first, and optionally (as root) the uid to run the program as."""
 
 import json

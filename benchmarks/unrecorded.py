@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from fixes import PAIRS, Pair, json_of
-from results import new, say, store
+from results import new_results, say, store
 
 MAX_MEDIAN_ERROR = 0.02
 # The wall of `scanner` depends on the scanner that `around` starts, which is not recorded. In `huge_pages`, filling 256 MB takes 0.3 to 1 s on a shared
@@ -26,7 +26,7 @@ UNSUITABLE = {"scanner", "huge_pages"}
 
 def main():
     options = parse()
-    results = new()
+    results = new_results()
     with tempfile.TemporaryDirectory(prefix="spawnscope-unrecorded.") as work:
         for name in options.names:
             say(f"measuring {name}")

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Unpacks a package the slow way: a shell loop runs `dirname` and `mv` for each path. Most of the time is spent
-# on starting them. Usage: unpack.sh [PATHS], 2,000 by default. Works in a temporary directory.
+# on starting them. Usage: unpack.sh [COUNT]; COUNT is the number of paths, 2,000 by default. Works in a temporary directory.
 set -euo pipefail
 
-paths=${1:-2000}
+count=${1:-2000}
 work=$(mktemp -d "${TMPDIR:-/tmp}/unpack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 mkdir parcel
-for ((number = 0; number < paths; number++)); do
+for ((number = 0; number < count; number++)); do
     directory=usr/share/doc/section$((number % 50))
     : >"parcel/file$number"
     echo "$directory/file$number"
@@ -21,4 +21,4 @@ while read -r path; do
     mv "parcel/${path##*/}" "$directory/"
 done <listing
 
-echo "unpacked $paths files"
+echo "unpacked $count files"

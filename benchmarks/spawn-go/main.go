@@ -1,4 +1,4 @@
-// Starts a program many times with Go's os/exec and waits for it. Prints the nanoseconds of each start as JSON.
+// Starts a program many times with Go's os/exec and waits for it. Prints the time of each start and wait in nanoseconds, as JSON.
 package main
 
 import (

@@ -1,5 +1,5 @@
 //! Tests the program on datasets that fleet/generate.py makes from real recordings: it finds the injected changes, and nothing else; errors say what
-//! to do. The generator needs the interpreter of scripts/python-environment.sh (need `parquet`).
+//! to do. The generator needs the interpreter of scripts/python-environment.sh (`parquet`).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

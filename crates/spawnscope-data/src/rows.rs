@@ -23,9 +23,9 @@ pub struct Recording {
     pub info: Info,
     /// Every process, in order of creation (ascending id).
     pub launches: Vec<LaunchRow>,
-    /// Every successful `execve`, in order of time.
+    /// Every successful `execve`, in chronological order.
     pub execs: Vec<ExecRow>,
-    /// Every failed `execve`, in order of time.
+    /// Every failed `execve`, in chronological order.
     pub failed_execs: Vec<FailedExecRow>,
     /// Objects that threads waited for.
     pub objects: Vec<ObjectRow>,

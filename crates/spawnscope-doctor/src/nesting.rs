@@ -11,7 +11,7 @@ const MIN_EXIT_TIME: Nanos = Nanos(200);
 /// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In a nested guest, CPUID needs at least
 /// two exits, and the inner hypervisor causes further ones.
 const MAX_SINGLE_TIME: Nanos = Nanos(2_500);
-/// From this time on, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
+/// If it takes at least this long, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
 const MIN_NESTED_TIME: Nanos = Nanos(8_000);
 /// CPU flags of guests with encrypted memory. In such guests CPUID first raises a fault, and each exit takes longer.
 const ENCRYPTION_FLAGS: [&str; 3] = ["tdx_guest", "sev_es", "sev_snp"];

@@ -1,4 +1,4 @@
-//! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the machine affect all cases alike. Makes as many
+//! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the machine affect all cases alike. Runs as many
 //! rounds as the noise requires and the time allows, and computes medians with intervals. The batches are in `batches`.
 
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const MAX_ROUNDS: usize = 200;
 pub struct Effort {
     /// Whether to use smaller sizes, and to accept a rough result.
     pub quick: bool,
-    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are made even if they take longer.
+    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are run even if they take longer.
     pub time: Duration,
 }
 
@@ -35,7 +35,8 @@ impl Effort {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    /// Returns the minimum and maximum number of launches in a batch, for short launches.
+    /// Returns the minimum and maximum number of launches in a batch of a case with short launches. Launches that
+    /// are longer than a batch are measured one by one.
     pub(super) fn batch_launch_limits(self) -> [f64; 2] {
         if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
@@ -48,7 +49,7 @@ pub struct Measurements {
     pub keys: Vec<Value>,
     /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
-    /// The number of launches per round; unknown if the amount of work is fixed.
+    /// The number of launches per round; `None` for a case that does fixed work, whose launches the harness does not choose.
     pub launches: Option<u32>,
     /// Why the values must not be used.
     pub failure: Option<LabError>,
@@ -106,18 +107,18 @@ impl Estimate {
 /// Returns how many of the sorted values can be dropped at either end so that the range of the remaining values contains the median with a
 /// probability of at least 95 %. This is the sign test, which follows the binomial distribution.
 fn droppable_ranks(count: usize) -> usize {
-    // The probability that the median lies beyond an end of the range.
-    const MISSED_AT_EITHER_END: f64 = 0.025;
+    // The maximum probability that the median lies beyond one given end of the range.
+    const MAX_MISSED_AT_ONE_END: f64 = 0.025;
     let mut dropped = 0;
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut sum = probability;
-    while sum <= MISSED_AT_EITHER_END && dropped + 1 < count.div_ceil(2) {
+    while sum <= MAX_MISSED_AT_ONE_END && dropped + 1 < count.div_ceil(2) {
         dropped += 1;
         probability *= (count - dropped + 1) as f64 / dropped as f64;
         sum += probability;
     }
     // If the sum exceeds the limit, the last value that was dropped is one too many.
-    dropped.saturating_sub(usize::from(sum > MISSED_AT_EITHER_END))
+    dropped.saturating_sub(usize::from(sum > MAX_MISSED_AT_ONE_END))
 }
 
 impl Measurements {
@@ -177,8 +178,8 @@ fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
     values.iter().zip(bases).map(|(value, base)| value / base).collect()
 }
 
-/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, returns the
-/// results so far.
+/// Measures all cases in rounds. `may_continue` is called before each batch with the fraction that is done; once it returns false, the
+/// results so far are returned.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measurements> {
     let mut cases: Vec<CaseMeasurement<'_>> = cases.into_iter().map(CaseMeasurement::new).collect();
     prepare(&mut cases, effort, &|| may_continue(0.0));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_runs_in_every_round_and_without_time_the_minimum_of_rounds_is_made() {
+    fn every_case_runs_in_every_round_and_without_time_the_minimum_number_of_rounds_is_run() {
         let batches = RefCell::new(Vec::new());
         let noisy = |name: &'static str| {
             let batches = &batches;

@@ -32,13 +32,13 @@ impl Outcome {
     }
 
     /// Adds a note for each column, with the cases whose value in it does not differ from that in the column `base`.
-    pub fn note_equal_columns(&mut self, base: &str, columns: &[&str]) {
+    pub fn note_indistinguishable_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
-            let is_equal = |row: &&Row| are_equal(row.get(base), row.get(column));
+            let is_indistinguishable = |row: &&Row| are_indistinguishable(row.get(base), row.get(column));
             let names: Vec<String> = self
                 .rows
                 .iter()
-                .filter(is_equal)
+                .filter(is_indistinguishable)
                 .map(|row| self.short_label(row))
                 .collect();
             let which = format!("between {} and {}", column_words(base), column_words(column));
@@ -46,8 +46,9 @@ impl Outcome {
         }
     }
 
-    /// Adds a note with the cases that do not differ in this column from the first, and thus smallest, case with the same text keys.
-    pub fn note_equal_rows(&mut self, column: &str) {
+    /// Cases with the same text keys form a series, whose first case is the smallest. Adds a note with the cases that do not differ in this
+    /// column from the first of their series.
+    pub fn note_indistinguishable_rows(&mut self, column: &str) {
         let words = |row: &Row| {
             let keys = self
                 .columns
@@ -61,10 +62,10 @@ impl Outcome {
             Some((first, row))
         });
         let others: Vec<(&Row, &Row)> = others.collect();
-        let equal = others
+        let indistinguishable = others
             .iter()
-            .filter(|(first, row)| are_equal(first.get(column), row.get(column)));
-        let names: Vec<String> = equal.map(|(_, row)| self.short_label(row)).collect();
+            .filter(|(first, row)| are_indistinguishable(first.get(column), row.get(column)));
+        let names: Vec<String> = indistinguishable.map(|(_, row)| self.short_label(row)).collect();
         let count = others.len();
         self.note_noise("from the first case of its kind", &names, count, "cases");
     }
@@ -74,7 +75,8 @@ impl Outcome {
         label_by_columns(self.columns.iter().filter(|column| !self.is_constant_key(column)), row)
     }
 
-    /// Adds a note that the noise hides a difference in some cases or series: `names`, of `count`. `which` says which difference.
+    /// Adds a note that the noise hides a difference. `names` are the cases or series (`kind`) in which it does, out of `count`; `which`
+    /// describes the difference.
     pub(super) fn note_noise(&mut self, which: &str, names: &[String], count: usize, kind: &str) {
         if !names.is_empty() {
             self.note(format!(
@@ -102,7 +104,7 @@ pub(super) fn is_flat(points: &[(f64, &Estimate)]) -> bool {
     }
 }
 
-fn are_equal(base: &Value, value: &Value) -> bool {
+fn are_indistinguishable(base: &Value, value: &Value) -> bool {
     match (base.estimate(), value.estimate()) {
         (Some(base), Some(value)) => is_within_noise(base, value),
         _ => false,
@@ -174,8 +176,8 @@ mod tests {
     #[test]
     fn columns_and_rows_that_do_not_differ_are_named() {
         let mut found = outcome(&ROWS);
-        found.note_equal_columns("before_ns", &["during_ns"]);
-        found.note_equal_rows("before_ns");
+        found.note_indistinguishable_columns("before_ns", &["during_ns"]);
+        found.note_indistinguishable_rows("before_ns");
         assert_eq!(
             found.notes,
             [
@@ -189,11 +191,11 @@ mod tests {
         // All rows have 250 threads, which their names therefore omit.
         let equal = |kind| (kind, 250, 100.0, 101.0);
         let mut found = outcome(&[equal("a"), equal("b"), ("c", 250, 100.0, 300.0)]);
-        found.note_equal_columns("before_ns", &["during_ns"]);
+        found.note_indistinguishable_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": a; b"), "{:?}", found.notes);
         let mut found = outcome(&["a", "b", "c", "d", "e", "f"].map(equal));
         found.rows.extend(outcome(&[("g", 250, 100.0, 300.0)]).rows);
-        found.note_equal_columns("before_ns", &["during_ns"]);
+        found.note_indistinguishable_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": 6 of 7 cases"), "{:?}", found.notes);
     }
 }

@@ -61,7 +61,7 @@ impl RunConditions {
         match (exceeds(self.load_before), exceeds(self.load_after)) {
             (false, false) => None,
             (true, _) if self.load_after.is_none() => Some(format!(
-                "the machine is busy: load average {before} on {cpus}; results will be larger and less certain than on an idle one"
+                "the machine is busy: load average {before} on {cpus}; times will be longer and less certain than on an idle machine"
             )),
             (true, _) => Some(format!(
                 "the machine was busy: load average {before} before and {after} after, on {cpus}"

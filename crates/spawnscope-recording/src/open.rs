@@ -39,7 +39,8 @@ enum Mode {
     /// With locks, and, while the file is being recorded, with the write-ahead log and its shared memory.
     Shared,
     /// Together with a log that a killed recorder left. No other program writes to the two files, so neither locks nor shared memory are
-    /// needed. In the mode `Shared`, SQLite would create the shared memory and finally merge the log into the file.
+    /// needed. In `Shared` mode, SQLite would create the shared memory, and merge the log into the file when the
+    /// connection closes.
     WithLog,
     /// As an immutable file. Its header says that there is a log, but the log is missing or empty. SQLite would otherwise create one.
     Immutable,
@@ -83,8 +84,8 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, Reco
 }
 
 impl OpenRecording {
-    /// Opens another connection to the same recording, for another thread. It needs no further descriptor of the file, whose closing would release
-    /// SQLite's locks.
+    /// Opens another connection to the same recording, for another thread. It keeps no second descriptor of the file, because closing
+    /// that one would release SQLite's locks.
     pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
         let (connection, version) = connect(path, self.mode, timeout)?;
         Ok(OpenRecording {
@@ -255,7 +256,7 @@ fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Returns the error for an existing file that could not be opened, with the reason of the operating system, such as missing permission, which
+/// Returns the error for an existing file that could not be opened, with the operating system's reason (such as a missing permission), which
 /// SQLite does not report.
 fn open_error(path: &Path, source: rusqlite::Error) -> RecordError {
     if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)

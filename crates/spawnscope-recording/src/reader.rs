@@ -84,7 +84,7 @@ impl RecordingFile {
         Snapshot::begin(self)?.threads()
     }
 
-    /// Calls `handle` with each slice in recorded order, which is nearly the order of time. Slices refer to the texts and objects that `read`
+    /// Calls `handle` with each slice in recorded order, which is nearly chronological. Slices refer to the texts and objects that `read`
     /// returns. Returns contradictions between slices and the rest of the recording.
     ///
     /// # Errors

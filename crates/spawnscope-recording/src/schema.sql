@@ -5,7 +5,7 @@
 -- Times `*_ns` are nanoseconds since recording.origin_ns unless the comment says "span" or "CPU".
 -- NULL means unknown: the collector did not see the value, or the event has not happened yet. It never means zero.
 -- Byte strings (paths, argv, names) are BLOBs as the kernel reports them, with any encoding and any control characters.
--- `*_text` columns refer to text.id. A change of the schema increments user_version (version.rs says which versions are readable).
+-- `*_text` columns refer to text.id. A change to the schema increments user_version (version.rs says which versions are readable).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
 PRAGMA user_version = 12;
@@ -114,7 +114,7 @@ CREATE TABLE launch (
     exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or already freed
 );
 
--- One row per successful execve, in order of time (rowid).
+-- One row per successful execve, in chronological order (rowid).
 CREATE TABLE exec (
     launch            INTEGER NOT NULL,
     enter_ns          INTEGER,          -- entered execve

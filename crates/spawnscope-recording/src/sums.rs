@@ -93,8 +93,7 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows to their table. An existing row with the same key, which is the first value, is replaced, or merged with the new row if it is a
-    /// launch.
+    /// Adds rows to their table. If a row with the same key (the first value) exists, it is replaced; the row of a launch is merged instead.
     pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let table = R::TABLE;
         let mut insert = self.transaction.prepare_cached(&tables::insert_new(table))?;

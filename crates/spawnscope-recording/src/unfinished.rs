@@ -9,7 +9,7 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 /// The row of a successful `execve`, with its rowid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderedExec {
-    /// The rowid, in order of time. Rows may be written in another order, because each is written when its batch is due.
+    /// The rowid, in chronological order. Rows may be written in another order, because each is written when its batch is due.
     pub(super) ordinal: i64,
     pub(super) row: ExecRow,
 }
@@ -39,8 +39,8 @@ pub(super) struct UnfinishedLaunch {
     cpu_until_exit: Option<Nanos>,
     /// Sum of the CPU time of ended threads; `None` if the time of one is unknown.
     cpu_of_ended: Option<Nanos>,
-    /// The number of living threads. Negative if the creations of threads were lost.
-    living_threads: i64,
+    /// The number of threads that have not ended. Negative if the creations of threads were lost.
+    remaining_threads: i64,
     /// The first call of `exit_group` by any thread.
     group_exit: Option<Nanos>,
     /// When the last thread began to exit.
@@ -65,7 +65,7 @@ impl UnfinishedLaunch {
             exec: None,
             cpu_until_exit: Some(Nanos(0)),
             cpu_of_ended: Some(Nanos(0)),
-            living_threads: 1,
+            remaining_threads: 1,
             group_exit: None,
             last_exit: None,
             is_auto_reaped: false,
@@ -92,7 +92,7 @@ impl UnfinishedLaunch {
 
     /// Adds a thread.
     pub(super) fn add_thread(&mut self, thread: ThreadRow) {
-        self.living_threads += 1;
+        self.remaining_threads += 1;
         self.threads.insert(thread.task, thread);
     }
 
@@ -171,7 +171,7 @@ impl UnfinishedLaunch {
     pub(super) fn apply_thread_end(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos>) {
         self.cpu_of_ended = sum(self.cpu_of_ended, cpu);
         self.row.cpu = self.cpu_of_ended;
-        self.living_threads -= 1;
+        self.remaining_threads -= 1;
         // The kernel auto-reaps every thread that is not the last one, which says nothing about the process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
         self.row.zombie = self.row.zombie.max(zombie);
@@ -198,7 +198,7 @@ impl UnfinishedLaunch {
 
     /// Whether no more events are expected.
     pub(super) fn is_finished(&self) -> bool {
-        let has_ended = self.living_threads <= 0;
+        let has_ended = self.remaining_threads <= 0;
         // A wait cannot be matched to an orphan, because its parent and pid are unknown.
         let is_complete = if self.is_orphan() {
             has_ended || self.row.reaped.is_some()

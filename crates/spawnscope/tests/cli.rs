@@ -73,13 +73,13 @@ fn assert_golden(text: String, name: &str) {
 }
 
 /// A recording of two launches in its own directory.
-struct Sample {
+struct SampleRecording {
     directory: tempfile::TempDir,
 }
 
-impl Sample {
-    fn new() -> Sample {
-        let sample = Sample {
+impl SampleRecording {
+    fn new() -> SampleRecording {
+        let sample = SampleRecording {
             directory: tempfile::tempdir().unwrap(),
         };
         create_recording(&sample.path(), TWO_LAUNCHES);
@@ -182,7 +182,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
 
 #[test]
 fn outputs_for_a_recording_match_the_golden_files() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = sample.word();
     let read = |arguments: &[&str]| stdout(&[arguments, &[path.as_str()]].concat()).replace(&path, "FILE");
     assert_golden(read(&["report"]), "two_launches/report.txt");
@@ -206,7 +206,7 @@ fn a_missing_recording_is_an_error_that_explains_how_to_record() {
 
 #[test]
 fn a_file_that_is_not_a_recording_is_refused() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     for content in [&b"some text"[..], b"", &[0xff; 5000]] {
         std::fs::write(sample.path(), content).unwrap();
         for message in sample.failures() {
@@ -235,7 +235,7 @@ fn a_recording_of_version_1_gives_the_same_report() {
 
 #[test]
 fn the_error_for_a_later_format_asks_to_update_spawnscope() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     sample.execute("PRAGMA user_version = 99");
     for message in sample.failures() {
         assert_contains(&message, ["format 99", "update spawnscope"]);
@@ -244,7 +244,7 @@ fn the_error_for_a_later_format_asks_to_update_spawnscope() {
 
 #[test]
 fn a_truncated_recording_is_reported_as_damaged() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let whole = std::fs::read(sample.path()).unwrap();
     std::fs::write(sample.path(), &whole[..whole.len() / 2]).unwrap();
     for message in sample.failures() {
@@ -255,7 +255,7 @@ fn a_truncated_recording_is_reported_as_damaged() {
 
 #[test]
 fn a_locked_recording_is_reported_as_locked() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let other = Connection::open(sample.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let message = failure(&["report", &sample.word()]);
@@ -264,7 +264,7 @@ fn a_locked_recording_is_reported_as_locked() {
 
 #[test]
 fn an_export_never_destroys_a_recording() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = &sample.word();
     for verb in [&["export", "--format", "ndjson"][..], &["flame"]] {
         let message = failure(&[verb, &["-o", path, path]].concat());
@@ -275,7 +275,7 @@ fn an_export_never_destroys_a_recording() {
 
 #[test]
 fn a_dash_names_the_standard_output() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = sample.path();
     for verb in [&["export", "--format", "ndjson"][..], &["flame", "--folded"]] {
         let printed = stdout(&[verb, &[path.to_str().unwrap()]].concat());
@@ -293,7 +293,7 @@ fn a_dash_names_the_standard_output() {
 
 #[test]
 fn without_a_terminal_columns_sets_the_width() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let widest = |columns: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(["report", "--full", &sample.word()])
@@ -315,7 +315,7 @@ fn without_a_terminal_columns_sets_the_width() {
 
 #[test]
 fn folded_stacks_match_the_golden_files() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = &sample.word();
     let folded = stdout(&["flame", "--folded", path]);
     assert_golden(folded, "two_launches/flame.folded");
@@ -331,7 +331,7 @@ const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, C
 
 #[test]
 fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = &sample.word();
     for flag in ["--on-cpu", "--off-cpu"] {
         let message = failure(&["flame", flag, path]);
@@ -361,7 +361,7 @@ fn an_impossible_sampling_frequency_is_refused() {
 #[cfg(feature = "flame")]
 #[test]
 fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = &sample.word();
     let svg = sample.directory.path().join("out.svg");
     let flame = ["flame", "--title", "mine", path];
@@ -374,7 +374,7 @@ fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal()
 
 #[test]
 fn a_flame_graph_without_launches_is_refused_and_not_written() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     sample.execute("DELETE FROM launch");
     let svg = sample.directory.path().join("out.svg");
     let message = failure(&["flame", "-o", svg.to_str().unwrap(), &sample.word()]);
@@ -384,11 +384,11 @@ fn a_flame_graph_without_launches_is_refused_and_not_written() {
 
 #[test]
 fn a_selected_line_without_launches_is_refused() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     sample.execute("UPDATE launch SET script_stack = NULL");
     let message = failure(&["whatif", "--remove", "line=a.sh:3", &sample.word()]);
     assert!(message.contains("this recording contains no call sites"), "{message}");
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = sample.word();
     let message = failure(&["whatif", "--remove", "line=a.sh:3", &path]);
     let hint = format!("`spawnscope report --by line --top 0 {path}` lists");
@@ -398,7 +398,7 @@ fn a_selected_line_without_launches_is_refused() {
 /// The suggested commands name the recording that was read.
 #[test]
 fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = sample.word();
     let message = failure(&["whatif", "--remove", "nosuch", &path]);
     let expected = format!(
@@ -410,7 +410,7 @@ fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() 
 
 #[test]
 fn a_closed_output_pipe_is_not_a_failure() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);
     let status = sample.directory.path().join("status");
@@ -421,7 +421,7 @@ fn a_closed_output_pipe_is_not_a_failure() {
 
 #[test]
 fn colours_are_for_terminals_only() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let report = stdout(&["report", &sample.word()]);
     assert!(!report.contains('\u{1b}'));
     let coloured = Command::new(env!("CARGO_BIN_EXE_spawnscope"))

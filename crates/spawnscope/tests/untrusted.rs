@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use stored::{TWO_LAUNCHES, create_recording, execute};
 
-/// All verbs that read a recording.
+/// The verbs that read one recording. `diff` and `check`, which compare several, open them in the same way.
 const READERS: [&[&str]; 9] = [
     &["report"],
     &["report", "--json"],
@@ -25,7 +25,7 @@ const READERS: [&[&str]; 9] = [
     &["flame", "--folded"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto", "-o", "-"],
-    // The page is larger than a pipe.
+    // To a file: the page would fill the pipe, which `read` empties only after the end.
     &["html", "-o", "/dev/null"],
 ];
 /// The address space limit of a reader, several times what a small recording needs.
@@ -33,17 +33,17 @@ const MAX_KIB: u32 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory with a recording of two launches that SQL has changed.
-struct Sample {
+struct AlteredRecording {
     directory: tempfile::TempDir,
 }
 
-impl Sample {
-    fn new(changes: &str) -> Sample {
-        let sample = Sample {
+impl AlteredRecording {
+    fn new(changes: &str) -> AlteredRecording {
+        let recording = AlteredRecording {
             directory: tempfile::tempdir().unwrap(),
         };
-        create_recording(&sample.path(), &format!("{TWO_LAUNCHES}{changes}"));
-        sample
+        create_recording(&recording.path(), &format!("{TWO_LAUNCHES}{changes}"));
+        recording
     }
 
     fn path(&self) -> PathBuf {
@@ -95,24 +95,26 @@ fn read(verb: &[&str], recording: &Path) -> Output {
 #[test]
 fn nothing_in_the_schema_is_run() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
-    Sample::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}")).assert_is_refused("its view missing");
-    Sample::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END").assert_is_refused("its trigger t");
+    AlteredRecording::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"))
+        .assert_is_refused("its view missing");
+    AlteredRecording::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END")
+        .assert_is_refused("its trigger t");
 }
 
 #[test]
 fn no_number_in_a_recording_fills_the_memory() {
-    Sample::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").assert_is_refused("too big");
-    Sample::new("UPDATE recording SET cpus = 2147483647").assert_is_refused("column cpus of table recording");
-    Sample::new("UPDATE recording SET last_ns = 9223372036854775807")
+    AlteredRecording::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").assert_is_refused("too big");
+    AlteredRecording::new("UPDATE recording SET cpus = 2147483647").assert_is_refused("column cpus of table recording");
+    AlteredRecording::new("UPDATE recording SET last_ns = 9223372036854775807")
         .assert_is_refused("column last_ns of table recording");
 }
 
 #[test]
 fn every_verb_reports_contradictions() {
-    let sample = Sample::new(
+    let recording = AlteredRecording::new(
         "UPDATE launch SET created_ns = 29000000 WHERE id = 1; UPDATE exec SET load_ns = 29000000 WHERE launch = 2",
     );
-    for (verb, output) in sample.read() {
+    for (verb, output) in recording.read() {
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8_lossy(&printed).into_owned();
         let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -131,21 +133,21 @@ fn every_verb_reports_contradictions() {
 
 #[test]
 fn a_recording_that_does_not_match_its_checksum_is_refused() {
-    let sample = Sample::new(
+    let recording = AlteredRecording::new(
         "INSERT INTO checksum SELECT name, 0, 0 FROM sqlite_schema WHERE type = 'table' AND name <> 'checksum'",
     );
-    sample.assert_is_refused("do not match their checksum");
-    sample.execute("DELETE FROM checksum");
-    assert_eq!(read(&["report"], &sample.path()).status.code(), Some(0));
+    recording.assert_is_refused("do not match their checksum");
+    recording.execute("DELETE FROM checksum");
+    assert_eq!(read(&["report"], &recording.path()).status.code(), Some(0));
 }
 
 #[test]
 fn files_beside_a_recording_are_never_created_changed_or_removed() {
-    let sample = Sample::new("");
-    let precious = sample.directory.path().join("precious");
+    let recording = AlteredRecording::new("");
+    let precious = recording.directory.path().join("precious");
     fs::write(&precious, "of another user").unwrap();
     // A rollback of this journal would require writing. Earlier versions of SQLite removed the file that such a journal names.
-    let journal = sample.directory.path().join("sample.db-journal");
+    let journal = recording.directory.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);
     hot.resize(512, 0);
@@ -156,18 +158,18 @@ fn files_beside_a_recording_are_never_created_changed_or_removed() {
     hot.extend(sum.to_be_bytes());
     hot.extend([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
     fs::write(&journal, hot).unwrap();
-    let before = fs::read(sample.path()).unwrap();
-    sample.assert_is_refused("run `sqlite3 COPY");
+    let before = fs::read(recording.path()).unwrap();
+    recording.assert_is_refused("run `sqlite3 COPY");
     assert_eq!(fs::read(&precious).unwrap(), b"of another user");
-    assert_eq!(fs::read(sample.path()).unwrap(), before);
+    assert_eq!(fs::read(recording.path()).unwrap(), before);
     fs::remove_file(&journal).unwrap();
     for suffix in ["-wal", "-shm", "-journal"] {
-        symlink(&precious, sample.directory.path().join(format!("sample.db{suffix}"))).unwrap();
+        symlink(&precious, recording.directory.path().join(format!("sample.db{suffix}"))).unwrap();
     }
-    for (verb, output) in sample.read() {
+    for (verb, output) in recording.read() {
         assert_eq!(fs::read(&precious).unwrap(), b"of another user", "{verb:?}: {output:?}");
     }
-    let files = fs::read_dir(sample.directory.path()).unwrap().count();
+    let files = fs::read_dir(recording.directory.path()).unwrap().count();
     assert_eq!(files, 5, "no file is created");
 }
 

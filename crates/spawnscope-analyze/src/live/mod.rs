@@ -115,14 +115,14 @@ impl LiveLaunches {
         self.processes.values().filter(|process| process.is_launch()).count()
     }
 
-    /// Begins the next recording. Its first rows contain every living process, so all other
+    /// Begins the next recording. Its first rows contain every running process, so all other
     /// processes have ended. Returns the launches among those that have ended.
-    fn begin_next_recording(&mut self, living: &[LaunchRow]) -> Vec<Process> {
+    fn begin_next_recording(&mut self, running: &[LaunchRow]) -> Vec<Process> {
         self.processes.values_mut().for_each(Process::enter_next_recording);
         self.latest = Nanos(0);
         self.ended_unreaped.clear();
-        let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
-        let gone = self.processes.extract_if(|id, _| !living.contains(id));
+        let running: HashSet<LaunchId> = running.iter().map(|row| row.id).collect();
+        let gone = self.processes.extract_if(|id, _| !running.contains(id));
         let mut gone: Vec<Process> = gone.map(|(_, process)| process).collect();
         gone.iter_mut().for_each(|process| self.pass_on_critical_time(process));
         gone.retain(Process::is_launch);

@@ -102,7 +102,7 @@ impl Activity {
     }
 }
 
-/// The activities of one thread in order of time. Each lasts until the next one starts.
+/// The activities of one thread in chronological order. Each lasts until the next one starts.
 #[derive(Clone, Debug)]
 pub(super) struct Activities {
     changes: Vec<(Nanos, Activity)>,

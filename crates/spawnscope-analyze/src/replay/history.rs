@@ -12,7 +12,7 @@ use spawnscope_data::event::Nanos;
 /// an external wait, and no further thread is followed.
 const MAX_JUMPS: usize = 64;
 
-/// The states of each thread in order of time. Each state lasts until the next one starts.
+/// The states of each thread in chronological order. Each state lasts until the next one starts.
 pub(super) struct History {
     threads: Vec<ThreadHistory>,
 }

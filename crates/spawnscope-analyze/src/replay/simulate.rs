@@ -58,7 +58,7 @@ impl Machine {
     }
 }
 
-/// Receives the changes of all threads in order of time.
+/// Receives the changes of all threads in chronological order.
 pub(super) trait Watch {
     /// Receives the new state of a thread.
     fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);

@@ -48,7 +48,7 @@ pub(super) struct CacheState {
     lost: f64,
     /// Nanoseconds of work since the removed pause.
     worked: f64,
-    /// By how many nanoseconds each stretch of work became shorter, in order of time.
+    /// By how many nanoseconds each stretch of work became shorter, in chronological order.
     savings: Vec<f64>,
 }
 

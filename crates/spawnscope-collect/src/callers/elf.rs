@@ -63,7 +63,7 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Returns the names of all dynamic_strings symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
+    /// Returns the names of all dynamic symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
@@ -110,7 +110,7 @@ impl<'data> Elf<'data> {
             .collect()
     }
 
-    /// Returns the strings with these tags in the dynamic_strings section.
+    /// Returns the strings with these tags in the dynamic section.
     fn dynamic_strings(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
         let Ok(table) = self.0.elf_dynamic_table() else {
             return Vec::new();

@@ -10,7 +10,7 @@ struct bash_unwind {
 };
 
 #define BASH_MAX_UNWINDS 512
-/* Traps below this number are signals and EXIT. From this number on they are DEBUG, ERR and RETURN, whose commands keep the line
+/* Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line
  * that triggered them. */
 #define BASH_FIRST_KEEPING_TRAP 66
 

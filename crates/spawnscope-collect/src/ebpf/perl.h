@@ -22,7 +22,7 @@ static __always_inline __u64 perl_of_thread(struct script *script, const struct 
 {
 	struct thread_value value;
 	__u32 key;
-	if (!read_number(script, &key, layout->key) || key >= PERL_KEYS ||
+	if (!read_number(script, &key, layout->key) || key >= PTHREAD_INLINE_KEYS ||
 	    !read_user(&value, sizeof(value), THREAD_POINTER(p) + layout->values + key * sizeof(value)))
 		return 0;
 	return value.sequence & 1 ? value.value : 0;
@@ -51,7 +51,7 @@ __noinline int add_perl_frame(__u64 code)
 		return 0;
 	__u64 statement = script->perl.statement;
 	__u32 frame = script->called.frames;
-	if (frame && statement - script->perl.interpreter < PERL_BYTES)
+	if (frame && statement - script->perl.interpreter < PERL_MAX_INTERPRETER_BYTES)
 		return 0;
 	if (frame >= SCRIPT_FRAMES || !statement || !read_user(&line, sizeof(line), statement + PERL_STATEMENT_LINE) ||
 	    !line || line >= PERL_LINE_LIMIT)

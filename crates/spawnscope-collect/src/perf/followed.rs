@@ -1,4 +1,4 @@
-//! The followed processes and threads. Turns records, in the order of time, into events. `programs` does this for execs, `ends` for exits.
+//! The followed processes and threads. Turns records, in chronological order, into events. `programs` does this for execs, `ends` for exits.
 
 use std::collections::HashMap;
 

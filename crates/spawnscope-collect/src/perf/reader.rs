@@ -1,5 +1,5 @@
 //! The reading thread. In each round it reads the ring buffers of all CPUs, reads details of newly executed programs in /proc and in copied
-//! stacks, and turns records into events in the order of time.
+//! stacks, and turns records into events in chronological order.
 //!
 //! A round applies only records that are older than the end of the previous round, because all of these have arrived, whichever CPU wrote
 //! them. Later records wait for the next round, which also shows whether a process executed another program while its details were read.

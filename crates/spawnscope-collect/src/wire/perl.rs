@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Number of pthread keys whose values are stored in the thread's own structure (glibc: PTHREAD_KEY_2NDLEVEL_SIZE).
-pub const PERL_KEYS: u32 = 32;
+pub const PTHREAD_INLINE_KEYS: u32 = 32;
 /// A line number at or above this is Perl's value for "none", or damaged data.
 pub const PERL_LINE_LIMIT: u32 = 10_000_000;
 /// Maximum number of contexts that are read: calls, and the loops and blocks around them.
@@ -11,7 +11,7 @@ pub const PERL_MAX_CONTEXTS: u32 = 256;
 
 /// Upper bound for the size of an interpreter structure. If the address of the current statement is within the structure, the
 /// statement is PL_compiling, which describes the text being compiled, not the caller.
-pub const PERL_BYTES: u64 = 4096;
+pub const PERL_MAX_INTERPRETER_BYTES: u64 = 4096;
 
 /// Offsets in a statement (`struct cop`).
 pub const PERL_STATEMENT_LINE: u64 = 36;

@@ -11,7 +11,7 @@ use spawnscope_data::units;
 
 /// How often an interpreter is timed, with and without its variable.
 const RUNS: usize = 2;
-/// OptionVariable that add this much to a start are a problem. The limit is the same as for Python.
+/// Options that add this much to a start are a problem. The limit is the same as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
 
 /// A variable with options.
@@ -133,8 +133,10 @@ impl OptionVariable {
         let (loading, others) = values::loading_words(value, self.loading_options);
         let others = (others > 0).then(|| units::counted(others as u64, "other word", "other words"));
         if loading.is_empty() {
-            let words = units::counted(value.split_whitespace().count() as u64, "word", "words");
-            return format!("{} has {words}, none of them known to load code", self.name);
+            let count = value.split_whitespace().count() as u64;
+            let words = units::counted(count, "word", "words");
+            let which = if count == 1 { "which is not" } else { "none of which is" };
+            return format!("{} has {words}, {which} known to load code", self.name);
         }
         let words: Vec<String> = loading.into_iter().chain(others).collect();
         format!(

@@ -272,7 +272,7 @@ fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
 fn with_fix(finding: Finding) -> Finding {
     finding
         .fix("leave protection on; launch less, especially fewer fresh files (build outputs, generated scripts, test programs)")
-        .fix("those responsible for this machine's security decide about exclusions: show them these figures")
+        .fix("those responsible for this machine's security decide on exclusions: show them these figures")
         .fix("products document narrow exclusions, such as one build tree for one user; /usr, /tmp and home directories are not narrow")
         .fix_cost("excluded files are not scanned when they are executed; they can be scanned at another time")
 }

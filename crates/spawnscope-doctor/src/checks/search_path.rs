@@ -112,7 +112,7 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     );
 }
 
-/// UselessDirectories directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
+/// Useless directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
 #[derive(Default)]
 struct UselessDirectories<'p> {
     absent: Vec<&'p PathBuf>,

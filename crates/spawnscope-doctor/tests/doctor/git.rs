@@ -1,4 +1,4 @@
-//! Tests of the checks of git: the hooks, monitors and filters of a repository, and the time of `git status`.
+//! Tests of doctor's check of git: the hooks, monitors and filters of a repository, and the time of `git status`.
 
 use std::process::Command;
 
@@ -31,7 +31,7 @@ fn configure(tree: &Tree, key: &str, value: &str) {
 #[test]
 fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
     let tree = repository();
-    // Executable files in the directory that git never starts as hooks.
+    // Programs in the hooks directory whose names are not those of hooks, so git never starts them.
     let tree = ["fsmonitor-watchman", "helper"].into_iter().fold(tree, |tree, name| {
         let file = format!(".git/hooks/{name}");
         tree.file(&file, "#!/bin/sh\n").mode(&file, 0o755)

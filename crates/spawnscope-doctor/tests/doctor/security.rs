@@ -309,7 +309,7 @@ fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
     let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
-    // Who decides about the filters depends on the environment.
+    // Who decides on the filters depends on the environment.
     let fix = |tree: &Tree| {
         diagnose("seccomp", &tree.machine(), &usual_measurements()).findings[0]
             .fix

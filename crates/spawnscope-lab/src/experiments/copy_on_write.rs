@@ -43,7 +43,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
-    outcome.note_equal_columns("before_ns", &["during_ns", "after_ns"]);
+    outcome.note_indistinguishable_columns("before_ns", &["during_ns", "after_ns"]);
     outcome.note("each round uses new memory, because writes after a fork split huge pages");
     outcome.note("after: a child has ended, and nothing was written during its life");
     Ok(outcome)

@@ -67,7 +67,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.note_equal_columns("first_ns", &["second_ns"]);
+    outcome.note_indistinguishable_columns("first_ns", &["second_ns"]);
     let (file_results, in_memory) = measured.split_at(files);
     let tiny_cases = file_results.get(..counts.len()).unwrap_or_default();
     if let Some(note) = scanners::every_launch_note(tiny_cases, in_memory) {

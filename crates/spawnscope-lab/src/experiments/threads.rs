@@ -67,7 +67,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
-    outcome.note_equal_rows("wall_ns");
+    outcome.note_indistinguishable_rows("wall_ns");
     outcome.note(
         "stall: the longest pause of another thread that maps and unmaps a page in a loop; waits for a CPU count too",
     );

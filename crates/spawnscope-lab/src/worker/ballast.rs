@@ -52,7 +52,7 @@ impl Ballast {
         Ok(ballast)
     }
 
-    /// Replaces the memory. This is necessary because a fork leaves shared pages, or split huge pages.
+    /// Replaces the memory. Necessary after forks, which leave behind pages that are shared, or huge pages that were split.
     pub fn replace_memory(&mut self) -> Result<(), LabError> {
         self.memory.clear();
         let Setting {

@@ -13,7 +13,7 @@ use super::launcher::Launcher;
 use super::protocol::{Companion, Program};
 use super::wait_status::describe;
 use crate::LabError;
-use spawnscope_system::launch_timing::clone::LivingCopy;
+use spawnscope_system::launch_timing::clone::IdleCopy;
 use spawnscope_system::launch_timing::timing::timed;
 
 /// Returns the times to write to all memory before a child is launched, while it lives, and after another child has ended. For the last
@@ -40,7 +40,7 @@ fn write_time(ballast: &Ballast) -> f64 {
 fn while_child_lives(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
     match child {
         Companion::Copy => {
-            let copy = LivingCopy::start().map_err(LabError::doing("fork"))?;
+            let copy = IdleCopy::start().map_err(LabError::doing("fork"))?;
             act();
             match copy.end().map_err(LabError::doing("wait for a child"))? {
                 0 => Ok(()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::MIN_ROUNDS;
 use super::shared_results::{Life, MAX_ROUNDS, SharedResults};
 use crate::clock::now;
-use crate::launch_timing::clone::{ChildStack, CloneCall, LivingCopy};
+use crate::launch_timing::clone::{ChildStack, CloneCall, IdleCopy};
 use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
 use crate::launch_timing::memory::{Memory, PAGE_BYTES};
 use crate::launch_timing::timing::{Deadline, LaunchTimer, timed};
@@ -133,9 +133,9 @@ impl Bench<'_> {
         })
     }
 
-    /// Writes to pages that a living child shares. Then the child ends, and as many other pages that it has shared are written.
+    /// Writes to pages that a running child shares. Then the child ends, and as many other pages that it has shared are written.
     fn faults(&self, pages: &Memory) -> Option<()> {
-        let copy = LivingCopy::start().ok()?;
+        let copy = IdleCopy::start().ok()?;
         let half = FAULTS as usize * PAGE_BYTES;
         self.results.faults.add([timed(|| pages.write_first(half)).0]);
         copy.end().ok()?;

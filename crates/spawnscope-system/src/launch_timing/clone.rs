@@ -103,18 +103,18 @@ pub fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
 
 /// A copy of this process that shares its pages and does nothing. It ends when this value is dropped, or when this process ends.
 #[derive(Debug)]
-pub struct LivingCopy {
+pub struct IdleCopy {
     pid: c_int,
     /// The only write end of a pipe. The copy ends when it is closed.
     lifeline: OwnedFd,
 }
 
-impl LivingCopy {
+impl IdleCopy {
     /// Creates the copy.
     ///
     /// # Errors
     /// If no process or pipe can be created.
-    pub fn start() -> io::Result<LivingCopy> {
+    pub fn start() -> io::Result<IdleCopy> {
         let (reader, lifeline) = pipe2(OFlag::O_CLOEXEC)?;
         let pid = fork(|| {
             let mut byte = 0u8;
@@ -125,7 +125,7 @@ impl LivingCopy {
             };
             c_int::from(length != 0)
         })?;
-        Ok(LivingCopy { pid, lifeline })
+        Ok(IdleCopy { pid, lifeline })
     }
 
     /// Ends the copy, and returns its wait status.
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_copy_lives_until_it_is_ended() {
-        let copy = LivingCopy::start().unwrap();
+        let copy = IdleCopy::start().unwrap();
         let pid = copy.pid;
         // SAFETY: a plain system call, which does not wait.
         let ended = unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };

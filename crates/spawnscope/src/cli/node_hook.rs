@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_readable_for_all_and_removed_with_its_directory() {
+    fn the_file_is_readable_by_all_and_removed_with_its_directory() {
         let hook = NodeHook::create().unwrap();
         let file = hook.file.clone();
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::living::LivingProcesses;
 use super::ring::Ring;
+use super::running_processes::RunningProcesses;
 use crate::clock;
 use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
@@ -45,7 +45,7 @@ pub struct Recordings {
 struct Rotation {
     ring: Ring,
     settings: RecordingSettings,
-    living: LivingProcesses,
+    running: RunningProcesses,
     /// When the current recording began, if it is not the first.
     rotated_at: Option<Instant>,
     /// Number of recordings of the ring before the current one.
@@ -62,9 +62,9 @@ impl Rotation {
             .rotated_at
             .is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
         events.retain(|event| {
-            let is_late = is_new && self.living.is_late(event);
+            let is_late = is_new && self.running.is_late(event);
             self.late += u64::from(is_late);
-            self.living.update(event);
+            self.running.update(event);
             !is_late
         });
     }
@@ -100,7 +100,7 @@ impl Recordings {
             rotation: ring.map(|ring| Rotation {
                 ring,
                 settings,
-                living: LivingProcesses::default(),
+                running: RunningProcesses::default(),
                 rotated_at: None,
                 earlier_count: 0,
                 late: 0,
@@ -163,7 +163,7 @@ impl Recordings {
             *follower = follower.for_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
-        self.recorder.send(rotation.living.adoptions(now));
+        self.recorder.send(rotation.running.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
         let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
             .context("failed to switch to the ids of the recordings' owner")?;

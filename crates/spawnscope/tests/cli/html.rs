@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::texts::assert_contains;
-use super::{Sample, failure, stdout};
+use super::{SampleRecording, failure, stdout};
 
 fn html_in(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
@@ -25,7 +25,7 @@ fn message(output: &Output) -> String {
 
 #[test]
 fn the_page_is_a_private_file_that_can_be_written_again() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let directory = sample.path().parent().unwrap().to_owned();
     let recording = sample.word();
     for _ in 0..2 {
@@ -44,7 +44,7 @@ fn the_page_is_a_private_file_that_can_be_written_again() {
 
 #[test]
 fn a_recording_is_never_overwritten_by_its_page() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let recording = sample.word();
     let before = fs::read(sample.path()).unwrap();
     let message = failure(&["html", "-o", &recording, &recording]);
@@ -54,7 +54,7 @@ fn a_recording_is_never_overwritten_by_its_page() {
 
 #[test]
 fn open_passes_the_absolute_path_to_xdg_open() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let directory = sample.path().parent().unwrap().canonicalize().unwrap();
     let recording = sample.word();
     let without_opener = html_in(&directory, &["--open", "--output=-page.html", &recording]);
@@ -72,7 +72,7 @@ fn open_passes_the_absolute_path_to_xdg_open() {
 
 #[test]
 fn standard_output_cannot_be_opened() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let message = failure(&["html", "--open", "-o", "-", &sample.word()]);
     assert!(message.contains("--open needs a file"), "{message}");
 }

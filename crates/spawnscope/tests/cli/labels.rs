@@ -1,6 +1,6 @@
 //! Labels: which ones `record` refuses, and how reports show those of a recording.
 
-use crate::{Sample, failure, stdout};
+use crate::{SampleRecording, failure, stdout};
 
 #[test]
 fn a_bad_label_is_refused_before_the_command_starts() {
@@ -26,7 +26,7 @@ fn a_bad_label_is_refused_before_the_command_starts() {
 
 #[test]
 fn labels_are_shown_escaped_and_within_the_width() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     sample.execute("INSERT INTO label VALUES ('job', 'a' || char(27) || '[31m' || char(10) || 'b'), ('note', replace(hex(zeroblob(60)), '00', 'word '))");
     let path = &sample.word();
     let report = stdout(&["report", "--full", path]);

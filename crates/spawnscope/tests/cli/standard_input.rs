@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::texts::assert_contains;
-use super::{Sample, stdout};
+use super::{SampleRecording, stdout};
 
 const VERBS: [&[&str]; 9] = [
     &["report"],
@@ -33,7 +33,7 @@ fn message(output: &Output) -> String {
 
 #[test]
 fn every_reader_reads_a_pipe_as_it_reads_a_file() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     sample.execute(super::SAMPLES);
     let path = sample.word();
     for verb in VERBS {
@@ -50,7 +50,7 @@ fn every_reader_reads_a_pipe_as_it_reads_a_file() {
 
 #[test]
 fn printed_commands_also_read_standard_input() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let output = with_input(&["report", "-"], File::open(sample.path()).unwrap());
     let report = String::from_utf8(output.stdout).unwrap();
     assert!(report.contains("\n  spawnscope report --full -\n"), "{report}");
@@ -59,7 +59,7 @@ fn printed_commands_also_read_standard_input() {
 
 #[test]
 fn a_recording_without_its_write_ahead_log_is_read() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let whole = stdout(&["tree", &sample.word()]);
     // The header of a recording whose recorder was killed refers to a write-ahead log, which does not come through a pipe.
     sample.execute("PRAGMA journal_mode = WAL");
@@ -69,7 +69,7 @@ fn a_recording_without_its_write_ahead_log_is_read() {
 
 #[test]
 fn input_that_is_not_a_recording_is_refused_early() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let refused = "standard input is not a spawnscope recording";
     assert!(message(&with_input(&["report", "-"], Stdio::null())).contains(refused));
     // `yes` never ends.
@@ -86,7 +86,7 @@ fn input_that_is_not_a_recording_is_refused_early() {
 }
 
 /// Reads a recording from standard input, with this directory for temporary files.
-fn read_tree(sample: &Sample, temporary: &Path) -> Output {
+fn read_tree(sample: &SampleRecording, temporary: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     command.args(["tree", "-"]).env("TMPDIR", temporary);
     command.stdin(File::open(sample.path()).unwrap()).output().unwrap()
@@ -94,7 +94,7 @@ fn read_tree(sample: &Sample, temporary: &Path) -> Output {
 
 #[test]
 fn the_error_names_a_temporary_directory_that_cannot_be_written() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let output = read_tree(&sample, Path::new("/nonexistent"));
     let message = message(&output);
     assert_contains(&message, ["/nonexistent", "TMPDIR"]);
@@ -102,7 +102,7 @@ fn the_error_names_a_temporary_directory_that_cannot_be_written() {
 
 #[test]
 fn nothing_stays_in_the_temporary_directory() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let directory = tempfile::tempdir().unwrap();
     let output = read_tree(&sample, directory.path());
     assert!(output.status.success());
@@ -111,7 +111,7 @@ fn nothing_stays_in_the_temporary_directory() {
 
 #[test]
 fn one_of_several_recordings_comes_from_standard_input() {
-    let sample = Sample::new();
+    let sample = SampleRecording::new();
     let path = sample.word();
     let path = path.as_str();
     let cases: [[&[&str]; 2]; 3] = [

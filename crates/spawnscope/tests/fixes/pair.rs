@@ -1,14 +1,14 @@
 //! A pair of programs is a directory beside this file with these files:
 //!
-//! - `before` and `after`, scripts that do the same work and print the same, or programs of these names that `build` creates;
+//! - `before` and `after`, scripts that do the same work and print the same output, or programs of these names that `build` creates;
 //! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
-//! - `truth`, the changed counts (`truth.rs`);
+//! - `truth`, the counts of launches and execs that the fix changes (`truth.rs`);
 //! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no advice;
 //! - optionally `build`, run once with the directory of the pair as its argument, and `setup`, run before every run;
 //! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
 //! - optionally `around`, created by `build`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
 //!
-//! All of them run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same way.
+//! All programs run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same way.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

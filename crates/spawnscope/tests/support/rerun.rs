@@ -102,7 +102,7 @@ fn has_race(name: &str) -> bool {
     } else {
         ""
     };
-    eprintln!("`{name}` alone failed {failures} of {runs} runs{consequence}");
+    eprintln!("`{name}` failed {failures} of {runs} runs on its own{consequence}");
     is_race
 }
 

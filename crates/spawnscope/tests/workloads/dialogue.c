@@ -1,5 +1,5 @@
-// An interactive program: requires to be in the foreground of a terminal, asks, reads a key without echo, answers, and restores
-// the settings of the terminal. Its output has control sequences, so that a test sees any change of them.
+// An interactive program: must be in the foreground of a terminal, asks, reads a key without echo, answers, and restores
+// the settings of the terminal. Its output has control sequences, so that a test notices if they are altered.
 #include "truth.h"
 #include <termios.h>
 

@@ -1,6 +1,6 @@
 // Lengthens `create`: forks from a parent that holds touched memory, so that fork copies its page tables.
 // The copy must also be freed, which would lengthen the child's own `teardown`. So a grandchild that shares the
-// child's memory outlives the child, and frees the copy. It is not a child of the root, and the test ignores it.
+// child's memory outlives the child, and frees the copy. It is not a child of this program, so the test ignores it.
 // Usage: long_create long|base [MEGABYTES]; prints as amount_ns the duration of each fork call, as the parent measured it.
 #include "truth.h"
 #include <fcntl.h>
@@ -16,17 +16,17 @@ static void await_end_of_file(int descriptor)
         ;
 }
 
-static int outlive_child(void *child_is_reaped)
+static int outlive_child(void *reaped_pipe)
 {
-    await_end_of_file(*(int *)child_is_reaped);
+    await_end_of_file(*(int *)reaped_pipe);
     _exit(0);
 }
 
-static void leave_memory_to_grandchild(int *child_is_reaped, int *grandchild_is_gone)
+static void leave_memory_to_grandchild(int *reaped_pipe, int *gone_pipe)
 {
-    close(child_is_reaped[1]);
-    close(grandchild_is_gone[0]);
-    if (clone(outlive_child, grandchild_stack + sizeof grandchild_stack, CLONE_VM, &child_is_reaped[0]) == -1)
+    close(reaped_pipe[1]);
+    close(gone_pipe[0]);
+    if (clone(outlive_child, grandchild_stack + sizeof grandchild_stack, CLONE_VM, &reaped_pipe[0]) == -1)
         fail("clone");
     _exit(0);
 }
@@ -44,8 +44,8 @@ int main(int count, char **arguments)
         memset(memory, 1, bytes);
     }
     for (int child = 0; child < CHILDREN; child++) {
-        int child_is_reaped[2], grandchild_is_gone[2];
-        if (pipe2(child_is_reaped, O_CLOEXEC) == -1 || pipe2(grandchild_is_gone, O_CLOEXEC) == -1)
+        int reaped_pipe[2], gone_pipe[2];
+        if (pipe2(reaped_pipe, O_CLOEXEC) == -1 || pipe2(gone_pipe, O_CLOEXEC) == -1)
             fail("pipe2");
         int64_t start = now_ns();
         pid_t pid = fork();
@@ -53,15 +53,15 @@ int main(int count, char **arguments)
         if (pid == -1)
             fail("fork");
         if (pid == 0)
-            leave_memory_to_grandchild(child_is_reaped, grandchild_is_gone);
+            leave_memory_to_grandchild(reaped_pipe, gone_pipe);
         truth("amount_ns", forked - start);
         truth("child", pid);
-        close(grandchild_is_gone[1]);
+        close(gone_pipe[1]);
         reap(pid);
-        close(child_is_reaped[0]);
-        close(child_is_reaped[1]);
-        await_end_of_file(grandchild_is_gone[0]);
-        close(grandchild_is_gone[0]);
+        close(reaped_pipe[0]);
+        close(reaped_pipe[1]);
+        await_end_of_file(gone_pipe[0]);
+        close(gone_pipe[0]);
     }
     return 0;
 }

@@ -164,7 +164,7 @@ def compiled():
 
 
 def names():
-    """Names of every width of characters, and a file name that is not text."""
+    """Names with characters of every width, and a file name that is not valid UTF-8."""
     for number, (name, file) in enumerate([("réunion", "é.py"), ("ветка", "ж.py"), ("𠀀", "🐍.py"), ("plain", "\udcff.py")]):
         text = f"def {name}():\n  subprocess.call([{TINY!r}, 'name {number}'])\n{name}()"
         exec(compile(text, file, "exec"), {"subprocess": subprocess})  # names: exec

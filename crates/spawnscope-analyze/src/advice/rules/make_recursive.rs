@@ -68,12 +68,12 @@ fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
         Some(Generator::Automake) => vec![
             "describe all directories in one Makefile.am, without SUBDIRS:",
             "  AUTOMAKE_OPTIONS = subdir-objects",
-            "  include dir/local.mk             with %D% for the directory in names",
+            "  include dir/local.mk             # in it, write %D% for its directory",
         ],
         None => {
             let mut fix = vec![
                 "build all directories with one make, whose makefile includes theirs:",
-                "  include a/module.mk b/module.mk      with names relative to the top directory, such as a/x.o",
+                "  include a/module.mk b/module.mk      # with names relative to the top directory, such as a/x.o",
             ];
             if has_idle {
                 fix.extend([
@@ -83,7 +83,7 @@ fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
             }
             fix.extend([
                 "or at least let `make -j` run them side by side, with a target for each instead of a loop in a recipe:",
-                "  $(DIRS): ; +$(MAKE) -C $@            `$(MAKE)` and `+` pass -j on",
+                "  $(DIRS): ; +$(MAKE) -C $@            # `$(MAKE)` and `+` pass -j on",
             ]);
             fix
         }
@@ -97,8 +97,8 @@ fn limits(generator: Option<Generator>) -> &'static str {
             "running make in a single directory no longer works; names of variables must differ between directories"
         }
         None => {
-            "names of targets and variables must then differ between directories; the prediction keeps the work of the makes, \
-             without their launches"
+            "names of targets and variables must then differ between directories; the prediction removes the launches of \
+             these makes, but not their work"
         }
     }
 }

@@ -14,8 +14,8 @@ use spawnscope_data::units;
 /// More CPUs are suggested only if they save at least this share of the wall, since they are
 /// expensive.
 const MIN_SHARE: f64 = 0.1;
-/// From this number of running or runnable threads per CPU on, the CPUs count as oversubscribed. A
-/// pipeline of three threads that take turns on two CPUs stays below it.
+/// CPUs count as oversubscribed if there are at least this many running or runnable threads per
+/// CPU. A pipeline of three threads that take turns on two CPUs stays below it.
 const MIN_THREADS_PER_CPU: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -134,12 +134,12 @@ fn finding(
         .evidence(format!("on average {threads:.1} threads were running or runnable"))
         .evidence_lines(too_many_jobs(context, cpus))
         .fix(limit.fix())
-        .fix("run other work on this machine at another time; start work that delays nothing with `nice`")
+        .fix("run other work on this machine at another time; use `nice` for work that nothing waits for")
         .fix(format!(
             "fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"
         ))
         .limits(
-            "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
+            "the prediction ignores contention for memory, disks and locks, which may limit the saving; it assumes that other \
              processes use as many CPUs as before",
         )
         .predicted_by(Change::Cpus(cpus_to_try), format!("--cpus={cpus_to_try}"))

@@ -1,5 +1,5 @@
 //! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a
-//! process or for a change of a file instead.
+//! process or for a change to a file instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,7 @@ use crate::wire::*;
 
 /// Maximum number of elements of the unwind-protect list that are read.
 const MAX_UNWINDS: usize = 512;
-/// Traps below this number are signals and EXIT. From this number on they are DEBUG, ERR and RETURN, whose commands keep the line that
+/// Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line that
 /// triggered them.
 const FIRST_KEEPING_TRAP: u32 = 66;
 

@@ -50,7 +50,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
 fn interpreter_of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) -> Option<u64> {
     /// Bytes of a sequence number and a pointer.
     const VALUE: u64 = 16;
-    let key = script.number(layout.key).filter(|key| *key < PERL_KEYS)?;
+    let key = script.number(layout.key).filter(|key| *key < PTHREAD_INLINE_KEYS)?;
     let value = Registers::thread_pointer(thread)?
         .wrapping_add(layout.values.into())
         .wrapping_add(u64::from(key) * VALUE);
@@ -107,7 +107,7 @@ impl Walk {
     /// Adds the frame of the current statement, which is in the function with this code (0: in no function).
     fn add_frame(&mut self, code: u64) -> Option<()> {
         let frame = self.script.called.frames;
-        if frame > 0 && self.statement.wrapping_sub(self.interpreter) < PERL_BYTES {
+        if frame > 0 && self.statement.wrapping_sub(self.interpreter) < PERL_MAX_INTERPRETER_BYTES {
             return None;
         }
         let line = self.number(self.statement, PERL_STATEMENT_LINE)?;

@@ -115,7 +115,8 @@ pub(super) const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps n
 
 pub(super) const BASENAME_LIMIT: &str =
     "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";
-pub(super) const NEWLINES_LIMIT: &str = "the replacement keeps newlines at the end of a name, `$( )` removes them";
+pub(super) const NEWLINES_LIMIT: &str =
+    "the replacement keeps newlines at the end of a name, whereas `$( )` removes them";
 pub(super) const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
 

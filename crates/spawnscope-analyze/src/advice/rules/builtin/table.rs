@@ -52,8 +52,8 @@ const NO_ARGUMENTS: &[&[Word]] = &[&[]];
 /// The shells that agree on most extensions.
 const EXTENDED: &[Dialect] = &[Bash, Ksh, Zsh];
 
-const DIRNAME_LIMIT: &str = "for a name without a slash, `${p%/*}` gives the name, dirname gives `.`: test `case $p in */*)` first if such \
-                             names occur; for /name, `${p%/*}` gives nothing, dirname gives `/`; `${p%/*}` does not skip a slash at the \
+const DIRNAME_LIMIT: &str = "for a name without a slash, `${p%/*}` gives the name, whereas dirname gives `.`: test `case $p in */*)` first if such \
+                             names occur; for /name, `${p%/*}` gives nothing, whereas dirname gives `/`; `${p%/*}` does not skip a slash at the \
                              end, or several in a row";
 const USER_LIMIT: &str = "the environment or the script can change `$USER`, and cron and containers may leave it unset";
 const HOSTNAME_LIMIT: &str = "the environment or the script can change `$HOSTNAME`";

@@ -46,7 +46,7 @@ pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
     }
     let before = [
         "leave protection on, and launch less (see other advice): the scanner must permit each exec and each opened library",
-        "whoever is responsible for the security of this machine decides about exclusions: show them these figures",
+        "whoever is responsible for the security of this machine decides on exclusions: show them these figures",
     ];
     let after = ["scan the excluded files at another time, such as each night"];
     [&before[..], &products, &after].concat()

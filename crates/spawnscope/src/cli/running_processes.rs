@@ -1,4 +1,4 @@
-//! The processes that are running, with their names and threads, derived from the events before they are recorded. When a recording of
+//! The processes that are running, with their names and threads, derived from events before these are stored. When a recording of
 //! `--keep` ends and the next one begins, those processes are added to the new recording as processes that existed before it, as the collector does at
 //! the start of a recording with `-a`.
 
@@ -12,17 +12,17 @@ use crate::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 
 /// The processes that are running according to the events so far, by their launches.
 #[derive(Debug, Default)]
-pub struct LivingProcesses(HashMap<LaunchId, LivingProcess>);
+pub struct RunningProcesses(HashMap<LaunchId, RunningProcess>);
 
 #[derive(Debug)]
-struct LivingProcess {
+struct RunningProcess {
     pid: Pid,
     name: Vec<u8>,
     /// All threads but the main thread: the thread id and the creator of each.
     threads: HashMap<TaskId, (Pid, TaskId)>,
 }
 
-impl LivingProcesses {
+impl RunningProcesses {
     /// Updates the processes with an event.
     pub fn update(&mut self, event: &Event) {
         let id = event.launch;
@@ -34,14 +34,14 @@ impl LivingProcesses {
                 self.insert(id, launched.pid, name);
             }
             EventKind::Executed(executed) => {
-                if let Some(living) = self.0.get_mut(&id) {
+                if let Some(process) = self.0.get_mut(&id) {
                     let base = executed.path.rsplit(|byte| *byte == b'/').next();
-                    living.name = base.unwrap_or_default().to_vec();
+                    process.name = base.unwrap_or_default().to_vec();
                 }
             }
             EventKind::ThreadStarted { tid, creator } => {
-                if let Some(living) = self.0.get_mut(&id) {
-                    living.threads.insert(event.task, (*tid, *creator));
+                if let Some(process) = self.0.get_mut(&id) {
+                    process.threads.insert(event.task, (*tid, *creator));
                 }
             }
             EventKind::Gone { zombie, .. } => self.remove(id, event.task, zombie.is_some()),
@@ -49,7 +49,7 @@ impl LivingProcesses {
         }
     }
 
-    /// Whether an event is late: its thread ended before the recording began in which the event would be stored.
+    /// Whether an event is late: its thread ended before the start of the recording that would store the event.
     pub fn is_late(&self, event: &Event) -> bool {
         if matches!(
             event.kind,
@@ -58,38 +58,38 @@ impl LivingProcesses {
             return false;
         }
         let is_main_thread = event.task.0 == event.launch.0;
-        let living = self.0.get(&event.launch);
-        living.is_none_or(|living| !is_main_thread && !living.threads.contains_key(&event.task))
+        let process = self.0.get(&event.launch);
+        process.is_none_or(|process| !is_main_thread && !process.threads.contains_key(&event.task))
     }
 
     /// Returns the events with which a recording that starts at `at` must begin.
     pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
         // The event for the end of a process may have been lost.
         let exists = |pid: Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
-        self.0.retain(|_, living| living.pid.0 == 0 || exists(living.pid));
+        self.0.retain(|_, process| process.pid.0 == 0 || exists(process.pid));
         let mut processes: Vec<_> = self.0.iter().collect();
         processes.sort_unstable_by_key(|(id, _)| **id);
         processes
             .iter()
-            .flat_map(|(id, living)| living.adoption(**id, at))
+            .flat_map(|(id, process)| process.adoption(**id, at))
             .collect()
     }
 
     fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
         let threads = HashMap::new();
-        self.0.insert(id, LivingProcess { pid, name, threads });
+        self.0.insert(id, RunningProcess { pid, name, threads });
     }
 
     fn remove(&mut self, id: LaunchId, task: TaskId, is_process: bool) {
         if is_process {
             self.0.remove(&id);
-        } else if let Some(living) = self.0.get_mut(&id) {
-            living.threads.remove(&task);
+        } else if let Some(process) = self.0.get_mut(&id) {
+            process.threads.remove(&task);
         }
     }
 }
 
-impl LivingProcess {
+impl RunningProcess {
     fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
         let event = |task, kind| Event { at, launch, task, kind };
         let adopted = EventKind::Adopted {
@@ -136,24 +136,24 @@ mod tests {
 
     #[test]
     fn the_next_recording_begins_with_the_running_processes_and_threads() {
-        let mut living = LivingProcesses::default();
+        let mut running = RunningProcesses::default();
         let thread = || EventKind::ThreadStarted {
             tid: Pid(0),
             creator: TaskId(1),
         };
-        living.update(&event(1, 1, adopted("server")));
-        living.update(&event(1, 7, thread()));
-        living.update(&event(1, 8, thread()));
-        living.update(&event(2, 2, adopted("shell")));
-        living.update(&event(1, 7, gone(false)));
-        living.update(&event(2, 2, gone(true)));
+        running.update(&event(1, 1, adopted("server")));
+        running.update(&event(1, 7, thread()));
+        running.update(&event(1, 8, thread()));
+        running.update(&event(2, 2, adopted("shell")));
+        running.update(&event(1, 7, gone(false)));
+        running.update(&event(2, 2, gone(true)));
         let at = Nanos(99);
         let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
         let wanted = wanted.map(|event| Event { at, ..event });
-        assert_eq!(living.adoptions(at), wanted);
+        assert_eq!(running.adoptions(at), wanted);
         let late =
-            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| living.is_late(&event(launch, task, gone(false))));
+            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| running.is_late(&event(launch, task, gone(false))));
         assert_eq!(late, [false, false, true, true]);
-        assert!(!living.is_late(&event(3, 3, adopted("new"))));
+        assert!(!running.is_late(&event(3, 3, adopted("new"))));
     }
 }
