@@ -4,19 +4,19 @@
 set -euo pipefail
 
 workspace=${GITHUB_WORKSPACE:-$PWD}
-folder=$workspace/${INPUT_FOLDER:-spawnscope}
+directory=$workspace/${INPUT_DIRECTORY:-spawnscope}
 runs=${INPUT_RUNS:-3}
 
 if ! [[ $runs =~ ^[1-9][0-9]*$ ]]; then
     echo "::error title=spawnscope::the input \`runs\` must be a positive number"
     exit 1
 fi
-if [[ $folder == *$'\n'* ]]; then
-    echo "::error title=spawnscope::the input \`folder\` must not contain a line break"
+if [[ $directory == *$'\n'* ]]; then
+    echo "::error title=spawnscope::the input \`directory\` must not contain a line break"
     exit 1
 fi
-mkdir -p "$folder"
-echo "folder=$folder" >>"$GITHUB_OUTPUT"
+mkdir -p "$directory"
+echo "directory=$directory" >>"$GITHUB_OUTPUT"
 
 # By default, sudo replaces PATH and drops variables that the command may need.
 privileged=()
@@ -27,5 +27,5 @@ several=()
 [ "$runs" -eq 1 ] || several=(--runs "$runs")
 
 cd "$workspace/${INPUT_WORKING_DIRECTORY:-.}"
-"${privileged[@]}" "$(command -v spawnscope)" record "${several[@]}" -o "$folder/run.db" -- \
+"${privileged[@]}" "$(command -v spawnscope)" record "${several[@]}" -o "$directory/run.db" -- \
     bash -euo pipefail -c "${INPUT_RUN:?the command to record is not set}"

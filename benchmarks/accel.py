@@ -5,8 +5,8 @@ the CPU time of all processes.
     benchmarks/accel.py [--binary FILE] [--rounds N] [--only NAME] [--php FILE]
 
 A program that is not installed is left out; scripts/accel-suites.sh unpacks a PHP to target/held-out/php/php, and
-scripts/held-out-suites.sh unpacks bash's source, whose configure is run. The ratio of the walls must not exceed the limit in the next
-column. The rows "starts no shell" are not expected to become faster."""
+scripts/held-out-suites.sh unpacks bash's source, whose configure is run. The ratio of the walls must not exceed the limit, which the table
+shows beside it. The rows "starts no shell" are not expected to become faster."""
 
 import argparse
 import os

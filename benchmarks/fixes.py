@@ -5,8 +5,8 @@ predicts the wall with the pair's fix:
 
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
-so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. An interval
-is correct if that of the median prediction contains the median of `after`. The advice is right if the first rule of `spawnscope advise`, in most
+so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. Of the
+recordings, the one with the median prediction is judged: its interval is correct if it contains the median of `after`. The advice is right if the first rule of `spawnscope advise`, in most
 recordings, is listed in the pair's file `advice`. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
 --write the table of docs/guide/predictions.md. Exits with status 1 if the median error is above 8 % or the worst above 20 %. Pairs
 whose fix changes more than launches (described in their file `beyond`) do not count, and have a separate table.
@@ -131,7 +131,7 @@ def measure_pair(pair, options):
             runs[variant].append(pair.seconds(variant, expected))
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-        shutil.copy(middle(recordings)["file"], options.keep / f"{pair.name}.before.db")
+        shutil.copy(recording_with_median_prediction(recordings)["file"], options.keep / f"{pair.name}.before.db")
     for recording in recordings:
         Path(recording["file"]).unlink()
     return {**judge(pair.flags, recordings, runs), **first_advice(pair.rules, recordings), "beyond": pair.beyond()}
@@ -144,7 +144,7 @@ def first_advice(rules, recordings):
     return {"first_rule": first, "first_rules": firsts, "expected_rules": rules, "is_advice_right": first in rules if rules else None}
 
 
-def middle(recordings):
+def recording_with_median_prediction(recordings):
     return sorted(recordings, key=lambda recording: recording["prediction"]["predicted_ns"])[len(recordings) // 2]
 
 
@@ -162,7 +162,7 @@ def json_of(command):
 
 
 def judge(flags, recordings, runs):
-    prediction = middle(recordings)["prediction"]
+    prediction = recording_with_median_prediction(recordings)["prediction"]
     after = statistics.median(runs["after"])
     recorded, predicted, low, high = (prediction[key] / 1e9 for key in STORED_KEYS[:4])
     ratios = [recording["prediction"]["predicted_ns"] / 1e9 / run for recording, run in zip(recordings, runs["after"])]

@@ -92,7 +92,7 @@ def growth(points):
         sizes = np.array([[1, runs, launches] for (launches, runs), _ in measured])
         start, run, launch = nnls(sizes / seconds[:, None], np.ones(len(seconds)))[0]
         print(f"{engine:10} {name:14} {start:6.2f} s + {run * 1e3:6.3f} ms a run + {launch * 1e6:6.3f} us a launch", flush=True)
-        slopes[f"growth, {engine}, {name}"] = {"start_seconds": start, "seconds_a_run": run, "seconds_a_launch": launch}
+        slopes[f"growth, {engine}, {name}"] = {"start_seconds": start, "seconds_per_run": run, "seconds_per_launch": launch}
     return slopes
 
 

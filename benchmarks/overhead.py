@@ -100,8 +100,8 @@ def start_and_finish(options, work):
     for _ in range(options.runs):
         plain = wall(["true"])
         pairs.append((plain, wall(command_with_recorder(options, work, ["true"]))))
-    beyond = [(recorded - without) * 1e3 for without, recorded in pairs]
-    return {"milliseconds": spread(beyond), "pairs_seconds": pairs}
+    added = [(recorded - without) * 1e3 for without, recorded in pairs]
+    return {"milliseconds": spread(added), "pairs_seconds": pairs}
 
 
 def losses(options, work):
@@ -112,7 +112,7 @@ def losses(options, work):
         wall(command_with_recorder(options, work, command))
         size = (work / "bench.db").stat().st_size
         counts = report(options, work / "bench.db")
-        runs.append({"lost": counts["lost_events"], "launches": counts["launches"], "bytes_a_launch": size / counts["launches"]})
+        runs.append({"lost": counts["lost_events"], "launches": counts["launches"], "bytes_per_launch": size / counts["launches"]})
     return {"lost": max(run["lost"] for run in runs), "runs": runs}
 
 
@@ -148,7 +148,7 @@ def scaling(options, work):
     for verb in (["report"], ["advise", "--all"]):
         runs = [[wall([options.binary, *verb, str(file)]) for file in files] for _ in range(options.runs)]
         result[verb[0]] = {"ratio": spread([whole / half for half, whole in runs]), "runs_seconds": runs}
-    return {"times": max(verb["ratio"]["median"] for verb in result.values()), "verbs": result}
+    return {"worst_ratio": max(verb["ratio"]["median"] for verb in result.values()), "verbs": result}
 
 
 def large_recording(options, work, launches, *flags):
@@ -250,7 +250,7 @@ def print_table(measurements):
         elif "peak_mib" in result:
             words = f"{result['seconds']['median']:.2f} s, {result['peak_mib']:.0f} MiB for {result['launches']:,} launches"
         elif "verbs" in result:
-            words = f"{result['times']:.2f} times as long for twice as many launches"
+            words = f"{result['worst_ratio']:.2f} times as long for twice as many launches"
         else:
             words = f"{result['lost']} events lost"
         print(f"{name:20} {words}", *([result["counts"]] if "counts" in result else []))

@@ -59,7 +59,7 @@ def clamav(work):
     return [*prefix, "env", f"TMPDIR={work / 'scanned'}"]
 
 
-SCANNERS = {"daemon": own_scanner, "clamav": clamav}
+SCANNERS = {"single-threaded": own_scanner, "clamav": clamav}
 
 
 def measure(options, scanner, prefix):

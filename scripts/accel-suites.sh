@@ -54,17 +54,17 @@ in_root=(unshare --mount --pid --fork --propagation private -- sh -c '
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C chroot "$root" "$@"' sh)
 
 python_suite() { # SUITE
-    local folder=$sources/python-$1 module
-    if [ ! -e "$folder/module.py" ]; then
-        scripts/python-root.sh "$1" "$folder" libelf1
-        cat >"$folder/module.py" <<'PYTHON'
+    local directory=$sources/python-$1 module
+    if [ ! -e "$directory/module.py" ]; then
+        scripts/python-root.sh "$1" "$directory" libelf1
+        cat >"$directory/module.py" <<'PYTHON'
 # Runs a test module of the Debian package, which has it as it is in CPython's source.
 import sys, test, unittest
 sys.path.append(test.__path__[0])  # where test.support finds the files of tests
 unittest.main(module=f"test.{sys.argv.pop()}", verbosity=2)
 PYTHON
     fi
-    within=("${in_root[@]}" "$folder")
+    within=("${in_root[@]}" "$directory")
     for module in test_subprocess test_os test_popen test_posix; do
         compare "python of $1, $module" '^test[A-Za-z0-9_]* \(.*(ok|FAIL|ERROR|skipped).*|^(FAIL|ERROR): .*' python3 /module.py "$module"
     done

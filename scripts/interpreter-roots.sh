@@ -23,17 +23,17 @@ unpack() { # ROOT PACKAGE...: follows symbolic links to directories in the root 
 }
 
 for suite in bullseye bookworm trixie sid; do
-    root=$roots/$suite folder=$packages/$suite
+    root=$roots/$suite directory=$packages/$suite
     rm -rf "$root"
     mkdir -p "$root"
-    scripts/suite-packages.sh "$suite" "$folder" "${programs[@]}"
+    scripts/suite-packages.sh "$suite" "$directory" "${programs[@]}"
     # The name of the package with the interpreter as a library contains the version.
-    python=$(basename "$(ls "$folder"/python3.*-minimal_*.deb)")
-    scripts/suite-packages.sh "$suite" "$folder" "lib${python%%-*}"
-    unpack "$root" "$folder"/base-files_*.deb
-    rm "$folder"/base-files_*.deb
-    unpack "$root" "$folder"/*.deb
-    rm -r "$folder"
+    python=$(basename "$(ls "$directory"/python3.*-minimal_*.deb)")
+    scripts/suite-packages.sh "$suite" "$directory" "lib${python%%-*}"
+    unpack "$root" "$directory"/base-files_*.deb
+    rm "$directory"/base-files_*.deb
+    unpack "$root" "$directory"/*.deb
+    rm -r "$directory"
     ln -s busybox "$root/bin/ash"
 done
 echo "${programs[*]}" >"$roots/complete"

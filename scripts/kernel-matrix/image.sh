@@ -8,17 +8,17 @@ userland=(bash busybox-static coreutils dash debianutils findutils grep hostname
 
 # make_base SUITE: builds a cpio archive of Debian's programs, if the list of packages has changed.
 make_base() {
-    local suite=$1 folder=$cache/userland/$architecture root packages package
-    local debs=$folder/packages
+    local suite=$1 directory=$cache/userland/$architecture root packages package
+    local debs=$directory/packages
     scripts/suite-packages.sh --arch "$debian" "$suite" "$debs" "${userland[@]}"
     packages=$(ls "$debs")
-    [ "$(cat "$folder/made-of" 2>/dev/null)" != "$packages" ] || return 0
-    if [ -e "$folder/made-of" ]; then # the directory also contains the older packages
-        rm -rf "$folder"
+    [ "$(cat "$directory/made-of" 2>/dev/null)" != "$packages" ] || return 0
+    if [ -e "$directory/made-of" ]; then # the directory also contains the older packages
+        rm -rf "$directory"
         make_base "$suite"
         return
     fi
-    root=$folder/root
+    root=$directory/root
     rm -rf "$root"
     mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{dev,etc,mnt,proc,root,run,sys,tmp}
     # /usr is merged, as in every installed system; older packages have files in /bin.
@@ -29,9 +29,9 @@ make_base() {
     done
     echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
     echo 'root:x:0:' >"$root/etc/group"
-    archive "$root" >"$folder/base.cpio"
+    archive "$root" >"$directory/base.cpio"
     rm -rf "$root"
-    echo "$packages" >"$folder/made-of"
+    echo "$packages" >"$directory/made-of"
 }
 
 # archive DIRECTORY: prints a cpio archive. It is not compressed, because an emulated CPU takes longer to decompress it than to read it.
@@ -52,9 +52,9 @@ battery() { grep -v '^#' scripts/kernel-matrix/battery; }
 
 # check_battery DIRECTORY: checks that each name in the battery is a test of the programs in a directory, since a misspelt name would run nothing.
 check_battery() {
-    local folder=$1 kind unknown
+    local directory=$1 kind unknown
     unknown=$(comm -23 <(battery | cut -f 2 | sed '/:/!s/^/live_ebpf:/' | sort -u) <(for kind in "${kinds[@]}"; do
-        "${runner[@]}" "$folder/$kind" --list | sed "s/: test\$//; s/^/$kind:/"
+        "${runner[@]}" "$directory/$kind" --list | sed "s/: test\$//; s/^/$kind:/"
     done | sort))
     if [ -n "$unknown" ]; then
         printf 'scripts/kernel-matrix/battery names tests that do not exist:\n%s\n' "$unknown" >&2

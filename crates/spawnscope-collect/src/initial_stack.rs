@@ -22,7 +22,7 @@ pub(crate) struct Layout {
     /// The address of the string with the file name passed to `execve` (AT_EXECFN).
     pub(crate) path: Option<u64>,
     /// The value of AT_ENTRY, and its offset from the stack pointer.
-    pub(crate) entry: Option<(u64, u64)>,
+    pub(crate) entry_point: Option<(u64, u64)>,
     /// The address of the vDSO.
     pub(crate) vdso: Option<u64>,
     /// The base address of the dynamic loader (AT_BASE); 0: none.
@@ -61,7 +61,7 @@ impl Layout {
             match kind {
                 libc::AT_NULL => return Some(layout),
                 libc::AT_BASE => layout.loader = value,
-                libc::AT_ENTRY => layout.entry = Some((value, offset)),
+                libc::AT_ENTRY => layout.entry_point = Some((value, offset)),
                 libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
                 libc::AT_EXECFN => layout.path = Some(value),
                 _ => {}
@@ -130,7 +130,7 @@ mod tests {
             first_argument,
             first_variable,
             path: Some(9),
-            entry: Some((8, ((words + 5) * WORD) as u64)),
+            entry_point: Some((8, ((words + 5) * WORD) as u64)),
             vdso: Some(6),
             loader: 7,
         };

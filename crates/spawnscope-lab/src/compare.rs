@@ -2,7 +2,7 @@
 //! experiment. `docs/design/lab.md` has the formula.
 
 use super::common_shift::{self, CommonShift};
-use super::conditions::conditions;
+use super::conditions::differing_conditions;
 use super::harness::Estimate;
 use super::outcome::{Column, Outcome, Report, Row, Unit, Value};
 
@@ -80,7 +80,7 @@ pub fn column_words(column: &str) -> String {
 #[must_use]
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let mut comparison = Comparison {
-        conditions: conditions(old, new),
+        conditions: differing_conditions(old, new),
         common_shifts: Vec::new(),
         changes: Vec::new(),
         unmatched: 0,

@@ -10,54 +10,61 @@ use super::run_conditions::{UNKNOWN, load_texts};
 type Pair = (&'static str, String, String);
 
 /// Returns a line for each differing condition.
-pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
-    let (before, after) = (&old.machine, &new.machine);
+pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
+    let (old_machine, new_machine) = (&old.machine, &new.machine);
     let yes_no = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
     let memory = |bytes: Option<u64>| bytes.map(spawnscope_data::units::bytes);
     let pairs = [
         (
             "processor",
-            or_unknown(before.processor.as_ref()),
-            or_unknown(after.processor.as_ref()),
+            or_unknown(old_machine.processor.as_ref()),
+            or_unknown(new_machine.processor.as_ref()),
         ),
-        ("CPUs", before.cpus.to_string(), after.cpus.to_string()),
+        ("CPUs", old_machine.cpus.to_string(), new_machine.cpus.to_string()),
         (
             "memory",
-            or_unknown(memory(before.memory_bytes).as_ref()),
-            or_unknown(memory(after.memory_bytes).as_ref()),
+            or_unknown(memory(old_machine.memory_bytes).as_ref()),
+            or_unknown(memory(new_machine.memory_bytes).as_ref()),
         ),
-        ("kernel", before.kernel.clone(), after.kernel.clone()),
+        ("kernel", old_machine.kernel.clone(), new_machine.kernel.clone()),
         (
             "C library",
-            or_unknown(before.libc.as_ref()),
-            or_unknown(after.libc.as_ref()),
+            or_unknown(old_machine.libc.as_ref()),
+            or_unknown(new_machine.libc.as_ref()),
         ),
         (
             "virtual machine",
-            or_unknown(before.is_virtual.map(yes_no).as_ref()),
-            or_unknown(after.is_virtual.map(yes_no).as_ref()),
+            or_unknown(old_machine.is_virtual.map(yes_no).as_ref()),
+            or_unknown(new_machine.is_virtual.map(yes_no).as_ref()),
         ),
         (
             "huge pages",
-            or_unknown(before.huge_pages.as_ref()),
-            or_unknown(after.huge_pages.as_ref()),
+            or_unknown(old_machine.huge_pages.as_ref()),
+            or_unknown(new_machine.huge_pages.as_ref()),
         ),
-        ("root", yes_no(before.as_root), yes_no(after.as_root)),
-        ("spawnscope", before.spawnscope.clone(), after.spawnscope.clone()),
+        ("root", yes_no(old_machine.as_root), yes_no(new_machine.as_root)),
+        (
+            "spawnscope",
+            old_machine.spawnscope.clone(),
+            new_machine.spawnscope.clone(),
+        ),
         ("quick", yes_no(old.quick), yes_no(new.quick)),
         (
-            "seconds for an experiment",
+            "seconds per experiment",
             or_unknown(old.seconds.as_ref()),
             or_unknown(new.seconds.as_ref()),
         ),
         ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
     ];
-    let pairs: Vec<Pair> = pairs.into_iter().chain(run_condition_pairs(before, after)).collect();
+    let pairs: Vec<Pair> = pairs
+        .into_iter()
+        .chain(run_condition_pairs(old_machine, new_machine))
+        .collect();
     let differing = pairs
         .iter()
-        .filter(|(_, before, after)| before != after && before != UNKNOWN && after != UNKNOWN);
+        .filter(|(_, old, new)| old != new && old != UNKNOWN && new != UNKNOWN);
     differing
-        .map(|(what, before, after)| format!("{what}: {before} -> {after}"))
+        .map(|(what, old, new)| format!("{what}: {old} -> {new}"))
         .chain(different_files(old, new))
         .chain(unknown_conditions(&pairs))
         .collect()
@@ -69,10 +76,7 @@ fn unknown_conditions(pairs: &[Pair]) -> Vec<String> {
         let names = pairs.iter().filter(|pair| is_unknown(pair) && pair.1 != pair.2);
         names.map(|(what, ..)| *what).collect::<Vec<_>>().join(", ")
     };
-    let [older, newer] = [
-        names(|(_, before, _)| before == UNKNOWN),
-        names(|(.., after)| after == UNKNOWN),
-    ];
+    let [older, newer] = [names(|(_, old, _)| old == UNKNOWN), names(|(.., new)| new == UNKNOWN)];
     let changes = [("older", older), ("newer", newer)].into_iter();
     changes
         .filter(|(_, names)| !names.is_empty())
@@ -85,10 +89,10 @@ fn different_files(old: &Report, new: &Report) -> Vec<String> {
     let mut changes = Vec::new();
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
-        for (name, after) in &newer.files {
-            let before = older.and_then(|older| older.files.get(name));
-            if let Some(before) = before.filter(|before| *before != after) {
-                changes.push(format!("{name}: {before} -> {after}"));
+        for (name, new_file) in &newer.files {
+            let old_file = older.and_then(|older| older.files.get(name));
+            if let Some(old_file) = old_file.filter(|old_file| *old_file != new_file) {
+                changes.push(format!("{name}: {old_file} -> {new_file}"));
             }
         }
     }
@@ -96,24 +100,24 @@ fn different_files(old: &Report, new: &Report) -> Vec<String> {
 }
 
 /// Returns the conditions that can differ between two runs on the same machine.
-fn run_condition_pairs(before: &Machine, after: &Machine) -> [Pair; 5] {
-    let (before, after) = (&before.run_conditions, &after.run_conditions);
-    let [load_before, newer_load_before] = load_texts(before.load_before, after.load_before);
-    let [load_after, newer_load_after] = load_texts(before.load_after, after.load_after);
+fn run_condition_pairs(old: &Machine, new: &Machine) -> [Pair; 5] {
+    let (old, new) = (&old.run_conditions, &new.run_conditions);
+    let [older_load_before, newer_load_before] = load_texts(old.load_before, new.load_before);
+    let [older_load_after, newer_load_after] = load_texts(old.load_after, new.load_after);
     [
-        ("load average before", load_before, newer_load_before),
-        ("load average after", load_after, newer_load_after),
+        ("load average before", older_load_before, newer_load_before),
+        ("load average after", older_load_after, newer_load_after),
         (
             "file system of the temporary directory",
-            or_unknown(before.file_system.as_ref()),
-            or_unknown(after.file_system.as_ref()),
+            or_unknown(old.file_system.as_ref()),
+            or_unknown(new.file_system.as_ref()),
         ),
         (
             "hard limit on open files",
-            or_unknown(before.max_open_files.as_ref()),
-            or_unknown(after.max_open_files.as_ref()),
+            or_unknown(old.max_open_files.as_ref()),
+            or_unknown(new.max_open_files.as_ref()),
         ),
-        ("/bin/sh", or_unknown(before.sh.as_ref()), or_unknown(after.sh.as_ref())),
+        ("/bin/sh", or_unknown(old.sh.as_ref()), or_unknown(new.sh.as_ref())),
     ]
 }
 
@@ -147,7 +151,7 @@ mod tests {
         };
         old.experiments[0].files = file("/usr/bin/python3.11").into();
         new.experiments[0].files = file("~/.local/bin/python3.13").into();
-        let lines = conditions(&old, &new);
+        let lines = differing_conditions(&old, &new);
         assert_eq!(
             lines,
             [
@@ -163,26 +167,26 @@ mod tests {
         let (mut old, mut new) = (report(), report());
         old.seconds = Some(15.0);
         new.seconds = Some(1.5);
-        let (before, after) = (&mut old.machine.run_conditions, &mut new.machine.run_conditions);
-        (before.load_before, after.load_before) = (Some(0.2), Some(5.0));
-        (before.load_after, after.load_after) = (Some(1.2), Some(1.3));
-        before.file_system = Some("ext4".to_owned());
-        after.file_system = Some("tmpfs".to_owned());
-        (before.max_open_files, after.max_open_files) = (Some(1024), Some(524_288));
-        before.sh = Some("/usr/bin/dash".to_owned());
-        after.sh = Some("/usr/bin/bash".to_owned());
+        let (old_run, new_run) = (&mut old.machine.run_conditions, &mut new.machine.run_conditions);
+        (old_run.load_before, new_run.load_before) = (Some(0.2), Some(5.0));
+        (old_run.load_after, new_run.load_after) = (Some(1.2), Some(1.3));
+        old_run.file_system = Some("ext4".to_owned());
+        new_run.file_system = Some("tmpfs".to_owned());
+        (old_run.max_open_files, new_run.max_open_files) = (Some(1024), Some(524_288));
+        old_run.sh = Some("/usr/bin/dash".to_owned());
+        new_run.sh = Some("/usr/bin/bash".to_owned());
         // An older version does not report these conditions.
         assert_eq!(
-            conditions(&report(), &new),
+            differing_conditions(&report(), &new),
             [
-                "unknown in the older report: seconds for an experiment, load average before, load average after, \
+                "unknown in the older report: seconds per experiment, load average before, load average after, \
                 file system of the temporary directory, hard limit on open files, /bin/sh"
             ]
         );
         assert_eq!(
-            conditions(&old, &new),
+            differing_conditions(&old, &new),
             [
-                "seconds for an experiment: 15 -> 1.5",
+                "seconds per experiment: 15 -> 1.5",
                 "load average before: 0.2 -> 5.0",
                 "file system of the temporary directory: ext4 -> tmpfs",
                 "hard limit on open files: 1024 -> 524288",

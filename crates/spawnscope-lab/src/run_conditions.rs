@@ -77,17 +77,17 @@ fn load_text(load: Option<f64>) -> String {
     load.map_or(UNKNOWN.to_owned(), |load| format!("{load:.1}"))
 }
 
-/// Returns two load averages as text, or empty texts if they are similar.
+/// Returns the load averages of two reports as text, or empty texts if they are similar.
 #[must_use]
-pub(super) fn load_texts(before: Option<f64>, after: Option<f64>) -> [String; 2] {
-    let are_alike = match (before, after) {
-        (Some(before), Some(after)) => (before - after).abs() < MIN_LOAD_DIFFERENCE,
-        (before, after) => before == after,
+pub(super) fn load_texts(old: Option<f64>, new: Option<f64>) -> [String; 2] {
+    let are_alike = match (old, new) {
+        (Some(old), Some(new)) => (old - new).abs() < MIN_LOAD_DIFFERENCE,
+        (old, new) => old == new,
     };
     if are_alike {
         return Default::default();
     }
-    [before, after].map(load_text)
+    [old, new].map(load_text)
 }
 
 fn read_load() -> Option<f64> {

@@ -99,12 +99,12 @@ fn the_command_is_recorded_as_it_was_given() {
     let inputs = [
         ("INPUT_RUN", command),
         ("INPUT_RUNS", "5"),
-        ("INPUT_FOLDER", "launches"),
+        ("INPUT_DIRECTORY", "launches"),
     ];
     job.run_passing_step("record.sh", &inputs);
     let directory = job.path("workspace/launches");
     assert!(directory.is_dir());
-    assert_eq!(job.read("output"), format!("folder={}\n", directory.display()));
+    assert_eq!(job.read("output"), format!("directory={}\n", directory.display()));
     let output = directory.join("run.db").display().to_string();
     let expected = format!("record --runs 5 -o {output} -- bash -euo pipefail -c");
     let expected: Vec<&str> = expected.split(' ').chain([command]).collect();
@@ -115,7 +115,10 @@ fn the_command_is_recorded_as_it_was_given() {
 fn an_input_cannot_add_an_output() {
     let job = Job::new();
     job.add_spawnscope();
-    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_FOLDER", "a\nkept=true")]);
+    let output = job.run_step(
+        "record.sh",
+        &[("INPUT_RUN", "true"), ("INPUT_DIRECTORY", "a\nwithin-budget=true")],
+    );
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(job.read("output"), "");
     let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
@@ -125,21 +128,21 @@ fn an_input_cannot_add_an_output() {
 
 #[test]
 fn an_exceeded_budget_is_an_output_and_the_fixed_script_stays_within_it() {
-    for (rows, kept) in [(BEFORE, "false"), (AFTER, "true")] {
+    for (rows, is_within) in [(BEFORE, "false"), (AFTER, "true")] {
         let job = Job::new();
         job.add_spawnscope();
         job.add_recording("run.1.db", rows);
         job.add_recording("run.2.db", rows);
         let directory = job.path("workspace/spawnscope");
         let inputs = [
-            ("INPUT_FOLDER", directory.to_str().unwrap()),
+            ("INPUT_DIRECTORY", directory.to_str().unwrap()),
             ("INPUT_BUDGETS", "--per-command dirname=3\n--max-launches 100"),
         ];
         let text = job.run_passing_step("check.sh", &inputs);
-        assert_eq!(job.read("output"), format!("kept={kept}\n"));
+        assert_eq!(job.read("output"), format!("within-budget={is_within}\n"));
         let annotation =
             "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
-        assert_eq!(text.contains(annotation), kept == "false", "{text}");
+        assert_eq!(text.contains(annotation), is_within == "false", "{text}");
         let summary = job.read("summary");
         assert!(summary.contains("launches of dirname"), "{summary}");
         let report = fs::read_to_string(directory.join("report.txt")).unwrap();
@@ -155,11 +158,11 @@ fn a_baseline_adds_the_difference_to_the_summary() {
     job.add_recording("main.db", AFTER);
     let directory = job.path("workspace/spawnscope");
     let inputs = [
-        ("INPUT_FOLDER", directory.to_str().unwrap()),
+        ("INPUT_DIRECTORY", directory.to_str().unwrap()),
         ("INPUT_BASELINE", "spawnscope/main.db\n"),
     ];
     job.run_passing_step("check.sh", &inputs);
-    assert_eq!(job.read("output"), "kept=false\n");
+    assert_eq!(job.read("output"), "within-budget=false\n");
     let summary = job.read("summary");
     assert!(summary.contains("dirname 0 -> 10 at relocate.sh:5"), "{summary}");
     assert!(summary.contains("launches against baseline"), "{summary}");
@@ -174,7 +177,7 @@ fn budgets_are_split_into_words_and_not_evaluated() {
     let directory = job.path("workspace/spawnscope");
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
     let inputs = [
-        ("INPUT_FOLDER", directory.to_str().unwrap()),
+        ("INPUT_DIRECTORY", directory.to_str().unwrap()),
         ("INPUT_BUDGETS", hostile),
     ];
     let output = job.run_step("check.sh", &inputs);

@@ -215,7 +215,7 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         "DELETE FROM exec WHERE launch IN (SELECT id FROM launch WHERE id > 1 LIMIT 4);
          INSERT INTO failed_exec SELECT 1, 1000, 2000, 2, 2 UNION ALL SELECT 1, 3000, 4000, 2, 2;",
     );
-    for (option, kept, exceeded) in [
+    for (option, met, exceeded) in [
         ("--max-launches", "21", "20"),
         ("--max-forks-without-exec", "4", "3"),
         ("--max-failed-execs", "2", "1"),
@@ -225,7 +225,7 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
     ] {
         // The changed recording contradicts itself, so there is a message, which `status` would not accept.
         let check = |limit: &str| directory.run(&["check", option, limit, "forks.db"]).status.code();
-        assert_eq!((check(kept), check(exceeded)), (Some(0), Some(1)), "{option}");
+        assert_eq!((check(met), check(exceeded)), (Some(0), Some(1)), "{option}");
     }
 }
 

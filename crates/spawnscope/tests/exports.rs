@@ -141,10 +141,10 @@ fn too_many_spans_are_aggregated() {
 #[test]
 fn the_json_and_the_protobuf_are_the_same_trace() {
     let trace: Value = serde_json::from_slice(&export("", &["--format", "otlp"], None)).unwrap();
-    let ours = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    let decoded = spans(&[], None);
-    assert_eq!(ours.len(), decoded.len());
-    for (json, span) in ours.iter().zip(&decoded) {
+    let json_spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let protobuf_spans = spans(&[], None);
+    assert_eq!(json_spans.len(), protobuf_spans.len());
+    for (json, span) in json_spans.iter().zip(&protobuf_spans) {
         let id: String = span.span_id.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(json["spanId"], id);
         assert_eq!(json["name"], span.name);

@@ -49,7 +49,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         &self.whatif.forest.launches[index as usize]
     }
 
-    /// Iterates over the launches with a known parent, so without the recorded command.
+    /// Iterates over the launches with a known parent, and therefore not over the recorded command itself.
     pub(super) fn launched(&self) -> impl Iterator<Item = (u32, &'g Launch<'a>)> + use<'g, 'a> {
         let launches = (0..).zip(&self.whatif.forest.launches);
         launches.filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some())
@@ -88,7 +88,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     }
 
     /// Returns the summed duration of one phase. Unknown durations count as zero.
-    pub(super) fn phase_of(&self, launches: &[u32], phase: Phase) -> Nanos {
+    pub(super) fn total_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
         let time = |index: &u32| self.launch(*index).phases.get(phase).unwrap_or_default().0;
         Nanos(launches.iter().map(time).sum())
     }

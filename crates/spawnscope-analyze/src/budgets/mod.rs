@@ -105,7 +105,7 @@ pub struct Verdict {
     pub measured: Measured,
     /// Whether the measured value exceeds the budget.
     pub is_exceeded: bool,
-    /// The lines that exceed the budget, the largest count first. Empty if the budget is kept.
+    /// The lines that exceed the budget, the largest count first. Empty if the budget is met.
     pub culprits: Vec<Culprit>,
 }
 
@@ -123,7 +123,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether all budgets are kept.
+    /// Whether all budgets are met.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.verdicts.iter().all(|verdict| !verdict.is_exceeded)

@@ -142,7 +142,7 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
         runs: sides.map(<[Run]>::len),
         commands: sides.map(first),
         lost: sides.map(|runs| runs.iter().map(|run| run.lost).sum()),
-        conditions: conditions(before, after),
+        conditions: differing_conditions(before, after),
         wall,
         launches: counts(&sums, |sums| sums.count),
         forks_without_exec: counts(&sums, |sums| sums.forks_without_exec),
@@ -240,7 +240,7 @@ fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<ScriptL
     )
 }
 
-fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
+fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     let (Some(old), Some(new)) = (before.first(), after.first()) else {
         return Vec::new();
     };

@@ -28,9 +28,9 @@ pub(super) struct Image {
     /// The environment variables that may be recorded.
     pub(super) variables: Vec<u8>,
     /// The entry point of the program.
-    pub(super) entry: u64,
+    pub(super) entry_point: u64,
     /// Where the auxiliary vector stores the entry point.
-    pub(super) entry_slot: u64,
+    pub(super) entry_point_slot: u64,
     /// The address of the vDSO.
     pub(super) vdso: Option<u64>,
     /// Whether a dynamic loader runs before the program.
@@ -68,7 +68,7 @@ impl Image {
                 <[u8]>::to_vec,
             )
         });
-        let (entry, entry_offset) = layout.entry?;
+        let (entry_point, slot_offset) = layout.entry_point?;
         Some(Image {
             path: from(path_at)
                 .and_then(until_nul)
@@ -81,8 +81,8 @@ impl Image {
             variables: environment
                 .map(|bytes| variables::select_allowed(&bytes))
                 .unwrap_or_default(),
-            entry,
-            entry_slot: stack + entry_offset,
+            entry_point,
+            entry_point_slot: stack + slot_offset,
             vdso: layout.vdso,
             has_loader: layout.loader != 0,
         })

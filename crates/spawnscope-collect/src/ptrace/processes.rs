@@ -79,7 +79,7 @@ pub(super) struct ExecCall {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loading {
     /// The detour that reports the start of the program.
-    pub(super) entry: EntryDetour,
+    pub(super) detour: EntryDetour,
     pub(super) exec_returned: Nanos,
     pub(super) cpu_at_return: Nanos,
 }

@@ -69,9 +69,9 @@ impl Tracing {
         process.loading = None;
         process.is_in_call = false;
         process.is_executor = false;
-        process.program = image
-            .as_ref()
-            .map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
+        process.program = image.as_ref().map_or(Program::Other, |image| Program::Unexamined {
+            entry_point: image.entry_point,
+        });
         process.shell = Shell::default();
         // The thread that called exec is now the first thread.
         let call = process.setup.take().and_then(|setup| setup.exec);
@@ -87,15 +87,16 @@ impl Tracing {
         if self.tracers.is_tracer(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what it launches is not recorded (eBPF records it: run \
-                 spawnscope with sudo)"
+                "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what {name} launches is \
+                 not recorded (to record it, use eBPF: run spawnscope with sudo)"
             ));
             return self.leave_untraced(pid, Stop::Interrupted);
         }
         if !self.keeps_privilege && procfs::is_set_id(pid) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} ran without its privilege, because it was traced (record with eBPF: run spawnscope with sudo)"
+                "{name} is set-user-id or set-group-id, and ran without that privilege because it was traced (record with eBPF: run \
+                 spawnscope with sudo)"
             ));
         }
         self.resume(pid, Stop::Interrupted);
@@ -112,9 +113,9 @@ impl Tracing {
         let loader = match image {
             Some(image) if !image.has_loader => Loader::None,
             Some(image) => match set_detour(pid, image) {
-                Some(entry) => {
+                Some(detour) => {
                     let loading = Loading {
-                        entry,
+                        detour,
                         exec_returned,
                         cpu_at_return,
                     };
@@ -147,14 +148,14 @@ impl Tracing {
         };
         let Some(loading) = process
             .loading
-            .filter(|loading| loading.entry.is_reached_by(tid, signal))
+            .filter(|loading| loading.detour.is_reached_by(tid, signal))
         else {
             return false;
         };
         process.loading = None;
         process.begin_program();
         let cpu = clock::cpu_time_of(process.pid);
-        loading.entry.restore(tid);
+        loading.detour.restore(tid);
         self.launchers.watch(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
         self.report_loaded(at, thread.launch, thread.task, &loading, loader);
@@ -264,11 +265,11 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         (None, None) => procfs::executable(pid).unwrap_or_default(),
     };
     // The time of the entry is reported only together with the CPU time at the entry.
-    let entry = call.and_then(|call| Some((call.entered, call.cpu?)));
+    let call_entry = call.and_then(|call| Some((call.entered, call.cpu?)));
     Executed {
         first_run,
-        entered: entry.map(|(at, _)| at),
-        cpu_at_entry: entry.map(|(_, cpu)| cpu).unwrap_or_default(),
+        entered: call_entry.map(|(at, _)| at),
+        cpu_at_entry: call_entry.map(|(_, cpu)| cpu).unwrap_or_default(),
         path,
         interpreter: image.and_then(|image| image.interpreter(pid)),
         argv,
@@ -280,7 +281,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
 }
 
 fn set_detour(pid: Pid, image: &Image) -> Option<EntryDetour> {
-    EntryDetour::install(pid, image.entry_slot, image.entry, image.vdso?).ok()
+    EntryDetour::install(pid, image.entry_point_slot, image.entry_point, image.vdso?).ok()
 }
 
 /// Returns the arguments of a program whose stack cannot be read, such as one of another architecture.

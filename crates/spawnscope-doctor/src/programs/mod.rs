@@ -16,8 +16,8 @@ use crate::Effect;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// The time limit of the whole doctor, without the time to end programs.
-const TOTAL_TIME: Duration = Duration::from_millis(3800);
+/// The time limit of all measurements and of the user's programs together, without the time to end the last program.
+pub(super) const TOTAL_TIME: Duration = Duration::from_millis(3800);
 /// Processes are not counted if less time than this is left.
 const MIN_COUNTING_TIME: Duration = Duration::from_millis(20);
 /// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or up to `MIN_NOISE` if that is more.

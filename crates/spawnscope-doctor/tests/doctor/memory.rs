@@ -178,7 +178,7 @@ fn memory_that_cannot_be_examined_quickly_has_an_upper_bound() {
         &["at most 123 ms"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(92_160_000));
-    // A FIFO stands for the file of a process whose memory lock is taken: reading it hangs.
+    // A FIFO stands for the file of a process whose mmap lock is taken: reading it hangs.
     let locked = with_huge_pages("server", 1000, 1_024_000, 0);
     let file = locked.root().join("proc/10/smaps_rollup");
     std::fs::remove_file(&file).unwrap();
@@ -247,7 +247,7 @@ fn the_heuristic_mode_refuses_only_a_mapping_larger_than_memory_and_swap() {
     expect_nothing("overcommit", &unreserved.machine(), &usual_measurements());
     let many = vast(&[(7_000_000, "rd wr mr mw me ac sd"); 3]);
     expect_nothing("overcommit", &many.machine(), &usual_measurements());
-    // A process whose memory lock is taken, and one that is too large to read its file.
+    // A process whose mmap lock is taken, and one that is too large to read its file.
     let locked = vast(&[]);
     let file = locked.root().join("proc/11/smaps");
     std::fs::remove_file(&file).unwrap();

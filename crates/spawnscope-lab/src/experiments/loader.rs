@@ -45,7 +45,7 @@ const STATUS: i32 = 42;
 const KINDS: [(&str, Linking, bool); 4] = [
     ("run path, lazy", Linking::RunPath, false),
     ("run path, now", Linking::RunPath, true),
-    ("a folder each, lazy", Linking::RunPathPerLibrary, false),
+    ("directory per library, lazy", Linking::RunPathPerLibrary, false),
     ("absolute names, lazy", Linking::Absolute, false),
 ];
 
@@ -186,8 +186,8 @@ fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -
     (0..count).map(copy).collect()
 }
 
-/// Links a program with libraries. The libraries have no SONAME, so the linker records the name by which it was given each: the path, or
-/// with `-l:` the file name.
+/// Links a program with libraries. The libraries have no SONAME, so the linker records the name under which each library was passed to
+/// it: the path, or with `-l:` the file name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec![
         "-Wl,--no-as-needed,-z,lazy".to_owned(),

@@ -1,4 +1,4 @@
-//! Launch cost by the number of the parent's threads, and how long a launch stalls another thread that needs the memory lock.
+//! Launch cost by the number of the parent's threads, and how long a launch stalls another thread that needs the mmap lock.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Measures how long another thread of the parent stalls during a launch, if it needs the memory lock, which a fork holds. Also measures
+//! Measures how long another thread of the parent stalls during a launch, if it needs the address space's mmap lock, which a fork holds. Also measures
 //! how long it stalls without a launch, because a thread that waits for a CPU stalls too.
 
 use std::ffi::c_void;

@@ -33,20 +33,20 @@ pub struct EntryDetour {
     /// The address of the entry point in the auxiliary vector.
     slot: u64,
     /// The program's entry point.
-    entry: u64,
+    entry_point: u64,
 }
 
 impl EntryDetour {
-    /// Installs the detour in a process that is stopped right after its exec. `slot` is the address of AT_ENTRY's value, `entry` is that
+    /// Installs the detour in a process that is stopped right after its exec. `slot` is the address of AT_ENTRY's value, `entry_point` is that
     /// value, and `vdso` is the value of AT_SYSINFO_EHDR.
     ///
     /// # Errors
     /// If there is no room after the vDSO, if the thread blocks the signal, or if it was killed.
-    pub fn install(thread: Pid, slot: u64, entry: u64, vdso: u64) -> io::Result<EntryDetour> {
+    pub fn install(thread: Pid, slot: u64, entry_point: u64, vdso: u64) -> io::Result<EntryDetour> {
         if is_blocked(thread)? {
             return Err(io::Error::other("the signal is blocked"));
         }
-        let code = code(entry);
+        let code = code(entry_point);
         // All programs of this architecture have the same vDSO.
         static OFFSET: OnceLock<u64> = OnceLock::new();
         let offset = OFFSET.get().copied().or_else(|| {
@@ -63,7 +63,7 @@ impl EntryDetour {
             start,
             end: start + code.len() as u64,
             slot,
-            entry,
+            entry_point,
         })
     }
 
@@ -76,7 +76,7 @@ impl EntryDetour {
 
     /// Restores the entry point in the auxiliary vector, for programs that read it (getauxval(3)).
     pub fn restore(&self, thread: Pid) {
-        let _ = poke(thread, self.slot, self.entry);
+        let _ = poke(thread, self.slot, self.entry_point);
     }
 }
 
@@ -111,10 +111,10 @@ fn is_blocked(thread: Pid) -> io::Result<bool> {
     Ok(mask & 1 << (SIGNAL - 1) != 0)
 }
 
-/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry`. Their length is
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry_point`. Their length is
 /// a multiple of a word.
 #[cfg(target_arch = "x86_64")]
-fn code(entry: u64) -> Vec<u8> {
+fn code(entry_point: u64) -> Vec<u8> {
     let mut code = Vec::from([
         0x50, 0x51, 0x52, 0x56, 0x57, 0x41, 0x53, // push rax, rcx, rdx, rsi, rdi, r11
         0xb8, 186, 0, 0, 0, 0x0f, 0x05, // mov eax, SYS_gettid; syscall
@@ -123,16 +123,16 @@ fn code(entry: u64) -> Vec<u8> {
         0x41, 0x5b, 0x5f, 0x5e, 0x5a, 0x59, 0x58, // pop r11, rdi, rsi, rdx, rcx, rax
         0xff, 0x25, 0, 0, 0, 0, // jmp [rip + 0]
     ]);
-    code.extend(entry.to_le_bytes());
+    code.extend(entry_point.to_le_bytes());
     code.resize(code.len().next_multiple_of(WORD_BYTES), 0x90);
     code
 }
 
-/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), and a jump to `entry`. They preserve x0, in which the loader passes its exit
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), and a jump to `entry_point`. They preserve x0, in which the loader passes its exit
 /// function. By the calling convention, the program's entry does not depend on the other registers that they change. Their length is a
 /// multiple of a word.
 #[cfg(target_arch = "aarch64")]
-fn code(entry: u64) -> Vec<u8> {
+fn code(entry_point: u64) -> Vec<u8> {
     let movz = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
     let instructions = [
         0xaa00_03e9,                // mov x9, x0
@@ -146,7 +146,7 @@ fn code(entry: u64) -> Vec<u8> {
         0xd61f_0200,                // br x16
     ];
     let mut code: Vec<u8> = instructions.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
-    code.extend(entry.to_le_bytes());
+    code.extend(entry_point.to_le_bytes());
     code.resize(code.len().next_multiple_of(WORD_BYTES), 0);
     code
 }

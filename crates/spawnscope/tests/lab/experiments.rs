@@ -174,7 +174,7 @@ fn loader_has_libraries_and_searches() {
     let experiment = run_experiment("loader");
     let found = keys(&experiment, "loading");
     assert_all(&found, &["true, LD_LIBRARY_PATH", "run path, now"]);
-    assert_all(&found, &["absolute names, lazy", "a folder each, lazy"]);
+    assert_all(&found, &["absolute names, lazy", "directory per library, lazy"]);
     assert_eq!(rows_with(&experiment, &[("loading", "run path, lazy")]).len(), 2);
     assert_eq!(rows_with(&experiment, &[("loading", "true, LD_LIBRARY_PATH")]).len(), 4);
     assert!(notes(&experiment).contains("each library has"));

@@ -86,7 +86,7 @@ fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
 fn running_processes_need_ebpf() {
     for flags in [&["-p", "1"][..], &["-a"]] {
         let finished = run(&mut Record::new().flags(flags).command([""; 0]));
-        finished.expect_code(125).expect_errors(["needs eBPF"]);
+        finished.expect_code(125).expect_errors(["only eBPF can follow"]);
     }
 }
 

@@ -183,7 +183,7 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
 fn running_processes_need_ebpf() {
     for flags in [&["-p", "1"][..], &["-a"]] {
         let finished = run(&mut Record::new().flags(flags).command([""; 0]));
-        finished.expect_code(125).expect_errors(["needs eBPF"]);
+        finished.expect_code(125).expect_errors(["only eBPF can follow"]);
     }
 }
 

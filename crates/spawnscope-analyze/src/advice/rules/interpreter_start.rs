@@ -187,7 +187,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
         .iter()
         .filter_map(|index| context.launch(*index).phases.get(Phase::Run));
     let shortest = runs.min().unwrap_or_default();
-    let run = context.phase_of(all, Phase::Run);
+    let run = context.total_phase(all, Phase::Run);
     format!(
         "{} take {} in all; the shortest runs for {}, the average is {}, mostly start-up",
         launches(all.len()),

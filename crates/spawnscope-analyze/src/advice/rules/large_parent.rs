@@ -152,7 +152,7 @@ fn evidence(
         forks(launches.len()),
         name(candidate.name),
         units::bytes(bytes.unwrap_or_default() as u64),
-        time(context.phase_of(launches, Phase::Create)),
+        time(context.total_phase(launches, Phase::Create)),
         time(context.median_phase(launches, Phase::Create)),
         time(Nanos(small_fork_ns as u64)),
     )];

@@ -107,7 +107,7 @@ fn fix(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Python => &[
             "process.wait() instead of a loop of process.poll() and time.sleep()",
             "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes poll at intervals of up to 50 ms; \
-             select.poll() on os.pidfd_open(process.pid) returns at the end (Python 3.9)",
+             select.poll() on os.pidfd_open(process.pid) returns as soon as the process ends (Python 3.9)",
             "for many children: asyncio.create_subprocess_exec",
         ],
         Runtime::Shell => {

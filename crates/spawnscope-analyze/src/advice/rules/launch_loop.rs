@@ -215,7 +215,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): ParentAndProgram<'_
         launches(all.len()),
         time(spent),
         time(tax_of(context, &all)),
-        time(context.phase_of(&all, Phase::Run))
+        time(context.total_phase(&all, Phase::Run))
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let fixes = how_to_launch_less(program, runtime);

@@ -109,7 +109,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         units::count(failed.unwrap_or_default() as u64),
         libraries_text(opened),
         time(candidate.max_saving),
-        time(context.phase_of(all, Phase::Load)),
+        time(context.total_phase(all, Phase::Load)),
     );
     let title = format!("the loader of {program} searches directories that lack the libraries");
     Finding::modelled("loader-search", title, candidate.launches)
@@ -155,7 +155,7 @@ fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
         "{} of {program} with a median of {}: loading them took {} of {} in all",
         launches(all.len()),
         libraries_text(opened),
-        time(context.phase_of(all, Phase::Load)),
+        time(context.total_phase(all, Phase::Load)),
         time(context.spent_on(all)),
     );
     let title = format!("launches of {program} spend much of their time loading libraries");

@@ -44,8 +44,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 of_parent.entry(key).or_default().push(index as u32);
             }
         }
-        let frequent_groups = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
-        frequent_groups.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
+        let lists = of_parent.into_iter().filter(|(_, all)| is_list_of_files(context, all));
+        lists.for_each(|(key, mut all)| by_kind.entry(key).or_default().append(&mut all));
     }
     by_kind.retain(|_, all| !is_in_version_manager(forest, all[0]));
     longest_groups(context, by_kind, MAX_FINDINGS)
@@ -57,9 +57,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether launches by one process are about different files. Repeated calls such as `rm -f
-/// conftest.o` are not a list of files.
-fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+/// Whether enough launches by one process operate on different files. Repeated calls such as `rm
+/// -f conftest.o` are not a list of files.
+fn is_list_of_files(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let lines = all
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));

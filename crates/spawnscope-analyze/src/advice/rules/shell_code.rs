@@ -1,5 +1,5 @@
 //! Programs that print code for a shell's start-up file (`npm completion`, `direnv hook bash`).
-//! They start anew for each shell, and print the same each time.
+//! They are started again for each shell, and print the same code each time.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;

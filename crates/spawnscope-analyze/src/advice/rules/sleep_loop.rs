@@ -56,7 +56,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         .filter_map(|index| overslept(context.forest(), *index))
         .map(|late| late.0)
         .collect();
-    let slept = context.phase_of(&all, Phase::Run);
+    let slept = context.total_phase(&all, Phase::Run);
     let title = format!(
         "{} polls: {} x sleep {}",
         name(parent),
@@ -71,9 +71,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
             time(total)
         )
     });
-    let conditions = conditions(context, &all);
+    let tests = likely_tests(context, &all);
     let condition_evidence =
-        (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
+        (!tests.is_empty()).then(|| format!("between the sleeps it launches {}", tests.join(", ")));
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
@@ -96,7 +96,7 @@ fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
 }
 
 /// Returns the programs that run between the sleeps, which probably test the condition.
-fn conditions(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
+fn likely_tests(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
     let forest = context.forest();
     let mut programs: BTreeMap<&[u8], usize> = BTreeMap::new();
     let parents: BTreeSet<usize> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();

@@ -50,7 +50,8 @@ const STOPS: [Stop; 5] = [
     },
 ];
 
-/// A command that blocks until it reads a line. The shell itself waits for this subshell, while its variables describe this command.
+/// A command that blocks until it reads a line. The shell waits for this subshell; meanwhile, the shell's variables describe this
+/// command.
 const STOP: &str = "(echo; read -r x)";
 
 /// Maximum time until the shell reaches a stop, even on a busy machine. A program that takes longer is not a dash.

@@ -33,7 +33,7 @@ use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
 pub(super) struct Interpreter {
     layout: Layout,
     /// The entry point in the ELF file.
-    entry: u64,
+    entry_point: u64,
 }
 
 /// The interpreter that a process runs, and where it is in memory.
@@ -55,7 +55,7 @@ pub(super) enum Program {
     /// Not examined yet. The program is examined at its first launch, because most programs never launch anything.
     Unexamined {
         /// The address of the program's entry point.
-        entry: u64,
+        entry_point: u64,
     },
     Interpreter(RunningInterpreter),
 }
@@ -96,7 +96,7 @@ impl Interpreters {
     }
 
     /// Returns the interpreter that a process runs, given the address of its program's entry point. Examines the executable if it is new.
-    fn running(&mut self, process: Pid, entry: u64) -> Option<RunningInterpreter> {
+    fn running(&mut self, process: Pid, entry_point: u64) -> Option<RunningInterpreter> {
         if !self.is_enabled {
             return None;
         }
@@ -107,7 +107,7 @@ impl Interpreters {
         let interpreter = Arc::clone(known.as_ref()?);
         let is_python = matches!(interpreter.layout, Layout::Python(_));
         Some(RunningInterpreter {
-            bias: entry.wrapping_sub(interpreter.entry),
+            bias: entry_point.wrapping_sub(interpreter.entry_point),
             interpreter,
             is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
         })
@@ -115,9 +115,9 @@ impl Interpreters {
 
     /// Returns the interpreter that a process runs, if any.
     fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a RunningInterpreter> {
-        if let Program::Unexamined { entry } = *program {
+        if let Program::Unexamined { entry_point } = *program {
             *program = self
-                .running(process, entry)
+                .running(process, entry_point)
                 .map_or(Program::Other, Program::Interpreter);
         }
         match program {
@@ -135,8 +135,8 @@ fn file_id(file: &File) -> Option<(u64, u64)> {
 
 fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
     let layout = callers::layout_of(file, process)?;
-    let entry = callers::entry_point(file)?;
-    Some(Arc::new(Interpreter { layout, entry }))
+    let entry_point = callers::entry_point(file)?;
+    Some(Arc::new(Interpreter { layout, entry_point }))
 }
 
 /// A process that launches, and the state of its shell.

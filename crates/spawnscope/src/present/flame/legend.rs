@@ -52,7 +52,7 @@ fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
     entries
 }
 
-/// Returns the height in the head of the picture, in pixels.
+/// Returns the height of the picture's `<svg>` element, in pixels.
 fn height(text: &str) -> Option<usize> {
     let (_, after) = text.split_once(" height=\"")?;
     after.split_once('"')?.0.parse().ok()
@@ -73,7 +73,7 @@ fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
         x += name.len() * CHARACTER_WIDTH + SQUARE_WIDTH;
     }
     legend.push_str("</g>");
-    // The head has the height twice, and the background once.
+    // The `<svg>` element contains the height twice (`height` and `viewBox`), the background rectangle once.
     let text = text.replacen(&format!(" height=\"{height}\""), &format!(" height=\"{taller}\""), 2);
     let text = text.replacen(&format!(" {height}\" xmlns"), &format!(" {taller}\" xmlns"), 1);
     match text.find("<text id=\"title\"") {

@@ -24,7 +24,11 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
     let mut page = Page::of_width(width);
     page.heading(HEADING);
     if !comparison.conditions.is_empty() {
-        page.sentence(INDENT, WARNING, &escape(conditions(comparison).as_bytes()));
+        page.sentence(
+            INDENT,
+            WARNING,
+            &escape(describe_differing_conditions(comparison).as_bytes()),
+        );
     }
     let shifts = common_shifts(comparison);
     if !shifts.is_empty() {
@@ -34,11 +38,11 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
             page.hanging([plain(experiment)], PLAIN, &escape(what.as_bytes()));
         }
     }
-    let outstanding = outstanding_changes(comparison);
-    if !outstanding.is_empty() {
+    let standouts = standout_changes(comparison);
+    if !standouts.is_empty() {
         page.sentence(INDENT, PLAIN, OTHER_CHANGES_TEXT);
     }
-    for change in &outstanding {
+    for change in &standouts {
         let [ratio, interval, values, name] = cells(change);
         let (start, rest) = if width < MIN_WIDTH_WITH_INTERVALS {
             (format!("  {ratio:>6} {values:<20} "), format!("{name} {interval}"))
@@ -55,7 +59,7 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
 }
 
 /// Describes the conditions that differ between the reports.
-pub(super) fn conditions(comparison: &Comparison) -> String {
+pub(super) fn describe_differing_conditions(comparison: &Comparison) -> String {
     format!("not under the same conditions: {}", comparison.conditions.join("; "))
 }
 
@@ -87,10 +91,10 @@ fn describe_shift(common_shift: &CommonShift) -> String {
 }
 
 /// Returns the cases that changed by more than the common shift, largest difference first.
-pub(super) fn outstanding_changes(comparison: &Comparison) -> Vec<&Change> {
-    let mut outstanding: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
-    outstanding.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    outstanding
+pub(super) fn standout_changes(comparison: &Comparison) -> Vec<&Change> {
+    let mut standouts: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
+    standouts.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    standouts
 }
 
 /// Formats the ratio, its interval, the old and new values, and the name.
@@ -111,7 +115,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
         return "the reports have no case in common".to_owned();
     }
     let within = comparison.changes.iter().filter(|change| !change.beyond_noise).count();
-    let outstanding = comparison.changes.iter().filter(|change| change.stands_out).count();
+    let standouts = comparison.changes.iter().filter(|change| change.stands_out).count();
     let mut parts = vec![
         format!("{} compared", units::counted(all as u64, "measurement", "measurements")),
         format!("{} within the noise", units::count(within as u64)),
@@ -119,7 +123,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
     if comparison.common_shifts.is_empty() {
         parts.push("too few cases to distinguish a change from machine drift".to_owned());
     } else {
-        let with_others = units::count((all - within - outstanding) as u64);
+        let with_others = units::count((all - within - standouts) as u64);
         parts.push(format!("{with_others} within the common shift of their experiment"));
     }
     if comparison.unmatched > 0 {

@@ -119,7 +119,7 @@ fn write_comparison(comparison: &Comparison, page: &mut String) {
         let _ = writeln!(
             page,
             "<p><b>{}</b></p>",
-            escape_html(&comparison::conditions(comparison))
+            escape_html(&comparison::describe_differing_conditions(comparison))
         );
     }
     let shifts = comparison::common_shifts(comparison);
@@ -130,16 +130,16 @@ fn write_comparison(comparison: &Comparison, page: &mut String) {
             page,
         );
     }
-    let outstanding = comparison::outstanding_changes(comparison);
-    if !outstanding.is_empty() {
+    let standouts = comparison::standout_changes(comparison);
+    if !standouts.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", comparison::OTHER_CHANGES_TEXT);
         let titles = [
-            ("new to old", true),
+            ("new / old", true),
             ("interval", true),
             ("old and new", true),
             ("case", false),
         ];
-        let rows = outstanding
+        let rows = standouts
             .into_iter()
             .map(|change| comparison::cells(change).map(|cell| escape_html(&cell)).to_vec());
         write_table(

@@ -101,7 +101,7 @@ fn write_comparison(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend([format!("## {}", comparison::HEADING), String::new()]);
     if !comparison.conditions.is_empty() {
         lines.extend([
-            format!("**{}**", cell(&comparison::conditions(comparison))),
+            format!("**{}**", cell(&comparison::describe_differing_conditions(comparison))),
             String::new(),
         ]);
     }
@@ -115,13 +115,13 @@ fn write_comparison(comparison: &Comparison, lines: &mut Vec<String>) {
         );
         lines.push(String::new());
     }
-    let outstanding = comparison::outstanding_changes(comparison);
-    if !outstanding.is_empty() {
+    let standouts = comparison::standout_changes(comparison);
+    if !standouts.is_empty() {
         lines.extend([comparison::OTHER_CHANGES_TEXT.to_owned(), String::new()]);
-        let titles = ["new to old", "interval", "old and new", "case"]
+        let titles = ["new / old", "interval", "old and new", "case"]
             .map(str::to_owned)
             .to_vec();
-        let rows = outstanding.into_iter().map(|change| comparison::cells(change).to_vec());
+        let rows = standouts.into_iter().map(|change| comparison::cells(change).to_vec());
         write_table(titles, rows, &[false, false, false, true], lines);
     }
     for text in std::iter::once(comparison::summarize_others(comparison)).chain(comparison::describe_gone(comparison)) {

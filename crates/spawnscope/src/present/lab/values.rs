@@ -259,7 +259,7 @@ mod tests {
 
     fn fit(at_zero_ns: f64, r_squared: f64, linearity: Linearity) -> Fit {
         Fit {
-            series: "a folder each".to_owned(),
+            series: "directory per library".to_owned(),
             at_zero_ns,
             slope_ns: 266_000.0,
             slope_interval_ns: Some([227_000.0, 289_000.0]),
@@ -275,7 +275,7 @@ mod tests {
             holds: true,
             ..Linearity::default()
         };
-        let line = "a folder each: 266 us per library (227 to 289), from";
+        let line = "directory per library: 266 us per library (227 to 289), from";
         assert_eq!(
             describe_fit(&fit(1e6, 0.99, holding())),
             format!("{line} 1.00 ms (R² 0.990)")
@@ -296,15 +296,15 @@ mod tests {
         };
         assert_eq!(
             describe_fit(&fit(0.0, 0.99, bent)),
-            "a folder each: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
+            "directory per library: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
         );
         let mut noisy = fit(0.0, 0.717, Linearity::default());
-        assert_eq!(describe_fit(&noisy), "a folder each: not linear (R² 0.72)");
+        assert_eq!(describe_fit(&noisy), "directory per library: not linear (R² 0.72)");
         noisy.x_unit = "MB".to_owned();
         noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
         assert_eq!(
             describe_fit(&noisy),
-            "a folder each: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)"
+            "directory per library: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)"
         );
     }
 

@@ -17,7 +17,7 @@ pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
 }
 
 /// Replaces a comparison that expr makes: of numbers if both operands are numbers, otherwise of
-/// texts. `None` if texts are compared with < or >, which sh cannot do.
+/// strings. `None` if strings are compared with < or >, which sh cannot do.
 pub(super) fn comparison(call: &Call) -> Option<Substitute> {
     let [a, operator, b] = call.words()[..] else {
         return None;

@@ -75,7 +75,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         name(parent),
         times(all.len())
     );
-    let run = context.phase_of(&all, Phase::Run);
+    let run = context.total_phase(&all, Phase::Run);
     let each = Nanos(run.0 / all.len().max(1) as u64);
     let evidence = format!(
         "{} take {} in all and run for {} on average, including a start-up that one launch would need only once",

@@ -18,7 +18,7 @@ const TABLE: [Row; 55] = [
     (
         b"docker",
         b"inspect",
-        "docker inspect A B C ..., or --format over $(docker ps -q)",
+        "docker inspect A B C ..., or docker inspect --format=FORMAT $(docker ps -q)",
     ),
     (b"docker", b"rm", "docker rm A B C ..."),
     (b"dpkg", b"-L", "dpkg -L A B C ..."),
@@ -81,7 +81,7 @@ const TABLE: [Row; 55] = [
     (
         b"git",
         b"rev-list",
-        "git rev-list --stdin, or --count with several ranges in git for-each-ref --format='%(ahead-behind:BASE)'",
+        "git rev-list --stdin; to count: git for-each-ref --format='%(ahead-behind:BASE)'",
     ),
     (
         b"git",
