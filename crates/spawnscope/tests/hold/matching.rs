@@ -99,7 +99,7 @@ fn a_missing_match_is_reported_and_changes_nothing() {
     assert_eq!(finished.errors().trim(), message);
     let finished = run_hold(["--match", "tr*", "--nth", "2", "true"]).expect_code(0);
     let errors = finished.errors();
-    let expected = "launch 2 that matches 'tr*' was requested, but only 1 matched";
+    let expected = "--nth 2 was given, but only 1 launch matched 'tr*'";
     assert_contains(&errors, [expected]);
 }
 

@@ -303,7 +303,7 @@ fn a_wrong_endpoint_is_an_error_before_the_command_starts() {
     for (address, why) in [
         ("localhost:4318", "http://HOST:PORT"),
         ("https://localhost:4318", "https is not supported"),
-        ("http://a:b@localhost", "host, a port and a path only"),
+        ("http://a:b@localhost", "only a host, a port and a path"),
     ] {
         let words = ["record", "-o", file, "--otlp", address, "--", "touch", marker_word];
         let finished = spawnscope(words).expect_code(125);

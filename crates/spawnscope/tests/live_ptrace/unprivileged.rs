@@ -42,6 +42,6 @@ fn a_set_user_id_program_keeps_its_privilege() {
         .expect_code(0);
     assert_eq!(finished.output(), plain.output());
     if plain.output() == "0\n" {
-        finished.expect_errors(["ran without that privilege because it was traced"]);
+        finished.expect_errors(["would lose its privilege if it were traced"]);
     }
 }
