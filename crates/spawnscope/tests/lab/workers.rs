@@ -115,7 +115,7 @@ fn the_end_of_a_child_is_described() {
     let expected = "ended with signal 5 (SIGTRAP) instead of exit status 42";
     let reason = answer["Invalid"].as_str().expect("a reason");
     assert!(reason.contains(expected), "{answer}");
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
+    let answer = worker.ask(&json!({"Concurrent": {"paths": ["/bin/false"], "status": 0}}));
     let expected = "a child ended with exit status 1 instead of exit status 0";
     assert_eq!(answer["Invalid"], expected);
     worker.end();
@@ -236,8 +236,8 @@ fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
 fn all_launches_in_flight_are_waited_for() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS.split(' ') {
-        let says = if READERS.contains(&mechanism) { "a\n" } else { "" };
-        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "says": says});
+        let output = if READERS.contains(&mechanism) { "a\n" } else { "" };
+        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "output": output});
         let request = |program: &Value| {
             json!({"Throughput": {
                 "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
