@@ -504,8 +504,7 @@ int vspawn_command_spawn(const struct vspawn_command *command,
 // group, and for VSPAWN_MECHANISM_FORK.
 //
 // child: as for vspawn_command_spawn.
-int vspawn_command_spawn_nowait(const struct vspawn_command *command,
-                                struct vspawn_child **child);
+int vspawn_command_spawn_nowait(const struct vspawn_command *command, struct vspawn_child **child);
 
 // Prepares a command to be spawned many times.
 //
