@@ -6,8 +6,6 @@ use crate::patterns::runtimes::Runtime;
 
 /// A program by the name of its file, and its arguments.
 pub(crate) struct Call<'a> {
-    /// The interpreter of a script, otherwise the program itself.
-    pub(crate) executable: &'a [u8],
     /// Base name of the script or the program.
     pub(crate) name: &'a [u8],
     /// The arguments after the script or the program.
@@ -18,14 +16,13 @@ impl<'a> Call<'a> {
     /// Reads the call from the arguments of an exec. `None` for an interpreter without a script, or
     /// if the arguments are unknown.
     pub(crate) fn of(exec: &Exec<'a>) -> Option<Call<'a>> {
-        let (executable, mut arguments) = (exec.program_name(), exec.arguments());
+        let mut arguments = exec.arguments();
         arguments.next()?;
         let file = match exec.interpreter() {
-            None if takes_a_script(executable) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
+            None if takes_a_script(exec.program_name()) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
             _ => exec.path(),
         };
         Some(Call {
-            executable,
             name: base_name(file),
             arguments: arguments.collect(),
         })

@@ -59,20 +59,23 @@ impl<'a> ScriptCall<'a> {
     /// Returns the name of the script in `package.json`. `None` if the runner starts a program by
     /// its name.
     pub(crate) fn script(&self) -> Option<&'a [u8]> {
-        match self.arguments[..] {
+        let (subcommand, others) = self.arguments.split_first()?;
+        match *subcommand {
             _ if self.runner == "npx" => None,
-            [b"exec" | b"x", ..] => None,
-            [b"run" | b"run-script", script, ..] => Some(script),
-            [b"t", ..] => Some(b"test"),
-            [script, ..] => Some(script),
-            [] => None,
+            b"exec" | b"x" => None,
+            b"run" | b"run-script" => others.iter().find(|word| !word.starts_with(b"-")).copied(),
+            b"t" => Some(b"test"),
+            script => Some(script),
         }
     }
 }
 
 /// Returns the runner that an exec starts, and the runner's arguments.
 fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
-    let call = Call::of(exec).filter(|call| is_version_of(call.executable, b"node"))?;
+    if !is_version_of(exec.program_name(), b"node") {
+        return None;
+    }
+    let call = Call::of(exec)?;
     let strip = |name: &'a [u8], ending: &&[u8]| name.strip_suffix(*ending).unwrap_or(name);
     let name = ENDINGS.iter().fold(call.name, strip);
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;

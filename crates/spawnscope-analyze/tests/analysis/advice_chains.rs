@@ -427,7 +427,7 @@ fn a_runner_that_starts_one_command_each_time_is_reported() {
         "{advice:?}"
     );
     assert!(advice.saving[0] > Nanos(COUNT * 10_000_000), "{advice:?}");
-    let found = runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "check"]);
+    let found = runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "-s", "check"]);
     let advice = only(&found, "package-script");
     assert!(advice.finding.fix.concat().contains("node --run check"), "{advice:?}");
 }
