@@ -60,7 +60,7 @@ pub struct Settings {
     pub sample: Option<u32>,
     /// Whether to report failed execs even if this slows down the command (ptrace).
     pub failed_execs: bool,
-    /// Whether to stop threads that launch at their system calls, which makes `create` and `reap` known (ptrace).
+    /// Whether to stop each thread that launches processes at its system calls, so that `create` and `reap` are known (ptrace).
     pub launcher_calls: bool,
 }
 

@@ -21,6 +21,8 @@ const MAX_COMMANDS: usize = 5;
 const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const MIN_TAX_SHARE: f64 = 0.01;
+/// Says what the shares of the phases are of, since all others are of the wall.
+const OF_THE_TAX: &str = "  of the launch tax";
 /// Width of a saving, in columns.
 const SAVING_WIDTH: usize = 9;
 
@@ -173,6 +175,9 @@ fn print_legend(page: &mut Page, report: &Report) {
         used += columns;
         spans.extend([plain("  "), styled(style, glyph.to_string()), plain(words)]);
     }
+    if used + text::width(OF_THE_TAX) <= page.width() {
+        spans.push(styled(QUIET, OF_THE_TAX.to_owned()));
+    }
     page.line(spans);
 }
 
@@ -219,7 +224,7 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
     let others = distinct_advice(advices).split_off(advices.len().min(1));
     if !others.is_empty() {
         page.line([]);
-        page.sentence(2, PLAIN, "What else to change, and the saving:");
+        page.sentence(2, PLAIN, "Other changes, and what each saves:");
     }
     for advice in others {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);

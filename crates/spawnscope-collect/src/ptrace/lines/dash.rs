@@ -171,8 +171,8 @@ fn line(position: &Position, layout: &WireDash, shell: &Shell) -> u32 {
     if line < function_line { 0 } else { line }
 }
 
-/// Restores the position of the shell that forked this one, and returns its line. Returns `None` if the position is unknown, because this
-/// shell has entered or left a function since.
+/// Restores the position at which this shell was forked, and returns the current line: that of this shell if it has executed a command of
+/// its own, otherwise that of its creator. Returns `None` if the shell has entered or left a function since.
 fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Option<u32> {
     if position.function_line != shell.function_line {
         if shell.has_own_line || shell.function_line != 0 {

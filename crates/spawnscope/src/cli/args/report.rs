@@ -33,7 +33,7 @@ pub struct ReportArguments {
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
     /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is used
-    /// without --full, --by and --json, only the table of commands is printed
+    /// without --full, --by or --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
     /// Print JSON (schema_version 1)

@@ -109,7 +109,7 @@ impl Row {
         self.builtin(["/usr/bin/{program} ...", "{program} ..."], BUILTIN_LIMITS)
     }
 
-    /// Keeps the first call, since the output never changes.
+    /// Keeps the output of one call in a variable, for programs whose output rarely changes.
     pub(super) const fn once(mut self) -> Row {
         self.effect = Effect::Once;
         self.replaced_with(
