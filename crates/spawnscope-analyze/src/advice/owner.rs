@@ -157,16 +157,11 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let call_site = context.callers.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
-    let self_directed = |exec: &Exec<'g>| {
-        let name = exec.program_name();
-        let is_known = SELF_DIRECTED.iter().any(|program| is_version_of(name, program));
-        is_known.then(|| (Owner::ThirdParty, exec.path()))
-    };
-    if let Some(owner) = launcher()
+    let program = launcher()
         .filter(|_| script_call_site.is_none())
-        .and_then(self_directed)
-    {
-        return Some(owner);
+        .filter(is_self_directed);
+    if let Some(program) = program {
+        return Some((Owner::ThirdParty, program.path()));
     }
     // Code in an `eval` has no file, but belongs to the script.
     let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
@@ -180,6 +175,11 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
         },
         file,
     ))
+}
+
+fn is_self_directed(exec: &&Exec<'_>) -> bool {
+    let name = exec.program_name();
+    SELF_DIRECTED.iter().any(|program| is_version_of(name, program))
 }
 
 /// Whether the call site is in a makefile whose text says that it was generated. The path does not

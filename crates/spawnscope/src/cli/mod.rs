@@ -5,6 +5,7 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod carried_processes;
 mod check;
 mod collectors;
 #[cfg(feature = "parquet")]
@@ -38,7 +39,6 @@ mod report;
 mod resources;
 mod ring;
 mod running;
-mod running_processes;
 mod runs;
 mod session;
 mod similarity;

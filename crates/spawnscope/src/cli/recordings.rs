@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
+use super::carried_processes::RunningProcesses;
 use super::ring::Ring;
-use super::running_processes::RunningProcesses;
 use crate::clock;
 use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
