@@ -1,5 +1,6 @@
 //! Ctrl-C, from a keyboard and by kill, and the other signals that end a process by default; and a recorder that is killed outright.
 
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use nix::unistd::Pid;
 use crate::support::pty::Session;
 use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, Running, await_some};
-use crate::support::texts::assert_contains;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
@@ -100,12 +100,18 @@ fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
 #[needs(Ebpf, Cc)]
 fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
-    // The first launches are written before the later ones exceed the limit.
-    let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; exit 7";
+    // The first launches are written before the later ones exceed the limit. Then the shell waits for the end of its input.
+    let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; read -r line; exit 7";
     let command = ["sh", "-c", script, &word("storm"), &word("tiny")];
-    let finished = record.run(command).expect_code(7);
-    let message = finished.errors();
-    assert_contains(&message, ["recording ends early", "ulimit -f"]);
+    let mut running = Running::start(record.command(command).stdin(Stdio::piped()));
+    let input = running.child.stdin.take();
+    await_some("the message", || {
+        let message = String::from_utf8_lossy(&running.written_so_far("stderr")).into_owned();
+        message.contains("recording ends early").then_some(())
+    });
+    drop(input);
+    let finished = running.finish().expect_code(7);
+    finished.expect_errors(["ulimit -f", "the command is not affected"]);
     let kept = report(&record.file())["launches"].as_u64();
     assert!(kept > Some(0), "what was written is kept");
 }
