@@ -81,6 +81,12 @@ impl CriticalPath {
         Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
     }
 
+    /// Returns the time that new processes waited for a CPU on the path.
+    #[must_use]
+    pub fn queue(&self) -> Nanos {
+        Nanos(self.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum())
+    }
+
     fn add(&mut self, stretch: &Stretch) {
         let span = stretch.end.since(stretch.start);
         match stretch.charge {

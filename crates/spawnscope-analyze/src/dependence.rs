@@ -27,6 +27,8 @@ pub struct Dependence {
     /// Whether the command is a shell, a launcher such as `env`, or launched once or twice around
     /// nearly the whole run, and another command in the list explains most of what depends on it.
     pub is_wrapper: bool,
+    /// The wrapper that most of the wall depends on, if most launches of this command are its descendants.
+    pub launched_through: Option<Vec<u8>>,
 }
 
 /// Maximum number of commands whose launches are removed in a replay.
@@ -96,10 +98,12 @@ pub(crate) fn dependence(
         count: fix.launches.len() as u64,
         saving: prediction.saving(),
         is_wrapper: false,
+        launched_through: None,
     };
     let mut all: Vec<Dependence> = removals.iter().zip(predictions).map(dependence).collect();
     let names: Vec<&[u8]> = removals.iter().map(|(command, _)| command.name).collect();
     mark_wrappers(&mut all, &names, whatif);
+    set_launched_through(&mut all, removals, whatif.forest);
     all.retain(|each| each.saving[0] > Nanos(0));
     all.sort_by(|a, b| (Reverse(a.saving[0]), &a.label).cmp(&(Reverse(b.saving[0]), &b.label)));
     all
@@ -166,6 +170,25 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
     let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
     for (each, maybe_wrapper) in all.iter_mut().zip(maybe_wrappers) {
         each.is_wrapper = maybe_wrapper && largest.0 as f64 >= MAJORITY * each.saving[0].0 as f64;
+    }
+}
+
+/// Sets through which wrapper the commands were launched. Considers only the wrapper that most of the wall depends on.
+fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Fix)], forest: &Forest<'_>) {
+    let wrappers = all.iter().zip(removals).filter(|(each, _)| each.is_wrapper);
+    let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else {
+        return;
+    };
+    let label = wrapper.label.clone();
+    let is_descendant = |launch: &u32| {
+        std::iter::successors(forest.parent(*launch), |ancestor| forest.parent(*ancestor))
+            .any(|ancestor| removal.launches.binary_search(&ancestor).is_ok())
+    };
+    for (each, (_, fix)) in all.iter_mut().zip(removals) {
+        let descendants = fix.launches.iter().filter(|launch| is_descendant(launch)).count();
+        if !each.is_wrapper && descendants as f64 > MAJORITY * fix.launches.len() as f64 {
+            each.launched_through = Some(label.clone());
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Report {
     pub overlaps: bool,
     /// How the wall was spent along the critical path, the longest first. Empty when the path is unknown.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// The part of the launch tax on the critical path that new processes waited for a CPU. `None` when the path is unknown.
+    pub critical_queue: Option<Nanos>,
     /// The replay error, as a share of the wall. `None` without a replay.
     pub replay_error: Option<f64>,
     /// Waits for other processes, the longest first. Empty when the slices were not read.
@@ -203,6 +205,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         where_the_wall_went: path
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),
+        critical_queue: path.map(CriticalPath::queue),
         waits: Vec::new(),
         dependence,
         work: causes.and_then(|causes| causes.work.clone()),

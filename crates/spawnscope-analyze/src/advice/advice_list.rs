@@ -138,7 +138,8 @@ impl AdviceList {
         });
     }
 
-    /// Adds the owner of the code to each title, if the user does not maintain the code.
+    /// Adds the owner of the code to each title, if the user does not maintain the code: after the name of its file if the title begins with that,
+    /// otherwise at the end.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
@@ -150,11 +151,11 @@ impl AdviceList {
                 Owner::ThirdParty | Owner::User => "third-party",
             };
             let file = name(base_name(file));
-            let addition = match advice.finding.title.starts_with(&format!("{file} ")) {
-                true => format!(" ({kind} code)"),
-                false => format!(" ({kind} code: {file})"),
-            };
-            advice.finding.title.push_str(&addition);
+            let title = &mut advice.finding.title;
+            match title.starts_with(&format!("{file} ")) {
+                true => title.insert_str(file.len(), &format!(" ({kind} code)")),
+                false => title.push_str(&format!(" ({kind} code: {file})")),
+            }
         }
     }
 

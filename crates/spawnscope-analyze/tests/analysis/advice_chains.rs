@@ -2,7 +2,7 @@
 
 use spawnscope_analyze::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Nanos, TaskId};
-use spawnscope_data::rows::WakerRow;
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::serial::{READ, SHELL, Serial, WAIT4, advices, is_silent, only};
@@ -287,8 +287,8 @@ fn chains_with_similar_titles_are_distinguished() {
     assert_eq!(titles, expected);
 }
 
-/// Returns the advice on `depth` nested scripts, taken from `scripts` in turn. Each only launches the next one and waits for it.
-fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceList {
+/// Builds a recording of `depth` nested scripts, taken from `scripts` in turn. Each only launches the next one and waits for it.
+pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Recording, Vec<SliceRow>) {
     /// How long a script works before it launches the next one, and again after the next one has ended.
     const OWN: u64 = 20_000;
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
@@ -331,27 +331,25 @@ fn advice_on_nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> AdviceLi
     serial
         .slices
         .push(ended(parent.0, created_at + Spans::USUAL.queue, zombie));
-    advices(&serial.finish())
+    serial.finish()
 }
 
 #[test]
 fn a_script_that_calls_itself_is_not_a_shim() {
     for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
-        let found = advice_on_nested_scripts(
-            &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
-            COUNT,
-        );
+        let scripts: [(&str, &[&str]); 2] = [("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])];
+        let found = advices(&nested_scripts(&scripts, COUNT));
         assert!(is_silent(&found, "shims"), "{spelled}: {found:?}");
     }
     let of_shell: (&str, &[&str]) = ("/bin/sh", &["sh", "deep.sh"]);
-    let found = advice_on_nested_scripts(&[of_shell], COUNT);
+    let found = advices(&nested_scripts(&[of_shell], COUNT));
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 
 #[test]
 fn scripts_that_call_each_other_are_not_shims() {
     let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
-    let found = advice_on_nested_scripts(&scripts, COUNT);
+    let found = advices(&nested_scripts(&scripts, COUNT));
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 

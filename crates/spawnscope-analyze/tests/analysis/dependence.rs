@@ -10,6 +10,7 @@ use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};
 use spawnscope_data::rows::{FrameRow, Recording, SliceRow};
 
+use crate::advice_chains::nested_scripts;
 use crate::builder::Spans;
 use crate::recordings::causes;
 use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, only, timelines};
@@ -41,6 +42,7 @@ fn dependence(label: &str, saving_ms: u64, is_wrapper: bool) -> Dependence {
         count: 41,
         saving: [saving_ms, saving_ms.saturating_sub(5), saving_ms + 5].map(|ms| Nanos(ms * 1_000_000)),
         is_wrapper,
+        launched_through: None,
     }
 }
 
@@ -66,6 +68,20 @@ fn the_wall_depends_on_a_program_that_only_sleeps() {
     assert_eq!(report.groups[0].depends, Some(first.saving[0]));
     assert!(report.groups[0].sums.tax < report.groups[1].sums.tax);
     assert_eq!(report.groups[2].depends, None, "the command itself cannot be removed");
+}
+
+#[test]
+fn a_command_is_launched_through_the_wrapper_above_it() {
+    let nested = nested_scripts(&[("/usr/bin/xargs", &["xargs", "git"]), ("/usr/bin/git", &["git"])], 2);
+    let found = causes(&nested.0, &nested.1);
+    let [xargs, git] = found.dependence.as_slice() else {
+        panic!("{:?}", found.dependence)
+    };
+    assert!(xargs.is_wrapper && xargs.saving[0] > git.saving[0], "{xargs:?} {git:?}");
+    assert_eq!(git.launched_through.as_deref(), Some(b"xargs".as_slice()));
+    let alone = sleeping_git();
+    let found = causes(&alone.0, &alone.1);
+    assert!(found.dependence.iter().all(|each| each.launched_through.is_none()));
 }
 
 #[test]

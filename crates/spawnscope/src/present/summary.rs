@@ -22,7 +22,7 @@ const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const MIN_TAX_SHARE: f64 = 0.01;
 /// Says what the shares of the phases are of, since all others are of the wall.
-const OF_THE_TAX: &str = "  of the launch tax";
+const OF_THE_TAX: &str = "  of the launch tax:";
 /// Width of a saving, in columns.
 const SAVING_WIDTH: usize = 9;
 
@@ -157,8 +157,8 @@ pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
 
 /// Prints the phases and their shares of the launch tax, in as many lines as they need.
 fn print_legend(page: &mut Page, report: &Report) {
-    let mut spans = Vec::new();
-    let mut used = 0;
+    let mut spans = vec![styled(QUIET, OF_THE_TAX.to_owned())];
+    let mut used = text::width(OF_THE_TAX);
     for phase in Phase::TAX {
         let sum = report.all.phases.get(phase);
         let time = phase_time(sum);
@@ -174,9 +174,6 @@ fn print_legend(page: &mut Page, report: &Report) {
         }
         used += columns;
         spans.extend([plain("  "), styled(style, glyph.to_string()), plain(words)]);
-    }
-    if used + text::width(OF_THE_TAX) <= page.width() {
-        spans.push(styled(QUIET, OF_THE_TAX.to_owned()));
     }
     page.line(spans);
 }

@@ -14,7 +14,7 @@ use crate::event::Nanos;
 
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
-/// A command that does at least this share of all work is named as the cause.
+/// A command that does at least this share of all work is named as the cause, as is the wait for a CPU with this share of the launch tax.
 const DOMINANT_SHARE: f64 = 0.5;
 /// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
@@ -137,14 +137,17 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall depends on 41 x git.`
+/// Formats `83.0 % of the wall depends on 41 x git (launched through xargs).` The wrapper is named if the table shows a larger time for it.
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
     let count = units::count(culprit.count);
-    format!(
-        "{share} of the wall depends on {count} x {}.",
-        text::escape(&culprit.label)
-    )
+    let is_larger = |wrapper: &&Vec<u8>| {
+        let of_wrapper = report.dependence.iter().find(|each| each.label == **wrapper);
+        of_wrapper.is_some_and(|each| each.saving[0] > culprit.saving[0])
+    };
+    let wrapper = culprit.launched_through.as_ref().filter(is_larger);
+    let through = wrapper.map_or_else(String::new, |label| format!(" (launched through {})", text::escape(label)));
+    format!("{share} of the wall depends on {count} x {}{through}.", text::escape(&culprit.label))
 }
 
 fn critical_tax(report: &Report) -> Nanos {
@@ -162,8 +165,15 @@ fn launch_tax_sentence(report: &Report) -> String {
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
-    let parts = largest.map_or_else(String::new, |largest| format!(" ({}; {largest})", units::time(tax)));
+    let parts = largest.map_or_else(String::new, |largest| format!(" ({}{}; {largest})", units::time(tax), queue_part(report)));
     format!("Starting and ending programs takes {share} of the wall{parts}.")
+}
+
+/// Formats `, 68.5 % of it waiting for a CPU`, if that is the largest part of the launch tax.
+fn queue_part(report: &Report) -> String {
+    let tax = critical_tax(report);
+    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= DOMINANT_SHARE * tax.0 as f64);
+    queue.map_or_else(String::new, |queue| format!(", {} of it waiting for a CPU", units::percent(queue, tax)))
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {

@@ -7,7 +7,7 @@ use super::columns::{Column, Columns};
 use super::json::{insert_text, spent_value};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
-use super::{critical, text, units};
+use super::{critical, text, units, words};
 use crate::analyze::whatif::Prediction;
 use crate::analyze::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
 use crate::event::Nanos;
@@ -172,6 +172,9 @@ fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     for (name, figures) in names.iter().zip(&rows) {
         let name = text::pad_right(name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
+    }
+    for note in words::explain_parentheses(shown.iter().map(|program| program.label.as_slice())) {
+        page.sentence(2, QUIET, &note);
     }
 }
 

@@ -2,7 +2,8 @@
 //! make.
 
 use spawnscope::analyze::GroupBy;
-use spawnscope::event::{Language, LeftCpu};
+use spawnscope::analyze::dependence::Dependence;
+use spawnscope::event::{Language, LeftCpu, Nanos};
 use spawnscope::present::{summary, verdict};
 use spawnscope::record::reader::{Recording, SliceRow};
 
@@ -43,6 +44,39 @@ fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let text = plain(&text);
     let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  command")).collect();
     assert!(rows[0].contains(" depends ") && rows[1].starts_with("  git "), "{text}");
+}
+
+#[test]
+fn the_verdict_names_the_wrapper_that_has_a_larger_time_in_the_table() {
+    let mut report = report_with_causes(&sleeping_git(), GroupBy::Command);
+    let git = report.dependence[0].clone();
+    let wrapper = Dependence {
+        label: b"xargs".to_vec(),
+        saving: git.saving.map(|saving| Nanos(saving.0 + 1_000_000)),
+        is_wrapper: true,
+        ..git
+    };
+    report.dependence[0].launched_through = Some(wrapper.label.clone());
+    assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git. "]);
+    report.dependence.insert(0, wrapper);
+    assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git (launched through xargs). "]);
+}
+
+#[test]
+fn a_launch_tax_that_is_mostly_a_wait_for_a_cpu_says_so() {
+    let queued = Spans {
+        queue: 5_000_000,
+        ..Spans::USUAL
+    };
+    for (spans, is_queued) in [(&queued, true), (&Spans::USUAL, false)] {
+        let mut serial = Serial::new();
+        for _ in 0..20 {
+            serial.launch(spans, Some(("/usr/bin/true", &["true"])));
+        }
+        let printed = verdict_of(&serial.finish());
+        assert_contains(&printed, ["Starting and ending programs takes ", "; true: "]);
+        assert_eq!(printed.contains(" of it waiting for a CPU; "), is_queued, "{printed}");
+    }
 }
 
 #[test]
