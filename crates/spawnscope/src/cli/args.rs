@@ -40,6 +40,7 @@ use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
 use super::fleet;
+use crate::analyze::flame::Weight;
 use crate::analyze::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -319,6 +320,18 @@ pub enum WeightChoice {
     Critical,
 }
 
+impl WeightChoice {
+    /// Returns the weight that the user chose.
+    pub(super) fn weight(self) -> Weight {
+        match self {
+            WeightChoice::Wall => Weight::Wall,
+            WeightChoice::Tax => Weight::Tax,
+            WeightChoice::Count => Weight::Count,
+            WeightChoice::Critical => Weight::Critical,
+        }
+    }
+}
+
 /// How boxes are stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StackingChoice {
@@ -392,8 +405,8 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Minimum size of a ring of `--keep`, in bytes. An eighth of it is more than a busy machine writes until the recorder checks the size
-/// again.
+/// Minimum size of a ring of `--keep`, in bytes. An eighth of it, the size of one file, is more than a busy machine writes between two checks
+/// of the size.
 const MIN_RING_BYTES: u64 = 16_000_000;
 
 fn parse_ring_size(text: &str) -> Result<u64, String> {

@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 
 use super::analysis::with_timelines;
 use super::args::{FlameArguments, StackingChoice, WeightChoice};
-use super::output;
-use super::output_file::OutputFile;
+use super::{output, output_file};
 use crate::analyze::flame::{Flame, FlameError, FlameOptions, Stacking, Weight, flame, sampled};
 use crate::analyze::replay::Parameters;
 use crate::analyze::samples::assign_phases;
@@ -37,10 +36,7 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
             _ if arguments.off_cpu => Weight::OffCpu,
             _ if arguments.on_cpu => Weight::OnCpu,
             None if !samples.is_empty() => Weight::OnCpu,
-            None | Some(WeightChoice::Wall) => Weight::Wall,
-            Some(WeightChoice::Tax) => Weight::Tax,
-            Some(WeightChoice::Count) => Weight::Count,
-            Some(WeightChoice::Critical) => Weight::Critical,
+            choice => choice.unwrap_or(WeightChoice::Wall).weight(),
         },
         stacking: match arguments.by {
             StackingChoice::Tree => Stacking::Tree,
@@ -128,8 +124,7 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
     };
     match path {
         Some(path) => {
-            let written = OutputFile::create(path)?.write_all(drawn);
-            written.with_context(|| format!("failed to write {}", path.display()))?;
+            output_file::write(path, drawn)?;
             if arguments.output.is_none() {
                 output::print_message(&format!(
                     "wrote {}: open it in a browser",

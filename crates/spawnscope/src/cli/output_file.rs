@@ -2,7 +2,7 @@
 //! is ever written through a link.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -61,6 +61,15 @@ impl OutputFile {
             }
         }
     }
+}
+
+/// Replaces the content of the file.
+///
+/// # Errors
+/// As for `OutputFile::open`, or when the file cannot be written.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let written = OutputFile::create(path)?.write_all(content);
+    written.with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// Removes a file that `open` created.
@@ -148,7 +157,7 @@ fn open_error(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
