@@ -63,19 +63,15 @@ def parse():
     return options
 
 
-def storm(options, work):
+def storm(options, work, *flags):
     """Compares the walls of N x /bin/true in bash, recorded / unrecorded."""
-    return storm_with(options, work)
+    command = ["bash", "-c", STORM % options.storm]
+    return compare_pairs(options.runs, lambda: time_command(command), lambda: time_command(command_with_recorder(options, work, command, *flags)))
 
 
 def storm_with_stacks(options, work):
     """Does the same as `storm`, with a native stack for each launch."""
-    return storm_with(options, work, "--stacks")
-
-
-def storm_with(options, work, *flags):
-    command = ["bash", "-c", STORM % options.storm]
-    return compare_pairs(options.runs, lambda: time_command(command), lambda: time_command(command_with_recorder(options, work, command, *flags)))
+    return storm(options, work, "--stacks")
 
 
 def configure(options, work):
@@ -153,8 +149,8 @@ def scaling(options, work):
 
 def large_recording(options, work, launches, *flags):
     bare = ["-nostdlib", "-fno-stack-protector"]
-    for name, options_of_cc in (("storm", []), ("tiny", bare)):
-        subprocess.run(["cc", "-O1", "-static", *options_of_cc, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
+    for name, cc_options in (("storm", []), ("tiny", bare)):
+        subprocess.run(["cc", "-O1", "-static", *cc_options, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
     wall(command_with_recorder(options, work, [str(work / "storm"), str(launches), str(work / "tiny")], *flags))
     return (work / "bench.db").rename(work / f"{launches}.db")
 

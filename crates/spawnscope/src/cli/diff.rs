@@ -82,12 +82,12 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
         let Some(weight) = weight else {
             return Ok((run, String::new()));
         };
-        let wanted = FlameOptions {
+        let options = FlameOptions {
             weight,
             stacking: Stacking::Tree,
             phase: None,
         };
-        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), wanted);
+        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), options);
         let found = found.with_context(|| file.display().to_string())?;
         Ok((run, folded(&found)))
     })

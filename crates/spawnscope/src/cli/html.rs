@@ -159,12 +159,12 @@ fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) ->
 /// Computes the flame graphs that the recording has data for.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
     let drawn = |stacking, weight| {
-        let wanted = FlameOptions {
+        let options = FlameOptions {
             weight,
             stacking,
             phase: None,
         };
-        flame(forest, path, |name| recording.texts.get(name), wanted).ok()
+        flame(forest, path, |name| recording.texts.get(name), options).ok()
     };
     let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {
         let all = [Weight::Critical, Weight::Wall, Weight::Tax];
