@@ -2,7 +2,8 @@
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how its time grows. Runs with and without the recorder alternate; on a noisy machine,
 only medians and ratios of pairs are meaningful. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
---collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror (apt-get source) or --hello DIR."""
+--collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror
+(apt-get source) or --hello DIR."""
 
 import argparse
 import json
@@ -49,7 +50,7 @@ def file_of(options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default="target/release/spawnscope", help="the recorder to measure")
-    parser.add_argument("--runs", type=int, default=15, help="pairs of runs of the storm and of start and finish")
+    parser.add_argument("--runs", type=int, default=15, help="pairs of runs, of the storm and of start and finish")
     parser.add_argument("--configure-runs", type=int, default=7, help="pairs of runs of ./configure")
     parser.add_argument("--storm", type=int, default=3000, help="launches of the storm")
     parser.add_argument("--launches", type=int, default=100_000, help="launches of the recording to report on")

@@ -14,10 +14,10 @@ options = {"user": int(sys.argv[4])} if len(sys.argv) > 4 else {}
 ballast = bytearray(b"\1" * (mebibytes << 20))  # every page is written, so that all memory is resident
 
 times = {"subprocess": [], "vspawn": []}
-turn = [("subprocess", subprocess), ("vspawn", vspawn)]
+modules = [("subprocess", subprocess), ("vspawn", vspawn)]
 for _ in range(rounds):
-    turn.reverse()
-    for name, module in turn:
+    modules.reverse()
+    for name, module in modules:
         began = time.perf_counter_ns()
         module.run([program], check=True, **options)
         times[name].append(time.perf_counter_ns() - began)

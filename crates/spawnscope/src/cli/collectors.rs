@@ -32,7 +32,8 @@ pub struct AttachOptions {
     pub is_quiet: bool,
 }
 
-/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows processes that are already running.
+/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows processes that are
+/// already running.
 ///
 /// # Errors
 /// When the collector cannot be attached.

@@ -82,7 +82,11 @@ pub fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 
-fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
+/// Makes this thread act as the user who called sudo, if any. The path is for the error message.
+///
+/// # Errors
+/// When the ids of the thread cannot be changed.
+pub fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
     guard.with_context(|| {
         format!(

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
 use super::node_hook::NodeHook;
-use super::output::{escape_line, print_message};
+use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::publish::{Destinations, Publisher};
@@ -410,7 +410,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the publisher gets the last rows, and its thread ends.
     if let Some(Err(error)) = publisher.map(Publisher::finish) {
-        print_message(&escape_line(format!("{error:#}")));
+        print_failure(&error);
         failed = true;
     }
     match &written {
