@@ -111,7 +111,7 @@ class Pair:
             output.seek(0)
             return output.read()
 
-    def seconds(self, variant, expected):
+    def time_variant(self, variant, expected):
         """Runs a variant and returns its time in seconds. Exits if its output is not as `expected`."""
         file = self.work / "seconds"
         printed = self.run(variant, [sys.executable, HERE / "stopwatch.py", file])
@@ -125,11 +125,11 @@ def measure_pair(pair, options):
     recordings = []
     runs = {"before": [], "after": []}
     for variant in runs:
-        pair.seconds(variant, expected)
+        pair.time_variant(variant, expected)
     for number in range(options.rounds):
         recordings.append(record_and_predict(pair, options, number))
         for variant in list(runs) if number % 2 else reversed(list(runs)):
-            runs[variant].append(pair.seconds(variant, expected))
+            runs[variant].append(pair.time_variant(variant, expected))
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
         shutil.copy(recording_with_median_prediction(recordings)["file"], options.keep / f"{pair.name}.before.db")

@@ -290,7 +290,7 @@ pub struct FlameArguments {
     /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
-    /// Show what processes wait for, from the same samples
+    /// Show what processes wait for: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with = "weight")]
     pub off_cpu: bool,
     /// How boxes are stacked

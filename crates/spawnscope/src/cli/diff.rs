@@ -63,7 +63,7 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
     Ok(read?.into_iter().unzip())
 }
 
-/// Reads one recording for a comparison.
+/// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a weight.
 ///
 /// # Errors
 /// When it cannot be read.

@@ -395,14 +395,14 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         output: last.file.clone(),
         ..arguments.clone()
     };
-    let end = outcome.recorded_until.unwrap_or_else(clock::now);
+    let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
     let lost = last.lost(&outcome.lost);
     let written = last.recorder.finish(Ending {
-        wall: Some(end.since(last.started)),
+        wall: Some(recorded_until.since(last.started)),
         ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
         lost,

@@ -16,7 +16,8 @@ const MIB: u64 = 1024 * KIB;
 /// Number of file descriptors that recording needs. On 2 CPUs, a complete recording needed at least 58, and 60 with `--stacks`
 /// (`ulimit -n N; spawnscope record -- true`, Linux 6.18). A few more files are opened briefly.
 const DESCRIPTORS: u64 = 96;
-/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with `--sample` needed 70 in total.
+/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with `--sample` needed 68 in total, and 70 with `--stacks`
+/// as well.
 const DESCRIPTORS_PER_CPU: u64 = 4;
 
 /// Default size of the kernel buffer.
