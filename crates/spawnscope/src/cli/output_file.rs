@@ -82,7 +82,7 @@ pub fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 
-/// Makes this thread act as the user who called sudo, if any. The path is for the error message.
+/// Makes this thread act as the user who called sudo, if any, until the guard is dropped. The path is for the error message.
 ///
 /// # Errors
 /// When the ids of the thread cannot be changed.
