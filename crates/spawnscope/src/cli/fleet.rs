@@ -54,10 +54,10 @@ pub fn push(from: &Path, to: &Path) -> Result<()> {
 
 /// Returns the path of `spawnscope-fleet` in the directory of this program, or only its name if it is not there.
 fn program() -> PathBuf {
-    let path = std::env::current_exe().map(|this_program| this_program.with_file_name(PROGRAM));
-    path.ok()
-        .filter(|path| path.exists())
-        .unwrap_or_else(|| PROGRAM.into())
+    match std::env::current_exe().map(|this_program| this_program.with_file_name(PROGRAM)) {
+        Ok(path) if path.exists() => path,
+        _ => PROGRAM.into(),
+    }
 }
 
 fn start_error(program: &Path, error: io::Error) -> Error {
