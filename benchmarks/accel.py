@@ -59,6 +59,7 @@ def measure_command(command, directory):
 
 
 def measure(command, accel, rounds, directory):
+    """Returns the median wall and CPU time of the command, and of the command with accel."""
     plain, with_accel = [], []
     for index in range(rounds + 1):
         pair = [(plain, command), (with_accel, accel + command)]

@@ -6,10 +6,11 @@ predicts the wall with the pair's fix:
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
 so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. Of the
-recordings, the one with the median prediction is judged: its interval is correct if it contains the median of `after`. The advice is right if the first rule of `spawnscope advise`, in most
-recordings, is listed in the pair's file `advice`. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
---write the table of docs/guide/predictions.md. Exits with status 1 if the median error is above 8 % or the worst above 20 %. Pairs
-whose fix changes more than launches (described in their file `beyond`) do not count, and have a separate table.
+recordings, the one with the median prediction is judged: its interval is correct if it contains the median of `after`. The advice is
+right if the pair's file `advice` lists the rule that `spawnscope advise` prints first for most recordings. Prints a table, writes
+benchmarks/runs/<date>-<host>/fixes.json, and with --write the table of docs/guide/predictions.md. Exits with status 1 if the median
+error is above 8 % or the worst above 20 %. Pairs whose fix changes more than launches (described in their file `beyond`) do not count,
+and have a separate table.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
 
 import argparse
@@ -110,7 +111,7 @@ class Pair:
             output.seek(0)
             return output.read()
 
-    def seconds(self, variant, expected):
+    def time_variant(self, variant, expected):
         """Runs a variant and returns its time in seconds. Exits if its output is not as `expected`."""
         file = self.work / "seconds"
         printed = self.run(variant, [sys.executable, HERE / "stopwatch.py", file])
@@ -124,11 +125,11 @@ def measure_pair(pair, options):
     recordings = []
     runs = {"before": [], "after": []}
     for variant in runs:
-        pair.seconds(variant, expected)
+        pair.time_variant(variant, expected)
     for number in range(options.rounds):
         recordings.append(record_and_predict(pair, options, number))
         for variant in list(runs) if number % 2 else reversed(list(runs)):
-            runs[variant].append(pair.seconds(variant, expected))
+            runs[variant].append(pair.time_variant(variant, expected))
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
         shutil.copy(recording_with_median_prediction(recordings)["file"], options.keep / f"{pair.name}.before.db")

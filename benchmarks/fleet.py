@@ -4,11 +4,12 @@
     make fleet
     target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--runs 280 2800] [--engines fleet clickhouse spark]
 
-fleet/generate.py makes datasets by resampling real recordings, one for each combination of numbers of launches and runs. With two or more numbers of each, the growth is
-fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of relative errors). The engines take turns at each question. Each answer comes from a new process,
-so that the engine's start-up and memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goal: each
-question on 10,000,000 launches takes at most 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb
-and pyspark for the other engines (scripts/fleet-environment.sh installs all)."""
+fleet/generate.py makes datasets by resampling real recordings, one for each combination of numbers of launches and runs. With two or
+more numbers of each, the growth is fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of
+relative errors). The engines take turns at each question. Each answer comes from a new process, so that the engine's start-up and
+memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goal: each question on 10,000,000 launches
+takes at most 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb and pyspark for the other engines
+(scripts/fleet-environment.sh installs all)."""
 
 import argparse
 import itertools

@@ -16,7 +16,7 @@ const { values, positionals } = parseArgs({
 });
 const [recording] = positionals;
 if (!recording) throw new Error("name a recording, such as one of `spawnscope record -o large.db -- CMD`");
-const SECONDS = 2;
+const SECONDS_PER_MEASUREMENT = 2;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 const directory = mkdtempSync(join(tmpdir(), "spawnscope-bench."));
@@ -34,9 +34,9 @@ for (const key of ["written_s", "ready_s", "pan_fps", "zoom_fps", "slowest_frame
 rmSync(directory, { recursive: true });
 console.log(results);
 if (!values["dry-run"]) {
-  const to = join(root, "benchmarks/runs", `${new Date().toISOString().slice(0, 10)}-${hostname()}`);
-  mkdirSync(to, { recursive: true });
-  writeFileSync(join(to, "html.json"), `${JSON.stringify(results, null, 2)}\n`);
+  const resultsDirectory = join(root, "benchmarks/runs", `${new Date().toISOString().slice(0, 10)}-${hostname()}`);
+  mkdirSync(resultsDirectory, { recursive: true });
+  writeFileSync(join(resultsDirectory, "html.json"), `${JSON.stringify(results, null, 2)}\n`);
 }
 
 /** Opens the page in a new browser, zooms and pans, and returns what it measured. */
@@ -79,7 +79,7 @@ function measureFrames(page, keys) {
         };
         requestAnimationFrame(step);
       }),
-    [keys, SECONDS],
+    [keys, SECONDS_PER_MEASUREMENT],
   );
 }
 

@@ -49,8 +49,8 @@ def measure(options, file, measurements):
     for (form, binary), rows in runs.items():
         figures = {key: spread([row[key] for row in rows]) for key in rows[0]}
         peak, seconds, cpu = (figures[key]["median"] for key in ("peak_mib", "seconds", "cpu_seconds"))
-        whose = f"  {binary}" if len(options.binaries) > 1 else ""
-        print(f"{launches:>9,} launches  {form:13} {seconds:6.2f} s  {cpu:6.2f} s of CPU  {peak:6.0f} MiB{whose}", flush=True)
+        suffix = f"  {binary}" if len(options.binaries) > 1 else ""
+        print(f"{launches:>9,} launches  {form:13} {seconds:6.2f} s  {cpu:6.2f} s of CPU  {peak:6.0f} MiB{suffix}", flush=True)
         measurements[f"{form}, {launches} launches"] = {"launches": launches, **figures, "file_mib": file.stat().st_size / 2**20}
 
 

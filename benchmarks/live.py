@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what it costs to record a machine for a long time with `record -a --keep --metrics`: CPU time of the recorder, its peak
 memory, and the largest size of the ring, while /bin/true is launched at a steady rate. Stores the figures in
-benchmarks/runs/<date>-<host>/live.json. Needs root. The aim is at most 100 MiB and 3 % of one CPU at 500 launches a second."""
+benchmarks/runs/<date>-<host>/live.json. Needs root. Goal: at most 100 MiB and 3 % of one CPU at 500 launches a second."""
 
 import argparse
 import os
@@ -19,8 +19,8 @@ def main():
     options = parse()
     with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
         figures = measure(options, Path(work))
-    for name, value in figures.items():
-        print(f"{name:>24} {value:,.1f}")
+    for name, figure in figures.items():
+        print(f"{name:>24} {figure:,.1f}")
     if not options.dry_run:
         results = new_results()
         results["measurements"][f"{options.rate} launches a second, {options.seconds} s"] = figures

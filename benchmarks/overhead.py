@@ -2,7 +2,8 @@
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how its time grows. Runs with and without the recorder alternate; on a noisy machine,
 only medians and ratios of pairs are meaningful. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
---collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror (apt-get source) or --hello DIR."""
+--collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror
+(apt-get source) or --hello DIR."""
 
 import argparse
 import json
@@ -49,7 +50,7 @@ def file_of(options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default="target/release/spawnscope", help="the recorder to measure")
-    parser.add_argument("--runs", type=int, default=15, help="pairs of runs of the storm and of start and finish")
+    parser.add_argument("--runs", type=int, default=15, help="pairs of runs, of the storm and of start and finish")
     parser.add_argument("--configure-runs", type=int, default=7, help="pairs of runs of ./configure")
     parser.add_argument("--storm", type=int, default=3000, help="launches of the storm")
     parser.add_argument("--launches", type=int, default=100_000, help="launches of the recording to report on")
@@ -63,19 +64,15 @@ def parse():
     return options
 
 
-def storm(options, work):
+def storm(options, work, *flags):
     """Compares the walls of N x /bin/true in bash, recorded / unrecorded."""
-    return storm_with(options, work)
+    command = ["bash", "-c", STORM % options.storm]
+    return compare_pairs(options.runs, lambda: time_command(command), lambda: time_command(command_with_recorder(options, work, command, *flags)))
 
 
 def storm_with_stacks(options, work):
     """Does the same as `storm`, with a native stack for each launch."""
-    return storm_with(options, work, "--stacks")
-
-
-def storm_with(options, work, *flags):
-    command = ["bash", "-c", STORM % options.storm]
-    return compare_pairs(options.runs, lambda: time_command(command), lambda: time_command(command_with_recorder(options, work, command, *flags)))
+    return storm(options, work, "--stacks")
 
 
 def configure(options, work):
@@ -153,8 +150,8 @@ def scaling(options, work):
 
 def large_recording(options, work, launches, *flags):
     bare = ["-nostdlib", "-fno-stack-protector"]
-    for name, options_of_cc in (("storm", []), ("tiny", bare)):
-        subprocess.run(["cc", "-O1", "-static", *options_of_cc, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
+    for name, cc_options in (("storm", []), ("tiny", bare)):
+        subprocess.run(["cc", "-O1", "-static", *cc_options, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
     wall(command_with_recorder(options, work, [str(work / "storm"), str(launches), str(work / "tiny")], *flags))
     return (work / "bench.db").rename(work / f"{launches}.db")
 

@@ -9,17 +9,17 @@ import time
 
 import vspawn
 
-program, rounds, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+program, rounds, mebibytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 options = {"user": int(sys.argv[4])} if len(sys.argv) > 4 else {}
-ballast = bytearray(b"\1" * (megabytes << 20))  # every page written, so that all of it is resident
+ballast = bytearray(b"\1" * (mebibytes << 20))  # every page is written, so that all memory is resident
 
 times = {"subprocess": [], "vspawn": []}
-turn = [("subprocess", subprocess), ("vspawn", vspawn)]
+modules = [("subprocess", subprocess), ("vspawn", vspawn)]
 for _ in range(rounds):
-    turn.reverse()
-    for name, module in turn:
+    modules.reverse()
+    for name, module in modules:
         began = time.perf_counter_ns()
         module.run([program], check=True, **options)
         times[name].append(time.perf_counter_ns() - began)
-assert len(ballast) == megabytes << 20
+assert len(ballast) == mebibytes << 20
 print(json.dumps(times))

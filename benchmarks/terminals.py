@@ -94,10 +94,10 @@ def by_fork() -> None:
 def python(mebibytes: int, rounds: int) -> dict[str, list[float]]:
     memory = bytearray(mebibytes << 20)
     memory[::4096] = b"x" * len(memory[::4096])
-    ways = {"Python: vspawn.pty": by_vspawn, "Python: ptyprocess": by_ptyprocess, "Python: pty.fork": by_fork}
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    methods = {"Python: vspawn.pty": by_vspawn, "Python: ptyprocess": by_ptyprocess, "Python: pty.fork": by_fork}
+    times: dict[str, list[float]] = {name: [] for name in methods}
     for _ in range(rounds):
-        for name, start in ways.items():
+        for name, start in methods.items():
             begin = time.perf_counter()
             start()
             times[name].append((time.perf_counter() - begin) * 1e6)

@@ -55,7 +55,7 @@ def parse():
 
 def measure_pair(pair, options):
     expected = pair.run("before", [])
-    pair.seconds("before", expected)
+    pair.time_variant("before", expected)
     rounds = [measure_round(pair, options, expected, number) for number in range(options.rounds)]
     ratio = lambda key: statistics.median(each[key] / each["run"] for each in rounds)
     unrecorded, recorded = ratio("unrecorded"), ratio("recorded")
@@ -67,7 +67,7 @@ def measure_round(pair, options, expected, number):
     times = {}
     for part in ["run", "recording"] if number % 2 else ["recording", "run"]:
         if part == "run":
-            times["run"] = pair.seconds("before", expected)
+            times["run"] = pair.time_variant("before", expected)
         else:
             times.update(recording(pair, options))
     return times

@@ -14,15 +14,15 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	var total []int64
+	var times []int64
 	for range rounds {
 		began := time.Now()
 		if err := exec.Command(os.Args[1]).Run(); err != nil {
 			panic(err)
 		}
-		total = append(total, time.Since(began).Nanoseconds())
+		times = append(times, time.Since(began).Nanoseconds())
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(total); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(times); err != nil {
 		panic(err)
 	}
 }

@@ -165,7 +165,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["record", "--duration", "0", "true"]).contains("more than 0 seconds"));
     assert!(failure(&["record", "-p", "0"]).contains("-p"));
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
-    assert!(failure(&["hold"]).contains("nothing to hold: give a command"));
+    assert!(failure(&["hold"]).contains("spawnscope hold [OPTIONS] -- <CMD>..."));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     let unknown = failure(&["bench", "mechanism"]);
     assert_contains(&unknown, ["similar", "parent-size"]);

@@ -75,8 +75,7 @@ pub fn with_timelines_of<T>(
     })
 }
 
-/// Returns the window for a part of a recording. `None` if the part is the whole recording, as for most
-/// recordings of a command.
+/// Returns the window for a part of a recording. `None` if the part is the whole recording.
 fn choose_window(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result<Option<Window>> {
     if matches!(part, Part::Whole | Part::Main) && recording.info.scope == Scope::Command {
         return Ok(None);

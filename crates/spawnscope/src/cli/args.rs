@@ -40,6 +40,7 @@ use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
 use super::fleet;
+use crate::analyze::flame::Weight;
 use crate::analyze::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -289,7 +290,7 @@ pub struct FlameArguments {
     /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
-    /// Show what processes wait for, from the same samples
+    /// Show what processes wait for: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with = "weight")]
     pub off_cpu: bool,
     /// How boxes are stacked
@@ -317,6 +318,18 @@ pub enum WeightChoice {
     Count,
     /// Time on the critical path
     Critical,
+}
+
+impl WeightChoice {
+    /// Returns the weight that the user chose.
+    pub(super) fn weight(self) -> Weight {
+        match self {
+            WeightChoice::Wall => Weight::Wall,
+            WeightChoice::Tax => Weight::Tax,
+            WeightChoice::Count => Weight::Count,
+            WeightChoice::Critical => Weight::Critical,
+        }
+    }
 }
 
 /// How boxes are stacked.
@@ -392,8 +405,8 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Minimum size of a ring of `--keep`, in bytes. An eighth of it is more than a busy machine writes until the recorder checks the size
-/// again.
+/// Minimum size of a ring of `--keep`, in bytes. An eighth of it, the size of one file, is more than a busy machine writes between two checks
+/// of the size.
 const MIN_RING_BYTES: u64 = 16_000_000;
 
 fn parse_ring_size(text: &str) -> Result<u64, String> {

@@ -1,6 +1,5 @@
-//! The processes that are running, with their names and threads, derived from events before these are stored. When a recording of
-//! `--keep` ends and the next one begins, those processes are added to the new recording as processes that existed before it, as the collector does at
-//! the start of a recording with `-a`.
+//! The processes that one recording of `--keep` hands on to the next: those that are running when it ends, with their names and threads,
+//! according to the events so far. The next recording begins with them as processes that existed before it, as a recording with `-a` does.
 
 use std::collections::HashMap;
 
@@ -12,17 +11,17 @@ use crate::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 
 /// The processes that are running according to the events so far, by their launches.
 #[derive(Debug, Default)]
-pub struct RunningProcesses(HashMap<LaunchId, RunningProcess>);
+pub struct CarriedProcesses(HashMap<LaunchId, CarriedProcess>);
 
 #[derive(Debug)]
-struct RunningProcess {
+struct CarriedProcess {
     pid: Pid,
     name: Vec<u8>,
     /// All threads but the main thread: the thread id and the creator of each.
     threads: HashMap<TaskId, (Pid, TaskId)>,
 }
 
-impl RunningProcesses {
+impl CarriedProcesses {
     /// Updates the processes with an event.
     pub fn update(&mut self, event: &Event) {
         let id = event.launch;
@@ -44,7 +43,12 @@ impl RunningProcesses {
                     process.threads.insert(event.task, (*tid, *creator));
                 }
             }
-            EventKind::Gone { zombie, .. } => self.remove(id, event.task, zombie.is_some()),
+            EventKind::Gone { zombie: Some(_), .. } => drop(self.0.remove(&id)),
+            EventKind::Gone { zombie: None, .. } => {
+                if let Some(process) = self.0.get_mut(&id) {
+                    process.threads.remove(&event.task);
+                }
+            }
             _ => {}
         }
     }
@@ -77,19 +81,11 @@ impl RunningProcesses {
 
     fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
         let threads = HashMap::new();
-        self.0.insert(id, RunningProcess { pid, name, threads });
-    }
-
-    fn remove(&mut self, id: LaunchId, task: TaskId, is_process: bool) {
-        if is_process {
-            self.0.remove(&id);
-        } else if let Some(process) = self.0.get_mut(&id) {
-            process.threads.remove(&task);
-        }
+        self.0.insert(id, CarriedProcess { pid, name, threads });
     }
 }
 
-impl RunningProcess {
+impl CarriedProcess {
     fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
         let event = |task, kind| Event { at, launch, task, kind };
         let adopted = EventKind::Adopted {
@@ -126,9 +122,9 @@ mod tests {
         EventKind::Adopted { pid, name }
     }
 
-    fn gone(is_over: bool) -> EventKind {
+    fn gone(is_last_thread: bool) -> EventKind {
         EventKind::Gone {
-            zombie: is_over.then_some(Nanos(4)),
+            zombie: is_last_thread.then_some(Nanos(4)),
             auto_reaped: false,
             cpu: None,
         }
@@ -136,24 +132,24 @@ mod tests {
 
     #[test]
     fn the_next_recording_begins_with_the_running_processes_and_threads() {
-        let mut running = RunningProcesses::default();
+        let mut carried = CarriedProcesses::default();
         let thread = || EventKind::ThreadStarted {
             tid: Pid(0),
             creator: TaskId(1),
         };
-        running.update(&event(1, 1, adopted("server")));
-        running.update(&event(1, 7, thread()));
-        running.update(&event(1, 8, thread()));
-        running.update(&event(2, 2, adopted("shell")));
-        running.update(&event(1, 7, gone(false)));
-        running.update(&event(2, 2, gone(true)));
+        carried.update(&event(1, 1, adopted("server")));
+        carried.update(&event(1, 7, thread()));
+        carried.update(&event(1, 8, thread()));
+        carried.update(&event(2, 2, adopted("shell")));
+        carried.update(&event(1, 7, gone(false)));
+        carried.update(&event(2, 2, gone(true)));
         let at = Nanos(99);
         let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
         let wanted = wanted.map(|event| Event { at, ..event });
-        assert_eq!(running.adoptions(at), wanted);
+        assert_eq!(carried.adoptions(at), wanted);
         let late =
-            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| running.is_late(&event(launch, task, gone(false))));
+            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| carried.is_late(&event(launch, task, gone(false))));
         assert_eq!(late, [false, false, true, true]);
-        assert!(!running.is_late(&event(3, 3, adopted("new"))));
+        assert!(!carried.is_late(&event(3, 3, adopted("new"))));
     }
 }

@@ -18,7 +18,7 @@ pub fn prints_notice(collector: &dyn Collector) -> bool {
 
 /// What `print_message` puts before the first line of a notice.
 const PREFIX: &str = "spawnscope: ";
-/// Columns of the notice about the choice, without its indentation.
+/// Width of the notice, without its indentation.
 const NOTICE_WIDTH: usize = 78;
 
 /// Which collector to attach, and what to print.
@@ -32,7 +32,8 @@ pub struct AttachOptions {
     pub is_quiet: bool,
 }
 
-/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows processes that are already running.
+/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows processes that are
+/// already running.
 ///
 /// # Errors
 /// When the collector cannot be attached.
@@ -42,7 +43,7 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
     }
     match options.choice {
         CollectorChoice::Ebpf => attach_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
-        CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, PTRACE_REMEDY)),
+        CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, GRANT_EBPF)),
         CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
         CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
             Err(error) if may_fall_back(&error, follow, settings) => attach_fallback(options, follow, settings, &error),
@@ -51,12 +52,10 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
     }
 }
 
-/// How to record what ptrace does not record. Printed if the user chose ptrace.
-const PTRACE_REMEDY: &str = GRANT_EBPF;
 /// How to record what perf does not record. Printed if the user chose perf.
 const PERF_REMEDY: &str =
     "`--collector ptrace` records some of these; sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, records all";
-/// How to permit eBPF.
+/// How to permit eBPF, which records everything.
 const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 /// Attaches ptrace or, if the kernel refuses that, perf.
@@ -156,7 +155,7 @@ fn announce(options: AttachOptions, collector: Box<dyn Collector>, remedy: &str)
     collector
 }
 
-/// Returns what is needed for eBPF, which records everything.
+/// Returns what is needed for eBPF.
 fn ebpf_remedy(ebpf: &CollectError) -> String {
     match ebpf {
         CollectError::NotPermitted { .. } => GRANT_EBPF.to_owned(),

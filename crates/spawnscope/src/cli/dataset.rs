@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::identity::{self, Caller};
-use crate::owner::{OwnerGuard, act_as};
+use super::output_file::act_as_caller;
+use crate::owner::act_as;
 use crate::parallel;
 use crate::present::dataset::{Dataset, Table};
 use crate::record::reader::{Info, RecordingFile};
@@ -103,7 +104,7 @@ impl DatasetFiles {
     /// When the directory cannot be searched.
     pub fn exist(&self) -> Result<bool> {
         let caller = identity::caller()?;
-        let _owner_guard = self.act_as_owner(caller.as_ref())?;
+        let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
         let path = self.path(Table::Runs);
         path.try_exists()
             .with_context(|| format!("failed to look for {}", path.display()))
@@ -118,7 +119,7 @@ impl DatasetFiles {
         let caller = identity::caller()?;
         let write = |table: Table| {
             // Only the calling thread takes on the ids of the owner.
-            let _owner_guard = self.act_as_owner(caller.as_ref())?;
+            let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
             let path = self.path(table);
             self.write_table(dataset, table, &path)
                 .with_context(|| format!("failed to write {}", path.display()))
@@ -168,15 +169,6 @@ impl DatasetFiles {
     fn path(&self, table: Table) -> PathBuf {
         let directory = self.root.join(table.name()).join(&self.partition);
         directory.join(format!("{}.parquet", self.run))
-    }
-
-    fn act_as_owner(&self, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
-        act_as(caller.map(Caller::owner).as_ref()).with_context(|| {
-            format!(
-                "failed to switch to the ids of the user who called sudo, for {}",
-                self.root.display()
-            )
-        })
     }
 }
 

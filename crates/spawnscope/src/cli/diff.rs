@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::analysis::{Input, with_timelines};
-use super::args::{DiffArguments, WeightChoice};
-use super::output;
-use super::output_file::OutputFile;
+use super::args::DiffArguments;
+use super::{output, output_file};
 use crate::analyze::critical_path;
 use crate::analyze::diff::{Run, compare};
 use crate::analyze::flame::{FlameOptions, Stacking, Weight, flame};
@@ -30,7 +29,7 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
         .flame
         .as_ref()
         .or(arguments.output.as_ref())
-        .map(|_| weight(arguments.weight));
+        .map(|_| arguments.weight.weight());
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
@@ -39,14 +38,12 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
         let command = found.commands[1].iter().map(Vec::as_slice);
         let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
         let drawn = draw(&stacks_before, &stacks_after, weight, &title)?;
-        let written = OutputFile::create(path)?.write_all(&drawn);
-        written.with_context(|| format!("failed to write {}", path.display()))?;
+        output_file::write(path, &drawn)?;
     }
     if let (Some(path), Some(weight)) = (&arguments.output, weight) {
         let page =
             html::difference(&found, &stacks_before, &stacks_after, weight).context("failed to make the page")?;
-        let written = OutputFile::create(path)?.write_all(page.as_bytes());
-        written.with_context(|| format!("failed to write {}", path.display()))?;
+        output_file::write(path, page.as_bytes())?;
     }
     let top = Some(arguments.top.unwrap_or(diff::DEFAULT_TOP)).filter(|top| *top > 0);
     let text = if arguments.json {
@@ -66,7 +63,7 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
     Ok(read?.into_iter().unzip())
 }
 
-/// Reads one recording for a comparison.
+/// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a weight.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -85,24 +82,15 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
         let Some(weight) = weight else {
             return Ok((run, String::new()));
         };
-        let wanted = FlameOptions {
+        let options = FlameOptions {
             weight,
             stacking: Stacking::Tree,
             phase: None,
         };
-        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), wanted);
+        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), options);
         let found = found.with_context(|| file.display().to_string())?;
         Ok((run, folded(&found)))
     })
-}
-
-fn weight(choice: WeightChoice) -> Weight {
-    match choice {
-        WeightChoice::Wall => Weight::Wall,
-        WeightChoice::Tax => Weight::Tax,
-        WeightChoice::Count => Weight::Count,
-        WeightChoice::Critical => Weight::Critical,
-    }
 }
 
 #[cfg(feature = "flame")]

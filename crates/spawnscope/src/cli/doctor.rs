@@ -27,10 +27,10 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         print(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let names = |ids: &[String], check: &Check| ids.iter().any(|id| id == check.id);
+    let contains = |ids: &[String], check: &Check| ids.iter().any(|id| id == check.id);
     let is_wanted = |check: &&Check| {
-        let is_requested = arguments.checks.is_empty() || names(&arguments.checks, check);
-        is_requested && !names(&arguments.except, check)
+        let is_requested = arguments.checks.is_empty() || contains(&arguments.checks, check);
+        is_requested && !contains(&arguments.except, check)
     };
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)

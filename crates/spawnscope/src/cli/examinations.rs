@@ -1,12 +1,12 @@
 //! Adds the findings of `doctor` on this machine to a dataset, in a directory or in an object store.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
 use super::dataset::{self, DatasetFiles};
 use super::fleet;
+use super::recordings::unix_ns_now;
 use crate::doctor::Diagnosis;
 use crate::present::dataset::{Dataset, Examination};
 use crate::present::doctor;
@@ -49,12 +49,9 @@ impl<'a> Destination<'a> {
 
 fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
     let machine = rustix::system::uname();
-    let own = machine.nodename().to_string_lossy();
-    let host = host.unwrap_or(&own);
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .context("the clock is before 1970")?;
-    let examined_unix_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
+    let own_name = machine.nodename().to_string_lossy();
+    let host = host.unwrap_or(&own_name);
+    let examined_unix_ns = unix_ns_now()?;
     let files = DatasetFiles::for_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
     files.write(&Dataset::of_examination(&Examination {
         id: files.id(),

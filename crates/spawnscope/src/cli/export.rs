@@ -62,7 +62,7 @@ fn write_launches(arguments: &ExportArguments) -> Result<()> {
     write(arguments, |out| ndjson::write(out, &forest, &waits))
 }
 
-/// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT.
+/// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT if that is set.
 fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
     let path = &arguments.recording.file;
     let recording = RecordingFile::open(path)?.read()?;

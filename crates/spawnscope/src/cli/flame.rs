@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 
 use super::analysis::with_timelines;
 use super::args::{FlameArguments, StackingChoice, WeightChoice};
-use super::output;
-use super::output_file::OutputFile;
+use super::{output, output_file};
 use crate::analyze::flame::{Flame, FlameError, FlameOptions, Stacking, Weight, flame, sampled};
 use crate::analyze::replay::Parameters;
 use crate::analyze::samples::assign_phases;
@@ -32,15 +31,12 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         let contradictions = RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
         output::print_contradictions(file, &contradictions);
     }
-    let wanted = FlameOptions {
+    let options = FlameOptions {
         weight: match arguments.weight {
             _ if arguments.off_cpu => Weight::OffCpu,
             _ if arguments.on_cpu => Weight::OnCpu,
             None if !samples.is_empty() => Weight::OnCpu,
-            None | Some(WeightChoice::Wall) => Weight::Wall,
-            Some(WeightChoice::Tax) => Weight::Tax,
-            Some(WeightChoice::Count) => Weight::Count,
-            Some(WeightChoice::Critical) => Weight::Critical,
+            choice => choice.unwrap_or(WeightChoice::Wall).weight(),
         },
         stacking: match arguments.by {
             StackingChoice::Tree => Stacking::Tree,
@@ -49,19 +45,19 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         },
         phase: arguments.phase,
     };
-    let drawn = match wanted.weight {
-        Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, wanted)?,
+    let drawn = match options.weight {
+        Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, options)?,
         // Slices are most of a recording, and only the critical path needs them.
         Weight::Critical => with_timelines(file, Part::Main, |input| {
             output::print_contradictions(file, &input.contradictions);
             let wall = Parameters::of(input.recording).map(|parameters| parameters.wall);
             let path = wall.and_then(|wall| critical_path(input.forest, input.timelines, wall));
-            draw_launches(arguments, input.recording, input.forest, path.as_ref(), wanted)
+            draw_launches(arguments, input.recording, input.forest, path.as_ref(), options)
         })?,
         Weight::Wall | Weight::Tax | Weight::Count => {
             let recording = RecordingFile::open(file)?.read()?;
             output::print_contradictions(file, &recording.info.contradictions);
-            draw_launches(arguments, &recording, &Forest::build(&recording), None, wanted)?
+            draw_launches(arguments, &recording, &Forest::build(&recording), None, options)?
         }
     };
     write(arguments, &drawn)
@@ -72,20 +68,20 @@ fn draw_launches(
     recording: &Recording,
     forest: &Forest<'_>,
     path: Option<&CriticalPath>,
-    wanted: FlameOptions,
+    options: FlameOptions,
 ) -> Result<Vec<u8>> {
-    let found = flame(forest, path, |name| recording.texts.get(name), wanted);
+    let found = flame(forest, path, |name| recording.texts.get(name), options);
     draw(arguments, recording, found)
 }
 
-fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: FlameOptions) -> Result<Vec<u8>> {
+fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], options: FlameOptions) -> Result<Vec<u8>> {
     let file = RecordingFile::open(&arguments.recording.file)?;
     // The recording may have grown since the samples were read. Rows are only appended, so the samples still refer to the same rows.
     let recording = file.read()?;
     output::print_contradictions(&arguments.recording.file, &recording.info.contradictions);
     let forest = Forest::build(&recording);
     let assigned = assign_phases(&forest, &file.threads()?, samples);
-    draw(arguments, &recording, sampled(&forest, &assigned, wanted))
+    draw(arguments, &recording, sampled(&forest, &assigned, options))
 }
 
 fn draw(arguments: &FlameArguments, recording: &Recording, found: Result<Flame<'_>, FlameError>) -> Result<Vec<u8>> {
@@ -128,8 +124,7 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
     };
     match path {
         Some(path) => {
-            let written = OutputFile::create(path)?.write_all(drawn);
-            written.with_context(|| format!("failed to write {}", path.display()))?;
+            output_file::write(path, drawn)?;
             if arguments.output.is_none() {
                 output::print_message(&format!(
                     "wrote {}: open it in a browser",

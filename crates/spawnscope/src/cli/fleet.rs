@@ -52,9 +52,12 @@ pub fn push(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of `spawnscope-fleet`, or its name if it is not in the directory of this program.
+/// Returns the path of `spawnscope-fleet` in the directory of this program, or only its name if it is not there.
 fn program() -> PathBuf {
-    program_in_our_directory().unwrap_or_else(|| PROGRAM.into())
+    match std::env::current_exe().map(|this_program| this_program.with_file_name(PROGRAM)) {
+        Ok(path) if path.exists() => path,
+        _ => PROGRAM.into(),
+    }
 }
 
 fn start_error(program: &Path, error: io::Error) -> Error {
@@ -64,10 +67,4 @@ fn start_error(program: &Path, error: io::Error) -> Error {
         );
     }
     Error::new(error).context(format!("failed to run {}", program.display()))
-}
-
-/// Returns the path of `spawnscope-fleet` in the directory of this program, if it exists.
-fn program_in_our_directory() -> Option<PathBuf> {
-    let path = std::env::current_exe().ok()?.with_file_name(PROGRAM);
-    path.exists().then_some(path)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::args::HoldArguments;
 use super::output::{print_message, width};
@@ -19,9 +19,6 @@ use crate::units;
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
-    if arguments.command.is_empty() {
-        bail!("nothing to hold: give a command (`spawnscope hold -- CMD`)");
-    }
     let selector = |pattern: &String| {
         LaunchSelector::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
     };

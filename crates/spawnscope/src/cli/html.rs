@@ -7,9 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::analysis::with_timelines;
 use super::args::HtmlArguments;
-use super::output;
-use super::output_file::OutputFile;
-use super::viewer;
+use super::{output, output_file, viewer};
 use crate::analyze::advice::RuleContext;
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::concurrency::concurrency;
@@ -77,8 +75,7 @@ fn write(path: &Path, page: &str) -> Result<()> {
         let written = std::io::stdout().lock().write_all(page.as_bytes());
         return written.context("failed to write the page");
     };
-    let written = OutputFile::create(path)?.write_all(page.as_bytes());
-    written.with_context(|| format!("failed to write {}", path.display()))
+    output_file::write(path, page.as_bytes())
 }
 
 /// Everything that the page shows.
@@ -97,7 +94,7 @@ struct PageData<'a> {
 
 impl<'a> PageData<'a> {
     fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> PageData<'a> {
-        let (thread_data, causes) = parallel::join(
+        let ((stretches, waits, waits_of_parents), causes) = parallel::join(
             || {
                 let wall = Parameters::of(recording).map(|parameters| parameters.wall);
                 let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
@@ -109,7 +106,6 @@ impl<'a> PageData<'a> {
             },
             || Causes::find_with(recording, forest, timelines, predict_removals),
         );
-        let (stretches, waits, waits_of_parents) = thread_data;
         let (causes, removals) = causes.unzip();
         let path = causes.as_ref().map(|causes| causes.path.clone());
         let (mut tables, (flames, mut report)) = parallel::join(
@@ -160,15 +156,15 @@ fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) ->
     removals(&context.whatif, context.path, context.callers, dependence, count)
 }
 
-/// Draws the flame graphs that this recording allows.
+/// Computes the flame graphs that the recording has data for.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
     let drawn = |stacking, weight| {
-        let wanted = FlameOptions {
+        let options = FlameOptions {
             weight,
             stacking,
             phase: None,
         };
-        flame(forest, path, |name| recording.texts.get(name), wanted).ok()
+        flame(forest, path, |name| recording.texts.get(name), options).ok()
     };
     let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {
         let all = [Weight::Critical, Weight::Wall, Weight::Tax];

@@ -2,7 +2,7 @@
 //! is ever written through a link.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -63,6 +63,15 @@ impl OutputFile {
     }
 }
 
+/// Replaces the content of the file.
+///
+/// # Errors
+/// As for `OutputFile::open`, or when the file cannot be written.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let written = OutputFile::create(path)?.write_all(content);
+    written.with_context(|| format!("failed to write {}", path.display()))
+}
+
 /// Removes a file that `open` created.
 ///
 /// # Errors
@@ -73,7 +82,11 @@ pub fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 
-fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
+/// Makes this thread act as the user who called sudo, if any, until the guard is dropped. The path is for the error message.
+///
+/// # Errors
+/// When the ids of the thread cannot be changed.
+pub fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
     guard.with_context(|| {
         format!(
@@ -148,7 +161,7 @@ fn open_error(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

@@ -6,18 +6,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
 use super::node_hook::NodeHook;
-use super::output::{escape_line, print_message};
+use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::publish::{Destinations, Publisher};
-use super::recordings::{LastRecording, RecordingSettings, Recordings};
+use super::recordings::{LastRecording, RecordingSettings, Recordings, unix_ns_now};
 use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
 use super::running::RunningProcesses;
@@ -47,7 +47,7 @@ pub trait Watcher {
     fn begin(&mut self) -> Result<()>;
     /// Whether the user wants the recording to end.
     fn has_quit(&self) -> bool;
-    /// Ends the display, because a signal has ended the recording.
+    /// Ends the view without waiting for the user. Called when a terminating signal arrives.
     fn end_now(&self);
 }
 
@@ -58,18 +58,14 @@ pub trait Watcher {
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
+    let record_once = |arguments: &RecordArguments| record_watched(arguments, &signals, None);
     match arguments.runs {
-        Some(runs) => runs::record(arguments, runs, |arguments| record_once(arguments, &signals)),
-        None => record_once(arguments, &signals),
+        Some(runs) => runs::record(arguments, runs, record_once),
+        None => record_once(arguments),
     }
 }
 
-/// Records the command once.
-fn record_once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
-    record_watched(arguments, signals, None)
-}
-
-/// Records the command once. A watcher gets the rows, and may end the recording.
+/// Records the command once. The watcher, if there is one, gets the rows and may end the recording.
 ///
 /// # Errors
 /// As for `run`.
@@ -189,7 +185,7 @@ fn hold_command(
     Ok(Some(held))
 }
 
-/// Measures the machine's constants while the collector loads. With `--all`, it measures them before, because the measurement would be
+/// Attaches the collector, and measures the machine's constants meanwhile; with `--all`, before that, because the measurement would be
 /// recorded.
 fn attach_and_calibrate(
     arguments: &RecordArguments,
@@ -301,8 +297,10 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
 }
 
 fn print_missing(collector: &dyn Collector, quiet: bool) {
-    let prints_notice = collectors::prints_notice(collector);
-    for missing in collector.missing().iter().filter(|_| !quiet && !prints_notice) {
+    if quiet || collectors::prints_notice(collector) {
+        return;
+    }
+    for missing in collector.missing() {
         print_message(&missing.to_string());
     }
 }
@@ -314,9 +312,6 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         .ok()
         .flatten()
         .unwrap_or(1);
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .context("the clock is before 1970")?;
     let cwd = std::env::current_dir()
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .unwrap_or_default();
@@ -339,7 +334,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         labels: labels::collect(&arguments.labels),
         cpus: u32::try_from(cpus).unwrap_or(1),
         allowed_cpus: followed.and_then(allowed_cpus),
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        started_unix_ns: unix_ns_now()?,
         origin: clock::now(),
         missing: collector.missing().to_vec(),
         calibration: Vec::new(),
@@ -357,7 +352,7 @@ fn release(
     let Some(held) = held else {
         // There is no pidfd for a process that no longer exists.
         let process = arguments.pid.map(|pid| pidfd(Pid(pid))).transpose();
-        let process = process.with_context(|| "the process ended before it could be followed")?;
+        let process = process.context("the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
     };
     let command = Command {
@@ -400,22 +395,22 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         output: last.file.clone(),
         ..arguments.clone()
     };
-    let end = outcome.recorded_until.unwrap_or_else(clock::now);
+    let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
     let lost = last.lost(&outcome.lost);
     let written = last.recorder.finish(Ending {
-        wall: Some(end.since(last.started)),
+        wall: Some(recorded_until.since(last.started)),
         ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
         lost,
     });
     let mut failed = outcome.has_failed || written.is_err();
-    // The recorder is finished, so the last rows are on their way.
+    // The recorder is finished, so the publisher gets the last rows, and its thread ends.
     if let Some(Err(error)) = publisher.map(Publisher::finish) {
-        print_message(&escape_line(format!("{error:#}")));
+        print_failure(&error);
         failed = true;
     }
     match &written {

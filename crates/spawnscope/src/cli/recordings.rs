@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::carried_processes::RunningProcesses;
+use super::carried_processes::CarriedProcesses;
 use super::ring::Ring;
 use crate::clock;
 use crate::event::{Event, Loss, Nanos};
@@ -45,7 +45,7 @@ pub struct Recordings {
 struct Rotation {
     ring: Ring,
     settings: RecordingSettings,
-    running: RunningProcesses,
+    carried: CarriedProcesses,
     /// When the current recording began, if it is not the first.
     rotated_at: Option<Instant>,
     /// Number of recordings of the ring before the current one.
@@ -55,16 +55,16 @@ struct Rotation {
 }
 
 impl Rotation {
-    /// Updates the running processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
+    /// Updates the carried processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
     /// of the thread's end.
     fn drop_late(&mut self, events: &mut Vec<Event>) {
         let is_new = self
             .rotated_at
             .is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
         events.retain(|event| {
-            let is_late = is_new && self.running.is_late(event);
+            let is_late = is_new && self.carried.is_late(event);
             self.late += u64::from(is_late);
-            self.running.update(event);
+            self.carried.update(event);
             !is_late
         });
     }
@@ -100,7 +100,7 @@ impl Recordings {
             rotation: ring.map(|ring| Rotation {
                 ring,
                 settings,
-                running: RunningProcesses::default(),
+                carried: CarriedProcesses::default(),
                 rotated_at: None,
                 earlier_count: 0,
                 late: 0,
@@ -163,7 +163,7 @@ impl Recordings {
             *follower = follower.for_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
-        self.recorder.send(rotation.running.adoptions(now));
+        self.recorder.send(rotation.carried.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
         let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
             .context("failed to switch to the ids of the recordings' owner")?;
@@ -195,18 +195,25 @@ impl LastRecording {
 impl RecordingSettings {
     /// Creates the next recording. Also returns its start time, in nanoseconds since 1970.
     fn create(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .context("the clock is before 1970")?;
         let header = Header {
             origin,
-            started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+            started_unix_ns: unix_ns_now()?,
             ..self.header.clone()
         };
         let recorder = Recorder::create(file, &header, self.redaction, &self.options);
         let recorder = recorder.context("failed to create the next recording")?;
         Ok((recorder, header.started_unix_ns))
     }
+}
+
+/// Returns the nanoseconds since 1970.
+///
+/// # Errors
+/// When the clock is before 1970.
+pub fn unix_ns_now() -> Result<i64> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanoseconds = since_1970.context("the clock is before 1970")?.as_nanos();
+    Ok(i64::try_from(nanoseconds).unwrap_or(i64::MAX))
 }
 
 /// Adds the late events, which no recording contains, to the lost events.

@@ -37,7 +37,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Cmake => GroupBy::Label(BuildLabel::Cmake),
     };
     let file = &arguments.recording.file;
-    let report = read_all(file, arguments.window.part(Part::Whole), group_by)?;
+    let report = read_with_busiest_episode(file, arguments.window.part(Part::Whole), group_by)?;
     let width = output::width(&io::stdout());
     let typed = arguments.window.with_file(output::typed_name(file));
     let options = table::Options {
@@ -62,7 +62,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 /// # Errors
 /// As for `run`.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Option<&mut File>) -> Result<u64> {
-    let report = read_all(file, Part::Whole, GroupBy::Command)?;
+    let report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
     if let Some(json) = json {
         print(&json::render(&report), json)?;
     }
@@ -76,9 +76,8 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Opt
     Ok(report.all.count)
 }
 
-/// Reads a part of a recording and computes everything that a report shows. If the part is the whole of a
-/// whole-machine recording, the report also contains its busiest episode.
-fn read_all(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
+/// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.
+fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
     let mut report = read(path, part, group_by)?;
     if part == Part::Whole && report.scope == Scope::System && !report.episodes.is_empty() {
         report.busiest = Some(Box::new(read(path, Part::Main, group_by)?));

@@ -16,7 +16,8 @@ const MIB: u64 = 1024 * KIB;
 /// Number of file descriptors that recording needs. On 2 CPUs, a complete recording needed at least 58, and 60 with `--stacks`
 /// (`ulimit -n N; spawnscope record -- true`, Linux 6.18). A few more files are opened briefly.
 const DESCRIPTORS: u64 = 96;
-/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with `--sample` needed 70 in total.
+/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with `--sample` needed 68 in total, and 70 with `--stacks`
+/// as well.
 const DESCRIPTORS_PER_CPU: u64 = 4;
 
 /// Default size of the kernel buffer.
@@ -27,7 +28,7 @@ const MIN_BUFFER_KIB: u32 = 1024;
 /// Memory for everything but buffers. In a control group without other processes, `record -- true` was not killed with these limits and
 /// buffers: 12 MiB and 256 KiB, 16 MiB and 4 MiB, 32 MiB and 16 MiB (docs/design/trust.md lists the commands).
 const BASE_BYTES: u64 = 14 * MIB;
-/// Additional memory with `--stacks`, for tables of programs and libraries.
+/// Additional memory with `--stacks` or `--sample`, for tables of programs and libraries.
 const STACKS_BYTES: u64 = 24 * MIB;
 /// Additional memory with `--sample`, for tables of threads.
 const SAMPLES_BYTES: u64 = 20 * MIB;
@@ -90,7 +91,8 @@ pub fn why_report_does_not_fit(bytes: u64) -> Option<String> {
     })
 }
 
-/// Returns the first plan that fits into the memory that is left: the usual one, or one with less memory and smaller and smaller buffers.
+/// Returns the first plan that fits into the memory that is left: the usual one, or one with less memory for the writer and the largest kernel
+/// buffer that then fits, halving it until it does.
 fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> Option<MemoryPlan> {
     let fits = |plan: &MemoryPlan| required_memory(arguments, *plan) <= left;
     let halves = std::iter::successors(Some(usual.buffer_kib), |kib| Some(kib / 2));

@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_millis(40);
 /// How often the count of lost events is read while recording, for `--metrics` and `--otlp`.
 const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long to wait at the end of the recording for exited threads to leave their CPU.
+/// Maximum time to wait at the end of the recording until exited threads have left their CPU.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
 /// A running recording.
@@ -94,11 +94,6 @@ pub struct Outcome {
     pub collector_failure: Option<CollectError>,
 }
 
-/// The result of one poll.
-struct PollResult {
-    process_ended: bool,
-}
-
 impl Session<'_> {
     /// Records until the end.
     ///
@@ -111,7 +106,7 @@ impl Session<'_> {
         while outcome.end_reason.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
             let max_time = if has_more { Duration::ZERO } else { INTERVAL };
-            let ready = self.wait(is_recording, outcome.process_ended, max_time)?;
+            let has_just_ended = self.wait(is_recording, outcome.process_ended, max_time)?;
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
                     arrived.forward_to(command.pid.0);
@@ -132,11 +127,11 @@ impl Session<'_> {
                 self.rotate_if_full(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
-            outcome.process_ended |= ready.process_ended;
+            outcome.process_ended |= has_just_ended;
             if outcome.process_ended {
                 self.settle(&mut outcome);
             }
-            if ready.process_ended {
+            if has_just_ended {
                 self.print_remaining_processes(&outcome);
             }
             if outcome.process_ended && !self.should_wait_for_others(&outcome) {
@@ -153,8 +148,8 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// Moves events until exited threads have left their CPU, because only then is it known when their process could be reaped. On one CPU,
-    /// the recorder often runs before that.
+    /// Moves events until exited threads have left their CPU, because only then is it known when their processes could be reaped. On a machine
+    /// with one CPU, the recorder often runs before that.
     fn settle(&mut self, outcome: &mut Outcome) {
         let end = Instant::now() + MAX_SETTLING;
         while outcome.recorded_until.is_none() {
@@ -187,8 +182,9 @@ impl Session<'_> {
         }
     }
 
-    /// Sleeps until something happens, but at most for `max_time`.
-    fn wait(&self, is_recording: bool, process_ended: bool, max_time: Duration) -> Result<PollResult> {
+    /// Sleeps until something happens, but, while recording, at most for `max_time`. Returns whether the command (or the followed process) has
+    /// just ended.
+    fn wait(&self, is_recording: bool, process_ended: bool, max_time: Duration) -> Result<bool> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
         let process = self.process.as_ref().filter(|_| !process_ended).map(|process| {
@@ -210,9 +206,7 @@ impl Session<'_> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
         }
-        Ok(PollResult {
-            process_ended: process.is_some_and(|index| !fds[index].revents().is_empty()),
-        })
+        Ok(process.is_some_and(|index| !fds[index].revents().is_empty()))
     }
 
     /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
@@ -221,14 +215,14 @@ impl Session<'_> {
         let Some(command) = self.command.filter(|_| !has_ended) else {
             return arrived.should_end();
         };
-        let leaves = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
-        if leaves {
+        let must_stop = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
+        if must_stop {
             print_message(&format!(
                 "three interrupts within a second: recording stops; the command (process {}) keeps running, unrecorded",
                 command.pid.0
             ));
         }
-        leaves
+        must_stop
     }
 
     /// Moves a batch of events from the collector to the recorder. Returns whether there are more.

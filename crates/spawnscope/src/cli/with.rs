@@ -17,7 +17,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let own: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed()))
+    let own_processes: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed()))
         .into_iter()
         .collect();
     let mut found = BTreeSet::new();
@@ -25,7 +25,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
         let named: Vec<Pid> = match text.parse() {
             Ok(pid) => vec![check_exists(Pid(pid))?],
             Err(_) => procfs::processes()
-                .filter(|pid| !own.contains(pid) && has_name(*pid, text.as_bytes()))
+                .filter(|pid| !own_processes.contains(pid) && has_name(*pid, text.as_bytes()))
                 .collect(),
         };
         if named.is_empty() {
@@ -36,7 +36,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
         }
         found.extend(named.into_iter().flat_map(procfs::tree));
     }
-    Ok(found.into_iter().filter(|pid| !own.contains(pid)).collect())
+    Ok(found.into_iter().filter(|pid| !own_processes.contains(pid)).collect())
 }
 
 /// Returns the pid. Fails if no process has it.

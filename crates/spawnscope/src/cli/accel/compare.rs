@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::explain::accel_command_line;
 use crate::cli::args::AccelArguments;
+use crate::cli::exit;
 use crate::cli::output::print_message;
 use crate::record::reader::RecordingFile;
 use crate::units;
@@ -37,7 +38,7 @@ fn record(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
     recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
     let status = recorder.status().context("failed to start the recorder")?;
     match status.code() {
-        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(super::super::exit::FAILED))),
+        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::FAILED))),
         None => bail!("the recorder of {file} was killed"),
     }
 }

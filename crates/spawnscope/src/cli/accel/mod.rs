@@ -34,9 +34,7 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 /// # Errors
 /// When spawnscope itself fails, or the command cannot be executed.
 pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
-    let Some(name) = arguments.command.first() else {
-        bail!("nothing to run: give a command (`spawnscope accel -- CMD`)");
-    };
+    let name = &arguments.command[0];
     let library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
         return compare::run(arguments);
@@ -96,8 +94,7 @@ fn prepend(value: &OsStr, list: Option<OsString>) -> OsString {
     }
 }
 
-/// Whether programs get huge pages only if they ask for them. With `always`, they get them
-/// anyway; with `never`, they get none.
+/// Whether programs get huge pages only if they ask for them. With `always`, they get them anyway; with `never`, they get none.
 fn huge_pages_need_a_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
@@ -105,15 +102,15 @@ fn huge_pages_need_a_request() -> bool {
 /// Finds the library in one of `DIRECTORIES`.
 fn find_library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
-    let own = program.parent().unwrap_or(Path::new("/"));
+    let own_directory = program.parent().unwrap_or(Path::new("/"));
     let found = DIRECTORIES
         .iter()
-        .find_map(|directory| fs::canonicalize(own.join(directory).join(LIBRARY)).ok());
+        .find_map(|directory| fs::canonicalize(own_directory.join(directory).join(LIBRARY)).ok());
     let Some(library) = found else {
         bail!(
             "failed to find {LIBRARY}, which skips shells, in {} or {}: install it (`make install`), or build it (`make build`)",
-            own.join(DIRECTORIES[0]).display(),
-            own.display()
+            own_directory.join(DIRECTORIES[0]).display(),
+            own_directory.display()
         );
     };
     if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {

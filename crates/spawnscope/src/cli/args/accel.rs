@@ -1,4 +1,4 @@
-//! Arguments of `accel`.
+//! The arguments of `accel`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,6 +60,6 @@ pub struct AccelArguments {
     #[arg(long, hide = true, value_name = "FILE")]
     pub counters: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

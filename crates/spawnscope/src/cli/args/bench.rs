@@ -1,4 +1,4 @@
-//! Arguments of `bench`.
+//! The arguments of `bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;

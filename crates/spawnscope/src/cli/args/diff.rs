@@ -43,7 +43,7 @@ pub struct DiffArguments {
     /// How many groups of launches to print of each kind (added, removed, changed), largest change first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
-    /// Also draw a flame graph of the difference (an SVG): red: more after; blue: less
+    /// Also draw a flame graph of the difference (an SVG; red: more after, blue: less)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flame: Option<PathBuf>,
     /// Also write a page for a browser: the tables and the flame graph of the difference, in one file that works offline

@@ -1,4 +1,4 @@
-//! Arguments of `doctor`.
+//! The arguments of `doctor`.
 
 #[cfg(feature = "parquet")]
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Arguments of `hold`.
+//! The arguments of `hold`.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -52,6 +52,6 @@ pub struct HoldArguments {
     #[command(flatten)]
     pub identity: IdentityArguments,
     /// The command and its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! The options of `record` and `hold` that choose the user of the command.
+//! The options of `record`, `top` and `hold` that choose the user of the command.
 
 use clap::{Args, ValueHint};
 

@@ -1,4 +1,5 @@
-//! The output file of `-o`. It is checked for writing before minutes are spent, and left unchanged until the page is complete.
+//! The output file of `-o`. Whether it can be written is checked before minutes are spent on measurements; it stays unchanged until the page
+//! is complete.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};

@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn parts_of_the_message_that_do_not_fit_are_omitted() {
-        let said = [48, 43, 13, 12, 5, 4].map(|columns| longest_fitting("5m", HOW_TO_END, columns));
+        let messages = [48, 43, 13, 12, 5, 4].map(|columns| longest_fitting("5m", HOW_TO_END, columns));
         let whole = "of about 5m; Ctrl-C stops and keeps results";
         assert_eq!(whole.len(), 43);
-        assert_eq!(said, [whole, whole, "of about 5m", "of about 5m", "of 5m", ""]);
+        assert_eq!(messages, [whole, whole, "of about 5m", "of about 5m", "of 5m", ""]);
     }
 
     #[test]
@@ -226,8 +226,8 @@ mod tests {
 
     #[test]
     fn rough_times_are_rounded() {
-        let said = [100, 900, 3100, 9500, 31_000, 90_000, 91_000, 149_000, 3_600_000];
-        let said = said.map(|millis| rough_time(Duration::from_millis(millis)));
-        assert_eq!(said, ["1s", "1s", "4s", "10s", "40s", "90s", "2m", "2m", "60m"]);
+        let millis = [100, 900, 3100, 9500, 31_000, 90_000, 91_000, 149_000, 3_600_000];
+        let texts = millis.map(|millis| rough_time(Duration::from_millis(millis)));
+        assert_eq!(texts, ["1s", "1s", "4s", "10s", "40s", "90s", "2m", "2m", "60m"]);
     }
 }

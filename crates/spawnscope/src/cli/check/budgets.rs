@@ -62,7 +62,7 @@ impl CheckRequest {
         CheckRequest::join(&arguments.budgets, &section, file_baseline)
     }
 
-    fn join(options: &BudgetArguments, section: &Section, against: Vec<PathBuf>) -> Result<CheckRequest> {
+    fn join(options: &BudgetArguments, section: &Section, file_baseline: Vec<PathBuf>) -> Result<CheckRequest> {
         let either = |option: &Option<String>, file: &Option<String>| option.clone().or(file.clone());
         let share = either(&options.max_critical_tax, &section.max_critical_tax);
         let wall = either(&options.max_wall, &section.max_wall);
@@ -86,7 +86,7 @@ impl CheckRequest {
                 .map_or(Ok(Tolerance::Count(0)), parse_tolerance)
                 .context("--tolerance")?,
             against: if options.against.is_empty() {
-                against
+                file_baseline
             } else {
                 options.against.clone()
             },

@@ -32,33 +32,33 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let runs = read_all(&arguments.files)?;
     // The first run stands for all, since they are runs of one version.
     let first = report::read(&arguments.files[0], Part::Whole, GroupBy::Command)?;
-    let mut found = check(&runs, &requested.budgets, &first.advices)?;
+    let mut outcome = check(&runs, &requested.budgets, &first.advices)?;
     if !requested.against.is_empty() {
         let baseline = read_all(&requested.against).context("--against")?;
         let difference = compare(&baseline, &runs);
-        found.verdicts.extend(growth(&difference, requested.tolerance));
+        outcome.verdicts.extend(growth(&difference, requested.tolerance));
     }
-    if found.verdicts.is_empty() {
+    if outcome.verdicts.is_empty() {
         bail!(
             "no budget: give one, such as --max-launches 500, or write a spawnscope.toml (`spawnscope check --help`)"
         );
     }
     let workspace = workspace();
     let text = match arguments.format {
-        CheckFormat::Text => present::text(&found, output::width(&io::stdout())),
-        CheckFormat::Github => present::github(&found, &workspace),
-        CheckFormat::Markdown => present::markdown(&found),
-        CheckFormat::Json => present::json(&found),
-        CheckFormat::Bmf => present::bmf(&found, &runs),
-        CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&found, &runs),
-        CheckFormat::Gitlab => present::gitlab(&found, &workspace),
+        CheckFormat::Text => present::text(&outcome, output::width(&io::stdout())),
+        CheckFormat::Github => present::github(&outcome, &workspace),
+        CheckFormat::Markdown => present::markdown(&outcome),
+        CheckFormat::Json => present::json(&outcome),
+        CheckFormat::Bmf => present::bmf(&outcome, &runs),
+        CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&outcome, &runs),
+        CheckFormat::Gitlab => present::gitlab(&outcome, &workspace),
     };
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
     if arguments.format == CheckFormat::Github {
-        append_job_summary(&found)?;
+        append_job_summary(&outcome)?;
     }
-    Ok(if found.is_kept() {
+    Ok(if outcome.is_kept() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(exit::EXCEEDED)
@@ -79,12 +79,12 @@ fn workspace() -> PathBuf {
 }
 
 /// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.
-fn append_job_summary(found: &Check) -> Result<()> {
+fn append_job_summary(outcome: &Check) -> Result<()> {
     let Some(path) = env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
         return Ok(());
     };
     let path = Path::new(&path);
-    let summary = present::truncate_markdown(present::markdown(found), MAX_SUMMARY_BYTES);
+    let summary = present::truncate_markdown(present::markdown(outcome), MAX_SUMMARY_BYTES);
     let written = OpenOptions::new()
         .append(true)
         .create(true)

@@ -25,7 +25,7 @@ const FLUSH_TIME: Duration = Duration::from_secs(5);
 const MAX_QUEUED_SPAN_REQUESTS: usize = 4;
 /// Pauses before the second to fifth attempt, in seconds.
 const RETRY_PAUSES: [u64; 4] = [1, 2, 4, 8];
-/// Maximum pause that a server is granted if it asks for one (Retry-After).
+/// Maximum pause before an attempt, even if the server asks for a longer one (Retry-After).
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// The requests that have not been sent yet.

@@ -48,9 +48,10 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to watch: give a command (`spawnscope top -- CMD`), a process (-p PID) or the machine (-a)");
     }
-    let is_on_terminal = !arguments.command.is_empty() || std::io::stdout().is_terminal();
-    if !is_on_terminal || !screen::has_terminal() {
-        bail!("top needs a terminal: use `spawnscope record --metrics FILE` or `spawnscope report` without one");
+    // The output of a command may be redirected: the screen is drawn on /dev/tty.
+    let is_redirected = arguments.command.is_empty() && !std::io::stdout().is_terminal();
+    if is_redirected || !screen::has_terminal() {
+        bail!("top needs a terminal: without one, use `spawnscope record --metrics FILE` or `spawnscope report`");
     }
     let directory = temporary_directory(arguments)?;
     let output = directory.path().join("top.db");
@@ -183,14 +184,13 @@ impl Watcher for Viewer {
         self.flags.has_quit.load(Ordering::Relaxed)
     }
 
-    /// Ends the view without waiting for the user.
     fn end_now(&self) {
         self.flags.must_end.store(true, Ordering::Relaxed);
     }
 }
 
 impl Viewer {
-    /// Waits until the user has quit or a signal arrives, unless the recording failed.
+    /// Waits until the user quits or a signal arrives; if the recording failed, ends the view at once.
     fn finish(self, has_failed: bool, signals: &Signals) -> Result<ViewEnd> {
         if has_failed {
             self.end_now();
@@ -239,7 +239,7 @@ impl DrawingThread {
     fn run(mut self, mut screen: Screen) -> Result<ViewEnd> {
         let drawn = self.draw_until_over(&mut screen);
         let view_end = self.ended.map_or(ViewEnd::DuringRecording, |_| ViewEnd::AfterRecording);
-        // Also if the terminal is gone: then no key can be pressed any more.
+        // A failure counts as quitting, too: if the terminal is gone, no key can be pressed.
         self.flags.has_quit.store(true, Ordering::Relaxed);
         drawn.map(|()| view_end)
     }
@@ -281,7 +281,7 @@ impl DrawingThread {
     fn draw(&mut self, screen: &mut Screen) -> Result<usize> {
         let status = ScreenStatus {
             followed: &self.followed,
-            rates: self.rates.whole_seconds(),
+            rates: &self.rates.per_second,
             now: self.ended.unwrap_or_else(clock::now).since(self.origin),
             skipped: self.receiver.skipped(),
             has_ended: self.ended.is_some(),
@@ -296,7 +296,8 @@ impl DrawingThread {
 struct Rates {
     /// The beginning of the current second, and the number of launches before it.
     current: Option<(Instant, u64)>,
-    seconds: Vec<u64>,
+    /// The launches of each second that is over, oldest first.
+    per_second: Vec<u64>,
 }
 
 impl Rates {
@@ -307,17 +308,13 @@ impl Rates {
         if let Some(rate) = started.saturating_sub(before).checked_div(elapsed_seconds) {
             let count = usize::try_from(elapsed_seconds)
                 .map_or(HISTORY_SECONDS, |elapsed_seconds| elapsed_seconds.min(HISTORY_SECONDS));
-            self.seconds.extend(std::iter::repeat_n(rate, count));
-            let surplus = self.seconds.len().saturating_sub(HISTORY_SECONDS);
-            self.seconds.drain(..surplus);
+            self.per_second.extend(std::iter::repeat_n(rate, count));
+            let surplus = self.per_second.len().saturating_sub(HISTORY_SECONDS);
+            self.per_second.drain(..surplus);
             start += Duration::from_secs(elapsed_seconds);
             before = started;
         }
         self.current = Some((start, before));
-    }
-
-    fn whole_seconds(&self) -> &[u64] {
-        &self.seconds
     }
 }
 
@@ -332,8 +329,8 @@ mod tests {
         for (milliseconds, started) in [(0, 100), (250, 120), (1000, 150), (1500, 160), (4000, 450)] {
             rates.update(start + Duration::from_millis(milliseconds), started);
         }
-        assert_eq!(rates.whole_seconds(), [50, 100, 100, 100]);
+        assert_eq!(rates.per_second, [50, 100, 100, 100]);
         rates.update(start + Duration::from_secs(100_000), 500);
-        assert_eq!(rates.whole_seconds().len(), HISTORY_SECONDS);
+        assert_eq!(rates.per_second.len(), HISTORY_SECONDS);
     }
 }
