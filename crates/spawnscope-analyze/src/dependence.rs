@@ -181,8 +181,8 @@ fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Fix)],
     };
     let label = wrapper.label.clone();
     let is_descendant = |launch: &u32| {
-        std::iter::successors(forest.parent(*launch), |ancestor| forest.parent(*ancestor))
-            .any(|ancestor| removal.launches.binary_search(&ancestor).is_ok())
+        std::iter::successors(forest.parent(*launch as usize), |ancestor| forest.parent(*ancestor))
+            .any(|ancestor| removal.launches.binary_search(&(ancestor as u32)).is_ok())
     };
     for (each, (_, fix)) in all.iter_mut().zip(removals) {
         let descendants = fix.launches.iter().filter(|launch| is_descendant(launch)).count();
