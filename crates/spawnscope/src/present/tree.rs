@@ -58,7 +58,6 @@ pub fn write_view(
     Ok(())
 }
 
-/// Writes a tree, with the options for it.
 struct TreeWriter<'s, 'a> {
     forest: &'s Forest<'a>,
     view: TreeView<'s, 'a>,

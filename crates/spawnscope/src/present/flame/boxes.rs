@@ -10,16 +10,15 @@ pub(in crate::present) struct DrawnBox {
     pub(in crate::present) below: Option<usize>,
     /// The text on the box.
     pub(in crate::present) text: String,
-    /// What the box shows: `phase`, `program`, `script` or `code`.
-    pub(in crate::present) kind: &'static str,
-    /// The phase, if it shows one.
+    /// What the box shows.
+    pub(in crate::present) kind: BoxKind,
+    /// The phase, if the box shows one.
     pub(in crate::present) phase: Option<Phase>,
     /// The weight of the box with everything on top of it.
     pub(in crate::present) weight: u64,
 }
 
-/// Returns the boxes from left to right, each after the one below it, without those whose weight is less than
-/// `min_weight`.
+/// Returns the boxes whose weight is at least `min_weight`, from left to right, each after the one below it.
 pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<DrawnBox> {
     let mut weights: Vec<u64> = flame.nodes.iter().map(|node| node.own).collect();
     for (position, node) in flame.nodes.iter().enumerate().rev() {
@@ -57,12 +56,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
         drawn.push(DrawnBox {
             below,
             text: texts[position as usize].clone(),
-            kind: match box_kind(label) {
-                BoxKind::Phase => "phase",
-                BoxKind::Program => "program",
-                BoxKind::Script => "script",
-                BoxKind::MachineCode => "code",
-            },
+            kind: box_kind(label),
             phase: match label {
                 Label::Phase(phase) => Some(*phase),
                 _ => None,
