@@ -208,10 +208,10 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
         return;
     }
-    let mut reason = None;
-    for (doubt, advice) in &advices.not_worth {
-        if reason.replace(doubt) != Some(doubt) {
-            page.heading(match doubt {
+    let mut previous = None;
+    for (rejection, advice) in &advices.not_worth {
+        if previous.replace(rejection) != Some(rejection) {
+            page.heading(match rejection {
                 Rejection::Uncertain => "Too uncertain",
                 Rejection::SmallSaving => "Not worth fixing: the saving is too small",
                 Rejection::OffPath => "Not worth fixing: off the critical path",
@@ -219,7 +219,7 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, low, high] = advice.saving.map(units::time);
-        let saves = match doubt {
+        let saves = match rejection {
             Rejection::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
             Rejection::SmallSaving | Rejection::OffPath if advice.saving[0].0 == 0 => {
                 format!("at most {high} of the wall")
@@ -254,23 +254,19 @@ pub fn json(report: &Report) -> String {
 
 /// Returns advice as an array.
 pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
-    advices.iter().map(value).collect()
-}
-
-fn value(advice: &Advice) -> Value {
-    Value::Object(object(advice))
+    advices.iter().map(|advice| object(advice).into()).collect()
 }
 
 /// Returns a finding that is not worth fixing, with the reason.
-fn not_worth_value((doubt, advice): &(Rejection, Advice)) -> Value {
+fn not_worth_value((rejection, advice): &(Rejection, Advice)) -> Value {
     let mut object = object(advice);
-    let doubt = match doubt {
+    let doubt = match rejection {
         Rejection::Uncertain => "uncertain",
         Rejection::SmallSaving => "little",
         Rejection::OffPath => "off-path",
     };
     object.insert("doubt".into(), doubt.into());
-    Value::Object(object)
+    object.into()
 }
 
 /// Returns who maintains the code that requests the launches.

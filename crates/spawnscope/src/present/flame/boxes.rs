@@ -1,6 +1,6 @@
 //! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, box_kind, box_text, compare_boxes};
+use super::{BoxKind, box_kind, box_text, order_boxes};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
@@ -26,30 +26,20 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
             weights[below as usize] += weights[position];
         }
     }
-    let visible = |position: &u32| weights[*position as usize] >= min_weight.max(1);
+    let visible = |position: u32| weights[position as usize] >= min_weight.max(1);
     let texts: Vec<String> = (0u32..)
         .zip(&flame.nodes)
         .map(|(position, node)| {
-            if visible(&position) {
+            if visible(position) {
                 box_text(&node.label)
             } else {
                 String::new()
             }
         })
         .collect();
-    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len() + 1];
-    for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(position)) {
-        boxes_above[node.below.map_or(flame.nodes.len(), |below| below as usize)].push(position);
-    }
-    for siblings in &mut boxes_above {
-        siblings.sort_by(|a, b| compare_boxes(flame, &texts, *a, *b));
-    }
+    let (bottom, boxes_above) = order_boxes(flame, &texts, visible);
     let mut drawn = Vec::new();
-    let mut pending: Vec<(Option<usize>, u32)> = boxes_above[flame.nodes.len()]
-        .iter()
-        .rev()
-        .map(|node| (None, *node))
-        .collect();
+    let mut pending: Vec<(Option<usize>, u32)> = bottom.iter().rev().map(|position| (None, *position)).collect();
     while let Some((below, position)) = pending.pop() {
         let label = &flame.nodes[position as usize].label;
         let index = drawn.len();

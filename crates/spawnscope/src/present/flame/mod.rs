@@ -122,17 +122,7 @@ fn without_noncharacters(text: &str) -> String {
 /// the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches. `texts` are the
 /// texts of the nodes.
 fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
-    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
-    let mut bottom = Vec::new();
-    for (node, position) in flame.nodes.iter().zip(0u32..) {
-        match node.below {
-            Some(below) => boxes_above[below as usize].push(position),
-            None => bottom.push(position),
-        }
-    }
-    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
-    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
-    bottom.sort_by(order);
+    let (bottom, boxes_above) = order_boxes(flame, texts, |_| true);
     let mut stack: Vec<u32> = Vec::new();
     let mut pending: Vec<(usize, u32)> = bottom.iter().rev().map(|position| (0, *position)).collect();
     let mut rounding = Rounding::default();
@@ -156,6 +146,22 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
                 .map(|upper| (level + 1, *upper)),
         );
     }
+}
+
+/// Returns the bottom boxes, and the boxes directly above each box, all from left to right. Omits boxes that are not `visible`.
+fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u32>>) {
+    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
+    let mut bottom = Vec::new();
+    for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(*position)) {
+        match node.below {
+            Some(below) => boxes_above[below as usize].push(position),
+            None => bottom.push(position),
+        }
+    }
+    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
+    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
+    bottom.sort_by(order);
+    (bottom, boxes_above)
 }
 
 /// Formats a line of folded stacks.

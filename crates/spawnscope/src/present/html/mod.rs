@@ -61,7 +61,7 @@ pub struct Contents<'c, 'a> {
     pub run_queue: &'c [Nanos],
     /// Threads on CPUs and in the run queue, if known.
     pub concurrency: Option<&'c Concurrency>,
-    /// The predicted savings without the launches of some programs and script lines.
+    /// What it would save to remove the launches of some programs or script lines.
     pub removals: &'c [Removal],
     /// Flame graphs.
     pub flames: &'c [Flame<'a>],
