@@ -205,7 +205,11 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
     }
     if !all {
         let findings = units::counted(count, "finding is", "findings are");
-        page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
+        page.sentence(
+            2,
+            QUIET,
+            &format!("{findings} not worth fixing or too uncertain; see `--all`"),
+        );
         return;
     }
     let mut previous = None;

@@ -134,7 +134,10 @@ impl<'a> Dataset<'a> {
             (Rows::Recording(rows), Table::Advice) => write_rows(out, table, &columns::advice(), &rows.advice),
             (Rows::Recording(rows), Table::Runs) => write_rows(out, table, &columns::runs(), &rows.runs),
             (Rows::Examination(rows), Table::Doctor) => write_rows(out, table, &columns::doctor(), rows),
-            _ => Err(ParquetError::General(format!("these rows do not belong to table {}", table.name()))),
+            _ => Err(ParquetError::General(format!(
+                "these rows do not belong to table {}",
+                table.name()
+            ))),
         }
     }
 }

@@ -169,7 +169,13 @@ fn microseconds(nanos: f64) -> String {
 
 /// Describes the machine.
 pub(super) fn describe_machine(machine: &Machine) -> String {
-    let kind = |is_virtual| if is_virtual { "a virtual machine" } else { "not a virtual machine" };
+    let kind = |is_virtual| {
+        if is_virtual {
+            "a virtual machine"
+        } else {
+            "not a virtual machine"
+        }
+    };
     let parts = [
         machine.processor.clone(),
         Some(units::counted(machine.cpus, "CPU", "CPUs")),

@@ -31,11 +31,7 @@ fn examination<'a>() -> Vec<Column<DoctorRow<'a>>> {
             Text(|row| Some(row.examination.host.into())),
             "the machine: `uname -n`, or `--host`; as `runs.host`",
         ),
-        required(
-            "kernel",
-            Text(|row| Some(row.examination.kernel.into())),
-            "`uname -r`",
-        ),
+        required("kernel", Text(|row| Some(row.examination.kernel.into())), "`uname -r`"),
         required(
             "examiner",
             Text(|_| Some(env!("CARGO_PKG_VERSION").into())),

@@ -34,11 +34,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
             "the process that requested it, as in `launch`",
         ),
         optional("pid", Int(|row| row.launch.pid.map(|pid| pid.0)), "its pid"),
-        required(
-            "depth",
-            Int(|row| Some(int(row.launch.depth))),
-            "its depth in the tree",
-        ),
+        required("depth", Int(|row| Some(int(row.launch.depth))), "its depth in the tree"),
         required(
             "origin",
             Text(|row| Some(Cow::Borrowed(ndjson::origin_name(row.launch.origin)))),
@@ -51,20 +47,10 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
         ),
         required(
             "command",
-            Text(|row| {
-                Some(
-                    String::from_utf8_lossy(&row.launch.command.label())
-                        .into_owned()
-                        .into(),
-                )
-            }),
+            Text(|row| Some(String::from_utf8_lossy(&row.launch.command.label()).into_owned().into())),
             "base name of its last program; in parentheses if it never executed one",
         ),
-        optional(
-            "caller",
-            Int(|row| row.caller),
-            "its call site, as in `callers.caller`",
-        ),
+        optional("caller", Int(|row| row.caller), "its call site, as in `callers.caller`"),
         optional(
             "start_ns",
             Long(|row| span(row.launch.start())),
