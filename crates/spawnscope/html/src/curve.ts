@@ -59,8 +59,7 @@ function means(column: Float64Array, first: number, last: number, groupSize: num
 }
 
 function options(data: Data, state: State, width: number): uPlot.Options {
-  const [text, grid] = [property("--quiet"), property("--grid")];
-  const stroke = (name: string) => property(name);
+  const [text, grid, onCpu] = [property("--quiet"), property("--grid"), property("--exec")];
   return {
     width,
     height: HEIGHT,
@@ -74,8 +73,8 @@ function options(data: Data, state: State, width: number): uPlot.Options {
     ],
     series: [
       {},
-      { label: "on a CPU", stroke: stroke("--exec"), fill: `${stroke("--exec")}33`, width: 1.5, points: { show: false } },
-      { label: "waiting for a CPU", stroke: stroke("--create"), width: 1.5, points: { show: false } },
+      { label: "on a CPU", stroke: onCpu, fill: `${onCpu}33`, width: 1.5, points: { show: false } },
+      { label: "waiting for a CPU", stroke: property("--create"), width: 1.5, points: { show: false } },
     ],
     hooks: {
       setSelect: [

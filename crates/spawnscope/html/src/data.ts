@@ -71,7 +71,7 @@ export class Data {
     this.lanes = this.lane.reduce((lanes, lane) => Math.max(lanes, lane + 1), 0);
     this.parent = Int32Array.from(this.numbers("parent"), (distance, row) => (distance ? row - unzigzag(distance) : -1));
     this.count = this.numbers("count");
-    this.phases = header.phases.map((phase) => this.known(phase.name));
+    this.phases = header.phases.map((phase) => this.times(phase.name));
     const phaseSums = new Float64Array(this.rows);
     for (const phase of this.phases) phase.forEach((span, row) => (phaseSums[row] += (span || 0) / unit));
     const total = this.differences("total", phaseSums);
@@ -115,7 +115,7 @@ export class Data {
   }
 
   /** Returns a column of times, some of which may be unknown. */
-  known(name: string): Float64Array {
+  times(name: string): Float64Array {
     return asTimes(this.numbers(`known_${name}`), this.header.unit_ns);
   }
 
@@ -142,7 +142,7 @@ export class Data {
     return sum;
   }
 
-  /** Returns the rows below a row, or the topmost ones for -1. */
+  /** Returns the rows of the children of a row, or the topmost rows for -1. */
   children(row: number): Int32Array {
     if (!this.firstChild || !this.childrenOf) {
       this.firstChild = new Int32Array(this.rows + 2);
@@ -156,7 +156,7 @@ export class Data {
   }
 }
 
-/** Converts stored numbers to times. They are stored plus 1, and 0 is unknown. */
+/** Converts stored numbers to times. Known times are stored plus 1, and 0 is unknown. */
 function asTimes(numbers: Float64Array<ArrayBuffer>, unit: number): Float64Array {
   return numbers.map((number) => (number > 0 ? (number - 1) * unit : NaN));
 }

@@ -1,4 +1,4 @@
-// Shows the details of the selected row: what ran, how it ended, its phases and waits, its parent, and the saving without it.
+// Shows the details of the selected row: what ran, how it ended, its phases and waits, its parent, and what removing its program would save.
 
 import type { Data } from "./data";
 import { button, byId, copyButton, el } from "./dom";
@@ -14,7 +14,7 @@ export class Details {
   ) {
     const names = ["id", "pid", "cwd", "mechanism", "stack", "failed_execs"];
     this.columns = Object.fromEntries(names.map((name) => [name, data.numbers(name)]));
-    for (const name of ["queued", "awaited"]) this.columns[name] = data.known(name);
+    for (const name of ["queued", "awaited"]) this.columns[name] = data.times(name);
     this.columns["parent_mib"] = data.numbers("known_parent_mib");
   }
 
@@ -81,15 +81,15 @@ export class Details {
     return elements;
   }
 
-  /** Returns the predicted savings without all launches of the same program, and without all launches from the same line. */
+  /** Returns what it would save to remove all launches of the same program, or all launches from the same line. */
   private removals(row: number): HTMLElement[] {
     const { data } = this;
     const labels: Record<string, string> = { command: data.text(data.command[row]), line: data.text(data.line[row]) };
     const fitting = data.header.removals.filter((removal) => labels[removal.by] === removal.label);
     const items = fitting.map(({ by, label, launches, saving }) => {
       const [expected, least, most] = saving.map(time);
-      const which = by === "line" ? `from ${label}` : `of ${label}`;
-      return el("li", {}, `without all ${count(launches)} launches ${which}: saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall`);
+      const which = `${launches === 1 ? "the launch" : `all ${count(launches)} launches`} ${by === "line" ? "from" : "of"} ${label}`;
+      return el("li", {}, `removing ${which} saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall`);
     });
     if (!items.length && !labels.command) return [];
     const file = data.header.file === null ? "" : ` ${data.header.file}`;

@@ -9,6 +9,9 @@ import type { State } from "./state";
 const ROW_HEIGHT = 18;
 /** Maximum height of the graph, in CSS pixels. */
 const MAX_HEIGHT = 640;
+/** Number of boxes below the one in focus that remain visible. */
+const LEVELS_BELOW_FOCUS = 3;
+/** The kinds of boxes, in the order of their numbers in the data. */
 const KINDS = ["phase", "program", "script", "code"];
 const STACKINGS: Record<string, string> = { tree: "processes", caller: "callers", command: "programs" };
 const WEIGHTS: Record<string, string> = { critical: "critical path", wall: "wall time", tax: "launch tax", count: "launches" };
@@ -89,42 +92,47 @@ export class Flame {
   }
 
   private describe(graph: Graph, node: number): string {
-    const weight = graph.weight === "count" ? count(graph.weights[node]) : time(graph.weights[node]);
-    return `${this.data.text(graph.texts[node])}: ${weight}, ${percent(graph.weights[node], graph.total)}`;
+    const weight = graph.weights[node];
+    return `${this.data.text(graph.texts[node])}: ${this.amount(graph, weight)}, ${percent(weight, graph.total)}`;
   }
 
-  private scale(graph: Graph): { from: number; width: number; base: number } {
-    if (this.focus < 0) return { from: 0, width: graph.total || 1, base: 0 };
-    return { from: graph.left[this.focus], width: graph.weights[this.focus] || 1, base: graph.depth[this.focus] };
+  private amount(graph: Graph, weight: number): string {
+    return graph.weight === "count" ? count(weight) : time(weight);
+  }
+
+  /** Returns which part of the graph is visible: an interval of the weights, and all levels from the first one. */
+  private visiblePart(graph: Graph): { from: number; shown: number; firstLevel: number } {
+    if (this.focus < 0) return { from: 0, shown: graph.total || 1, firstLevel: 0 };
+    const firstLevel = Math.max(graph.depth[this.focus] - LEVELS_BELOW_FOCUS, 0);
+    return { from: graph.left[this.focus], shown: graph.weights[this.focus] || 1, firstLevel };
   }
 
   private paint(): void {
     const { graph } = this;
     for (const [name, choice] of this.choices) choice.setAttribute("aria-pressed", String(name === graph.name));
     const width = this.box.clientWidth;
-    const { from, width: shown, base } = this.scale(graph);
-    const height = Math.min(graph.levels - Math.max(base - 3, 0), Math.floor(MAX_HEIGHT / ROW_HEIGHT)) * ROW_HEIGHT + 2;
+    const { from, shown, firstLevel } = this.visiblePart(graph);
+    const height = Math.min(graph.levels - firstLevel, Math.floor(MAX_HEIGHT / ROW_HEIGHT)) * ROW_HEIGHT + 2;
     const context = fitCanvas(this.canvas, width, height);
     if (!context || !width) return;
     context.clearRect(0, 0, width, height);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const skipped = Math.max(base - 3, 0);
     const colors = KINDS.map((kind) => property(`--flame-${kind}`));
     const phases = this.data.header.phases.map((phase) => [property(`--${phase.name}`), property(`--on-${phase.name}`)]);
-    const [ink, ground] = [property("--flame-text"), property("--panel")];
+    const [textColor, background] = [property("--flame-text"), property("--panel")];
     for (let node = 0; node < graph.weights.length; node++) {
       let x = ((graph.left[node] - from) / shown) * width;
       let wide = (graph.weights[node] / shown) * width;
-      if (wide < 0.6 || x > width || x + wide < 0 || graph.depth[node] < skipped) continue;
+      if (wide < 0.6 || x > width || x + wide < 0 || graph.depth[node] < firstLevel) continue;
       wide = Math.min(x + wide, width) - Math.max(x, 0);
       x = Math.max(x, 0);
-      const y = (graph.depth[node] - skipped) * ROW_HEIGHT + 1;
+      const y = (graph.depth[node] - firstLevel) * ROW_HEIGHT + 1;
       if (y > height) continue;
       const phase = graph.phases[node] ? phases[graph.phases[node] - 1] : null;
       context.fillStyle = phase ? phase[0] : colors[graph.kinds[node]];
       context.fillRect(x, y, wide, ROW_HEIGHT - 1);
-      context.fillStyle = ground;
+      context.fillStyle = background;
       context.fillRect(x + wide - 0.5, y, 0.5, ROW_HEIGHT - 1);
       if (node === this.cursor) {
         context.strokeStyle = property("--text");
@@ -134,17 +142,22 @@ export class Flame {
       const letters = Math.floor((wide - 6) / 6.5);
       if (letters < 3) continue;
       const text = this.data.text(graph.texts[node]);
-      context.fillStyle = phase ? phase[1] : ink;
+      context.fillStyle = phase ? phase[1] : textColor;
       context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x + 3, y + ROW_HEIGHT / 2);
     }
-    this.status.textContent = this.cursor >= 0 ? this.describe(graph, this.cursor) : `${graph.weights.length ? `whole graph: ${graph.weight === "count" ? count(graph.total) : time(graph.total)}` : "empty"}. Click or Enter: zoom. Arrows: move.`;
+    this.status.textContent = this.cursor >= 0 ? this.describe(graph, this.cursor) : this.describeWhole(graph);
+  }
+
+  private describeWhole(graph: Graph): string {
+    const whole = graph.weights.length ? `whole graph: ${this.amount(graph, graph.total)}` : "empty";
+    return `${whole}. Click or Enter: zoom. Arrows: move.`;
   }
 
   private nodeAt(event: MouseEvent): number {
     const { graph } = this;
-    const { from, width, base } = this.scale(graph);
-    const at = from + (event.offsetX / this.box.clientWidth) * width;
-    const depth = Math.floor((event.offsetY - 1) / ROW_HEIGHT) + Math.max(base - 3, 0);
+    const { from, shown, firstLevel } = this.visiblePart(graph);
+    const at = from + (event.offsetX / this.box.clientWidth) * shown;
+    const depth = Math.floor((event.offsetY - 1) / ROW_HEIGHT) + firstLevel;
     for (let node = 0; node < graph.weights.length; node++) {
       if (graph.depth[node] === depth && graph.left[node] <= at && at < graph.left[node] + graph.weights[node]) return node;
     }
@@ -179,7 +192,7 @@ export class Flame {
     });
   }
 
-  /** Returns the box that a key moves to. */
+  /** Returns the box that a key moves to: for Enter, Escape and 0, the present one. Returns undefined for other keys. */
   private neighbour(key: string): number | undefined {
     const { below } = this.graph;
     const at = this.cursor;

@@ -23,12 +23,16 @@ export function count(number: number): string {
   return number.toLocaleString("en-US");
 }
 
+export function launches(number: number): string {
+  return `${count(number)} ${number === 1 ? "launch" : "launches"}`;
+}
+
 export function percent(part: number, whole: number): string {
   if (!(whole > 0) || Number.isNaN(part)) return "-";
   return `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-/** Describes how a process ended, from the number in the column. Returns an empty string for success. */
+/** Describes how a process ended, from its number in the column `outcome`. Returns an empty string for success. */
 export function outcome(number: number): string {
   if (number === 0) return "";
   if (number === 1) return "running";

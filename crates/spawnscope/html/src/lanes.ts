@@ -1,4 +1,4 @@
-// Finds rows by their lane and their time.
+// Finds rows by lane and time.
 
 import type { Data } from "./data";
 

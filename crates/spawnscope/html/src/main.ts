@@ -8,7 +8,7 @@ import { type Data, unpack } from "./data";
 import { Details } from "./details";
 import { byId, el } from "./dom";
 import { Flame } from "./flame";
-import { count } from "./format";
+import { launches } from "./format";
 import { type Matches, search } from "./search";
 import { showBox } from "./selection";
 import { State } from "./state";
@@ -29,7 +29,7 @@ function listenToSearch(data: Data, state: State, timeline: Timeline): void {
   const input = byId<HTMLInputElement>("search");
   const show = (matches: Matches) => {
     timeline.show(matches);
-    byId("matches").textContent = matches.flags ? `${count(matches.launches)} launches (n: next)` : "";
+    byId("matches").textContent = matches.flags ? `${launches(matches.launches)} (n: next)` : "";
   };
   const apply = () => show(search(data, state.view.query));
   let timer = 0;
@@ -52,10 +52,13 @@ function listenToSearch(data: Data, state: State, timeline: Timeline): void {
   apply();
   enrichAdvice(data, (rows) => {
     const flags = new Uint8Array(data.rows);
-    let launches = 0;
-    for (const row of rows) [flags[row], launches] = [1, launches + data.count[row]];
+    let sum = 0;
+    for (const row of rows) {
+      flags[row] = 1;
+      sum += data.count[row];
+    }
     state.set({ query: "" });
-    show({ flags, rows: rows.length, launches });
+    show({ flags, launches: sum });
     byId("timeline").scrollIntoView({ block: "start" });
   });
 }
@@ -63,9 +66,9 @@ function listenToSearch(data: Data, state: State, timeline: Timeline): void {
 async function main(): Promise<void> {
   const data = await unpack("data");
   const state = new State(data);
-  const rowOf = new Map<number, number>();
-  data.numbers("id").forEach((id, row) => rowOf.set(id, row));
   const ids = data.numbers("id");
+  const rowOf = new Map<number, number>();
+  ids.forEach((id, row) => rowOf.set(id, row));
   byId("timeline").hidden = false;
   const select = (row: number) => state.set({ selected: ids[row] });
   const timeline = new Timeline(data, state, rowOf, select, (box) => showBox(data, box));

@@ -6,15 +6,15 @@ import { property } from "./dom";
 import { count, time } from "./format";
 import type { Lanes } from "./lanes";
 
-// In CSS pixels.
+// All sizes are in CSS pixels.
 export const ROW_HEIGHT = 20;
 export const AXIS_HEIGHT = 22;
 const BAR_HEIGHT = 16;
-/** Width below which rows are drawn together, in CSS pixels. */
+/** Width below which rows are drawn together. */
 const MIN_ROW_WIDTH = 4;
-/** Maximum distance of rows that are drawn together, in CSS pixels. */
+/** Maximum distance of rows that are drawn together. */
 const MAX_GAP = 3;
-/** Width above which a box has a label, in CSS pixels. */
+/** Width above which a box has a label. */
 const LABEL_WIDTH = 34;
 
 export interface Scene {
@@ -191,7 +191,7 @@ export class Painter {
     context.globalAlpha = 1;
   }
 
-  /** Fills a box with the shares of the phases, from the bottom. The phases alternate too fast to be drawn over time. */
+  /** Fills a box with the shares of the phases, from the bottom. The phases of several launches alternate too fast to be drawn one after another. */
   private paintShares(context: CanvasRenderingContext2D, x: number, y: number, width: number, phases: Float64Array): void {
     let sum = 0;
     for (const span of phases) sum += span;
@@ -314,7 +314,7 @@ function roundStep(minimum: number): number {
   return [1, 2, 5, 10].map((factor) => factor * size).find((step) => step >= minimum) ?? 10 * size;
 }
 
-/** Returns the label of a tick, with as many digits as the distance of ticks requires. */
+/** Returns the label of a tick, in the unit that suits the distance of ticks. */
 function tickLabel(at: number, step: number): string {
   const [size, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "us"] : [1, "ns"];
   return at === 0 ? "0" : at < 1e15 ? `${count(Math.round(at / size))} ${name}` : time(at);

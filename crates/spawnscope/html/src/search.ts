@@ -3,24 +3,23 @@
 import type { Data } from "./data";
 
 export interface Matches {
-  /** For each row, 1 if it matches. `null` without a search. */
+  /** For each row, 1 if it matches. `null` if there is no search. */
   flags: Uint8Array | null;
-  rows: number;
+  /** The number of launches in these rows. */
   launches: number;
 }
 
 export function search(data: Data, query: string): Matches {
-  if (!query.trim()) return { flags: null, rows: 0, launches: 0 };
+  if (!query.trim()) return { flags: null, launches: 0 };
   const matches = matcher(data, query.trim());
   const flags = new Uint8Array(data.rows);
-  let [rows, launches] = [0, 0];
+  let launches = 0;
   for (let row = 0; row < data.rows; row++) {
     if (!matches(row)) continue;
     flags[row] = 1;
-    rows++;
     launches += data.count[row];
   }
-  return { flags, rows, launches };
+  return { flags, launches };
 }
 
 function matcher(data: Data, query: string): (row: number) => boolean {
@@ -31,12 +30,12 @@ function matcher(data: Data, query: string): (row: number) => boolean {
     return (row) => data.args_row[row] === wanted;
   }
   if (key) {
-    const same = matchingTexts(data, (text) => text === name);
-    return (row) => same[columns[key][row]] === 1;
+    const matches = matchingTexts(data, (text) => text === name);
+    return (row) => matches[columns[key][row]] === 1;
   }
   const lower = query.toLowerCase();
-  const has = matchingTexts(data, (text) => text.toLowerCase().includes(lower));
-  return (row) => (has[data.args[row]] | has[data.command[row]] | has[data.line[row]]) === 1;
+  const matches = matchingTexts(data, (text) => text.toLowerCase().includes(lower));
+  return (row) => (matches[data.args[row]] | matches[data.command[row]] | matches[data.line[row]]) === 1;
 }
 
 function split(query: string): [string, string] {
@@ -45,7 +44,7 @@ function split(query: string): [string, string] {
   return ["command", "line", "parent", "args"].includes(key) ? [key, query.slice(at + 1)] : ["", query];
 }
 
-/** Returns for each string whether it matches, as 1 or 0. Strings are shared by many rows, so each is tried only once. */
+/** Returns for each string whether it matches, as 1 or 0. Many rows share a string, which is tried only once. */
 function matchingTexts(data: Data, matches: (text: string) => boolean): Uint8Array {
   const flags = new Uint8Array(data.texts);
   for (let number = 1; number < flags.length; number++) flags[number] = matches(data.text(number)) ? 1 : 0;

@@ -2,7 +2,7 @@
 
 import type { Data } from "./data";
 import { button, byId, el } from "./dom";
-import { count, time } from "./format";
+import { count, launches, time } from "./format";
 import type { Box } from "./timeline";
 
 const MAX_COMMANDS = 8;
@@ -21,11 +21,12 @@ export function showBox(data: Data, box: Box | null): void {
   const commands = new Map<number, number>();
   for (const row of rows) commands.set(data.command[row], (commands.get(data.command[row]) ?? 0) + data.count[row]);
   const byCount = [...commands].sort((a, b) => b[1] - a[1]);
-  const named = byCount.slice(0, MAX_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
-  if (byCount.length > MAX_COMMANDS) named.push(`${byCount.length - MAX_COMMANDS} other programs`);
+  const named = byCount.slice(0, MAX_COMMANDS).map(([command, number]) => `${count(number)} x ${data.text(command)}`);
+  const others = byCount.length - MAX_COMMANDS;
+  if (others > 0) named.push(others === 1 ? "1 other program" : `${others} other programs`);
   const phases = data.header.phases.map((phase, index) => `${phase.name} ${time(sum((row) => data.phases[index][row]))}`);
   panel.replaceChildren(
-    el("p", {}, el("strong", {}, `${count(sum((row) => data.count[row]))} launches in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),
+    el("p", {}, el("strong", {}, `${launches(sum((row) => data.count[row]))} in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),
     el("p", {}, `total ${time(sum((row) => data.total[row]))}, launch tax ${time(sum((row) => data.tax(row)))}, critical ${time(sum((row) => data.critical[row]))}`),
     el("p", {}, phases.join(", ")),
     el("p", {}, named.join(", ")),

@@ -1,5 +1,4 @@
-// Makes tables that are in the page sortable by a click on a title, and adds one filter for all of them. Cells are sorted by their `data-value`, if they
-// have one.
+// Makes tables of the page sortable by a click on a title, and adds one filter for all of them. Cells that have a `data-value` are sorted by it.
 
 import { button, byId, el } from "./dom";
 import { count } from "./format";

@@ -1,4 +1,4 @@
-// The view: which part of the data the page shows. It is also the fragment of the address, so that links can lead to a view.
+// The view: which part of the data the page shows. The fragment of the address has it too, so that links can lead to a view.
 
 import type { Data } from "./data";
 
@@ -8,7 +8,7 @@ export interface View {
   to: number;
   /** The first shown lane. */
   lane: number;
-  /** The search: a part of a command line, or `command=`, `line=`, `parent=` with a whole name, or `args=` with a row of that table. */
+  /** The search: a part of a command line; a whole name after `command=`, `line=` or `parent=`; or a row of the table of arguments after `args=`. */
   query: string;
   /** The id of the selected launch, or 0. */
   selected: number;

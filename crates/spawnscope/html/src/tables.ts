@@ -127,7 +127,7 @@ export class Tables {
         }),
       );
     }
-    if (omitted) this.more.append(` ${count(omitted)} cheaper ones are not in this page: see \`spawnscope report --by\`.`);
+    if (omitted) this.more.append(` Cheaper rows that are not on this page: ${count(omitted)}; see \`spawnscope report --by\`.`);
   }
 
   private sorted(rows: Group[], columns: Column[], sort: string): [number, Group][] {

@@ -1,4 +1,4 @@
-// The timeline: changes the view on wheel, pointer and key events, and shows a tooltip for the row under the pointer.
+// The timeline: changes the view when the user turns the wheel, drags or presses keys, and shows a tooltip for the row under the pointer.
 
 import type { Data } from "./data";
 import { byId, el, fitCanvas, oncePerFrame } from "./dom";
@@ -10,7 +10,7 @@ import type { State } from "./state";
 
 /** Maximum height of the timeline, in CSS pixels. */
 const MAX_HEIGHT = 520;
-/** Share of the view by which a key moves it. */
+/** The share of its width by which a key moves the view. */
 const KEY_PAN = 0.12;
 /** Factor by which a key zooms. */
 const KEY_ZOOM = 1.35;
@@ -30,10 +30,9 @@ export class Timeline {
   private readonly painter: Painter;
   private readonly repaint = oncePerFrame(() => this.paint());
   private width = 0;
-  private matches: Matches = { flags: null, rows: 0, launches: 0 };
-  private band: Box | null = null;
-  /** The time that the last frame took to draw, in milliseconds, for tests. */
-  lastFrame = 0;
+  private matches: Matches = { flags: null, launches: 0 };
+  /** The box that the user is drawing or has drawn last. */
+  private rubberBand: Box | null = null;
 
   constructor(
     private readonly data: Data,
@@ -68,7 +67,6 @@ export class Timeline {
   }
 
   private paint(): void {
-    const start = performance.now();
     const { view } = this.state;
     this.width = byId("lanes").clientWidth;
     const context = fitCanvas(this.canvas, this.width, this.height);
@@ -79,13 +77,12 @@ export class Timeline {
       selected: this.rowOf.get(view.selected) ?? -1, onlyCritical: view.onlyCritical,
     };
     this.painter.paint(context, scene);
-    if (this.band) this.paintBand(context, this.band, lane);
-    this.lastFrame = performance.now() - start;
+    if (this.rubberBand) this.paintRubberBand(context, this.rubberBand, lane);
   }
 
-  private paintBand(context: CanvasRenderingContext2D, band: Box, lane: number): void {
-    const [left, right] = [this.xOf(band.from), this.xOf(band.to)];
-    const [top, bottom] = [AXIS_HEIGHT + (band.firstLane - lane) * ROW_HEIGHT, AXIS_HEIGHT + (band.lastLane + 1 - lane) * ROW_HEIGHT];
+  private paintRubberBand(context: CanvasRenderingContext2D, box: Box, lane: number): void {
+    const [left, right] = [this.xOf(box.from), this.xOf(box.to)];
+    const [top, bottom] = [AXIS_HEIGHT + (box.firstLane - lane) * ROW_HEIGHT, AXIS_HEIGHT + (box.lastLane + 1 - lane) * ROW_HEIGHT];
     context.fillStyle = "rgba(120, 140, 255, 0.25)";
     context.fillRect(left, top, right - left, bottom - top);
   }
@@ -181,7 +178,7 @@ export class Timeline {
       moved = true;
       this.tip.hidden = true;
       if (isBox) {
-        this.band = this.boxOf(begin, event);
+        this.rubberBand = this.boxOf(begin, event);
         this.repaint();
         return;
       }
@@ -194,12 +191,12 @@ export class Timeline {
       canvas.removeEventListener("pointerup", end);
       canvas.removeEventListener("pointercancel", end);
       if (!moved) {
-        this.band = null;
+        this.rubberBand = null;
         this.onBox(null);
         const row = this.rowAt(event);
         if (row >= 0) this.onSelect(row);
-      } else if (this.band && isBox) {
-        this.onBox(this.band);
+      } else if (this.rubberBand && isBox) {
+        this.onBox(this.rubberBand);
       }
       this.repaint();
     };

@@ -19,7 +19,7 @@ export function showWaits(data: Data): void {
     const table = el("table", { class: "figures" }, el("thead", {}, titles), el("tbody", {}, ...rows));
     body.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waits" }, table), el("p", { class: "quiet" }, "Waits overlap: they do not add up to the wall."));
     if (waits.length > shown) body.append(button(`show more (${count(waits.length - shown)})`, () => draw(waits.length)));
-    else if (omitted) body.append(el("p", {}, `${count(omitted)} shorter ones: see \`spawnscope report --json\`.`));
+    else if (omitted) body.append(el("p", {}, `Shorter waits that are not on this page: ${count(omitted)}; see \`spawnscope report --json\`.`));
   };
   draw(FIRST_ROWS);
 }

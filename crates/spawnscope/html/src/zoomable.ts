@@ -61,14 +61,14 @@ function boxOf(group: SVGGElement): Box {
 
 const titleOf = (box: Box) => box.group.querySelector("title")?.textContent ?? "";
 
-/** Stretches the boxes so that the box in focus is as wide as the graph, and so are the boxes below it. Boxes beside it are hidden. */
+/** Stretches the boxes so that the box in focus and those below it are as wide as the graph. Boxes beside it are hidden. */
 function draw(svg: SVGSVGElement, boxes: Box[], full: number, focus: Box | null): void {
   const [from, width] = focus ? [focus.x, focus.width] : [0, full];
   const scale = full / width;
   for (const box of boxes) {
     const left = Math.max((box.x - from) * scale, 0);
     const right = Math.min((box.x + box.width - from) * scale, full);
-    // Coordinates are rounded to hundredths, which zooming enlarges.
+    // Coordinates are rounded to hundredths, and zooming enlarges the errors.
     const isVisible = right - left > 0.02 * scale;
     box.group.style.display = isVisible ? "" : "none";
     if (!isVisible) continue;

@@ -1,12 +1,12 @@
-// Tests what the page looks like: themes, widths, print, accessibility, and screenshots, which are compared with a tolerance. GOLDEN=overwrite updates
-// the expected screenshots.
+// Tests what the page looks like: themes, widths, print, accessibility, and screenshots, which are compared with a tolerance.
+// GOLDEN=overwrite updates the expected screenshots.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
 import axe from "axe-core";
 import pixelmatch from "pixelmatch";
 import { PNG } from "pngjs";
-import { finish, open, unpack } from "./pages.mjs";
+import { browser, finish, open, unpack } from "./pages.mjs";
 
 after(finish);
 
@@ -67,7 +67,6 @@ test("text can be selected", () =>
   }));
 
 test("without scripts, the verdict, the phases and the advice can be read", async () => {
-  const { browser } = await import("./pages.mjs");
   const page = await browser.newPage({ javaScriptEnabled: false });
   await page.goto(unpack);
   const text = await page.innerText("body");

@@ -67,7 +67,7 @@ test("details show phases, callers, predictions and relatives", () =>
   open(`${unpack}#q=command%3Dmv`, {}, async (page) => {
     await page.press("#search", "Enter");
     const details = await page.textContent("#details-body");
-    for (const part of ["create", "teardown", "waited for a CPU", "unpack.sh:21", "without all 40 launches of mv", "parent: bash"]) {
+    for (const part of ["create", "teardown", "waited for a CPU", "unpack.sh:21", "removing all 40 launches of mv", "parent: bash"]) {
       assert.ok(details.includes(part), `${part} in ${details}`);
     }
     await page.click("#details-body button:has-text('bash')");

@@ -35,39 +35,35 @@ if hostile:
 db.commit()
 `;
 
-/** Writes the page of a recording and returns its address. */
-function page(name, attacks = "") {
+/** Creates a recording from its rows in SQL and returns its path. */
+function recording(name, rows, attacks = "") {
   const database = join(directory, `${name}.db`);
   const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
-  const rows = join(root, "crates/spawnscope/tests/recordings/unpack.sql");
-  execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, attacks]);
-  const out = join(directory, `${name}.html`);
-  execFileSync(binary, ["html", "-o", out, database], { stdio: ["ignore", "ignore", "inherit"] });
-  return pathToFileURL(out).href;
+  const rowsFile = join(root, `crates/spawnscope/tests/recordings/${rows}.sql`);
+  execFileSync("python3", ["-c", FROM_SQL, schema, rowsFile, database, attacks]);
+  return database;
 }
 
-export const unpack = page("unpack");
+/** Writes the page of a verb about recordings and returns its address. */
+function page(name, verb, ...recordings) {
+  const out = join(directory, `${name}.html`);
+  execFileSync(binary, [verb, "-o", out, ...recordings], { stdio: ["ignore", "ignore", "inherit"] });
+  return pathToFileURL(out).href;
+}
 
 /** Writes the page of the difference of two recordings and returns its address. */
-function differencePage(...recordings) {
-  const sides = recordings.map((side) => {
-    const database = join(directory, `${recordings.join("_")}.${side}.db`);
-    const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
-    const rows = join(root, `crates/spawnscope/tests/recordings/${side}.sql`);
-    execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, ""]);
-    return database;
-  });
-  const out = join(directory, `${recordings.join("_")}.html`);
-  execFileSync(binary, ["diff", "-o", out, ...sides], { stdio: ["ignore", "ignore", "inherit"] });
-  return pathToFileURL(out).href;
+function differencePage(...sides) {
+  const name = sides.join("_");
+  return page(name, "diff", ...sides.map((side) => recording(`${name}.${side}`, side)));
 }
 
+export const unpack = page("unpack", "html", recording("unpack", "unpack"));
 export const difference = differencePage("relocate_before", "relocate_after");
 /** The difference between two programs that have little in common, so its tables are long. */
 export const unrelated = differencePage("relocate_before", "unpack");
-export const hostile = page("hostile", ATTACKS.join("\n"));
+export const hostile = page("hostile", "html", recording("hostile", "unpack", ATTACKS.join("\n")));
 
-// Runs Debian's Chromium as root and without a network. The options keep it from trying to reach a network.
+// Debian's Chromium, which the tests run as root: hence `--no-sandbox`. Most other options keep it from using the network.
 export const browser = await chromium.launch({
   executablePath: browserPath,
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
@@ -80,8 +76,8 @@ export async function finish() {
 
 /** Opens an address, waits until the page is ready, and calls a test. Fails on messages of the console, errors, and requests. */
 export async function open(address, options, test) {
-  const { width = 1400, height = 900, colorScheme = "light", ready = "html[data-ready]" } = options;
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
+  const { width = 1400, colorScheme = "light" } = options;
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" });
   const opened = await context.newPage();
   const problems = [];
   // Tests read pixels from the canvas, about which Chromium prints this message.
@@ -95,7 +91,7 @@ export async function open(address, options, test) {
   });
   try {
     await opened.goto(address);
-    await opened.waitForSelector(ready, { timeout: 20_000 });
+    await opened.waitForSelector("html[data-ready]", { timeout: 20_000 });
     await test(opened);
     if (problems.length) throw new Error(problems.join("\n"));
   } finally {

@@ -143,7 +143,7 @@ pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
     for kind in &contradictions.0 {
         let rows = units::count(kind.rows);
         print_message(&format!(
-            "recording {} contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
+            "recording {} contradicts itself ({}: {rows}, the first with id {}), so results about them are wrong",
             recording.display(),
             kind.what,
             kind.first_id

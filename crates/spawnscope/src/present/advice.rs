@@ -32,7 +32,9 @@ pub(super) fn print_first(page: &mut Page, report: &Report, file: Option<&str>) 
         print_numbered_title(page, number, advice);
         page.sentence(5, PLAIN, &saving(advice, report));
     }
-    print_combined_saving(page, &report.advices);
+    if let Some(saving) = combined_saving(&report.advices) {
+        page.sentence(2, PLAIN, &saving);
+    }
     page.sentence(2, QUIET, "For details and all advice:");
     page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
@@ -74,7 +76,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     if advices.together.is_some() || mentions_omitted || report.is_reconstructed {
         page.line([]);
     }
-    print_combined_saving(&mut page, advices);
+    if let Some(saving) = combined_saving(advices) {
+        page.sentence(2, PLAIN, &saving);
+    }
     print_not_worth(&mut page, advices, all);
     if report.is_reconstructed {
         page.sentence(2, QUIET, &critical::reconstruction_note(&report.collector));
@@ -101,14 +105,14 @@ pub(super) fn saving(advice: &Advice, report: &Report) -> String {
     let share = units::percent(advice.saving[0], unrecorded);
     let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
-        Basis::Measured => "from recorded times",
+        Basis::Measured => "based on measured times",
         Basis::Modelled => "estimated by a model",
     };
     let rule = advice.finding.rule;
     format!("saves {expected} ({low} to {high}), {share} of {wall}; {basis}; rule {rule}")
 }
 
-/// Returns a sentence on where the example was launched, if that is known and other launches have other call sites.
+/// Returns where the example was launched, if that is known and other launches have other call sites.
 pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
     let label = finding.example_call_site.as_deref()?;
     Some(format!("call site of the example: {label}"))
@@ -179,15 +183,19 @@ pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &st
     }
 }
 
-fn print_combined_saving(page: &mut Page, advices: &AdviceList) {
-    if let Some([expected, low, high]) = advices.together.map(|saving| saving.map(units::time)) {
-        let first = advices.worth.len().min(MAX_IN_REPORT);
-        page.sentence(
-            2,
-            PLAIN,
-            &format!("the first {first} together save {expected} ({low} to {high})"),
-        );
-    }
+/// Returns a sentence on the saving of the first findings together, if that was predicted.
+pub(super) fn combined_saving(advices: &AdviceList) -> Option<String> {
+    let [expected, low, high] = advices.together?.map(units::time);
+    let numbers = match advices.worth.len() {
+        2 => "1 and 2".to_owned(),
+        several => format!("1 to {}", several.min(MAX_IN_REPORT)),
+    };
+    let others = if advices.worth.len() > MAX_IN_REPORT {
+        "; the others are not included"
+    } else {
+        ""
+    };
+    Some(format!("{numbers} together save {expected} ({low} to {high}){others}"))
 }
 
 fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
@@ -196,15 +204,18 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         return;
     }
     if !all {
-        let more = units::counted(count, "finding is", "findings are");
-        let all = format!("{more} not worth fixing or too uncertain; see `--all`");
-        page.sentence(2, QUIET, &all);
+        let findings = units::counted(count, "finding is", "findings are");
+        page.sentence(
+            2,
+            QUIET,
+            &format!("{findings} not worth fixing or too uncertain; see `--all`"),
+        );
         return;
     }
-    let mut reason = None;
-    for (doubt, advice) in &advices.not_worth {
-        if reason.replace(doubt) != Some(doubt) {
-            page.heading(match doubt {
+    let mut previous = None;
+    for (rejection, advice) in &advices.not_worth {
+        if previous.replace(rejection) != Some(rejection) {
+            page.heading(match rejection {
                 Rejection::Uncertain => "Too uncertain",
                 Rejection::SmallSaving => "Not worth fixing: the saving is too small",
                 Rejection::OffPath => "Not worth fixing: off the critical path",
@@ -212,7 +223,7 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, low, high] = advice.saving.map(units::time);
-        let saves = match doubt {
+        let saves = match rejection {
             Rejection::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
             Rejection::SmallSaving | Rejection::OffPath if advice.saving[0].0 == 0 => {
                 format!("at most {high} of the wall")
@@ -247,23 +258,19 @@ pub fn json(report: &Report) -> String {
 
 /// Returns advice as an array.
 pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
-    advices.iter().map(value).collect()
-}
-
-fn value(advice: &Advice) -> Value {
-    Value::Object(object(advice))
+    advices.iter().map(|advice| object(advice).into()).collect()
 }
 
 /// Returns a finding that is not worth fixing, with the reason.
-fn not_worth_value((doubt, advice): &(Rejection, Advice)) -> Value {
+fn not_worth_value((rejection, advice): &(Rejection, Advice)) -> Value {
     let mut object = object(advice);
-    let doubt = match doubt {
+    let doubt = match rejection {
         Rejection::Uncertain => "uncertain",
         Rejection::SmallSaving => "little",
         Rejection::OffPath => "off-path",
     };
     object.insert("doubt".into(), doubt.into());
-    Value::Object(object)
+    object.into()
 }
 
 /// Returns who maintains the code that requests the launches.

@@ -30,7 +30,7 @@ pub(super) fn json_key(what: &Spent) -> &'static str {
 /// Describes a part of the wall in a few words.
 pub(super) fn description(what: &Spent) -> String {
     let description = match what {
-        Spent::Tax => "launching: all phases but run",
+        Spent::Tax => "launching (all phases but run)",
         Spent::Run => "running programs",
         Spent::RunQueue => "runnable programs waiting for a CPU",
         Spent::ExternalWait(ExternalWait::Timer, _) => "waiting for a timer",

@@ -13,7 +13,7 @@ use crate::event::Nanos;
 /// Maximum number of directories, and of programs, that the PATH search section lists.
 const MAX_FAULTS: usize = 8;
 /// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
-const FAULT_WIDTH: usize = 16;
+const NAME_WIDTH: usize = 16;
 /// The columns of the tables of directories and programs that caused misses.
 const FIGURES: [Column; 3] = [
     Column {
@@ -109,7 +109,7 @@ impl Faults<'_> {
         }
         let shown = &self.faults[..self.faults.len().min(MAX_FAULTS)];
         let rows: Vec<Vec<String>> = shown.iter().map(fault_figures).collect();
-        let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
+        let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
         let name_width = columns.name_width(page.width(), widest);
         let title = text::pad_right(self.title, name_width);
         page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
@@ -258,45 +258,18 @@ fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
 
 fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
     let mut sentences = Vec::new();
-    if report.lost_events() > 0 {
-        let kinds = report
-            .lost
-            .iter()
-            .map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
-        let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
-        let events = units::counted(report.lost_events(), "event", "events");
-        sentences.push((
-            WARNING,
-            format!("lost: {events} ({kinds}), so launches, phases or waits are missing"),
-        ));
-    }
+    sentences.extend(lost_events(report).map(|sentence| (WARNING, sentence)));
     for kind in &report.contradictions.0 {
         let rows = units::count(kind.rows);
         sentences.push((
             WARNING,
             format!(
-                "the recording contradicts itself: {rows} {} (the first has the id {}); results about them are wrong",
+                "the recording contradicts itself ({}: {rows}, the first with id {}), so results about them are wrong",
                 kind.what, kind.first_id
             ),
         ));
     }
-    match &report.ended {
-        None if report.is_live => {
-            sentences.push((
-                PLAIN,
-                "still being recorded: figures include everything up to the last batch".to_owned(),
-            ));
-        }
-        None => sentences.push((
-            WARNING,
-            "the recorder did not finish: the recording ends with the last stored batch".to_owned(),
-        )),
-        Some(why) if why.starts_with("failed") => {
-            sentences.push((WARNING, format!("the recording {}", text::escape(why.as_bytes()))));
-        }
-        Some(why) if why == "interrupted" => sentences.push((PLAIN, "the recording was interrupted".to_owned())),
-        Some(_) => {}
-    }
+    sentences.extend(unusual_end(report));
     if report.all.orphans > 0 {
         let orphans = units::counted(report.all.orphans, "launch", "launches");
         sentences.push((
@@ -318,6 +291,34 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((PLAIN, text::escape(missing.to_string().as_bytes())));
     }
     sentences
+}
+
+fn lost_events(report: &Report) -> Option<String> {
+    let kinds = report
+        .lost
+        .iter()
+        .map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
+    let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
+    let events = units::counted(report.lost_events(), "event", "events");
+    let sentence = format!("lost: {events} ({kinds}), so launches, phases or waits are missing");
+    (report.lost_events() > 0).then_some(sentence)
+}
+
+/// Describes the end of the recording, unless it ended as planned.
+fn unusual_end(report: &Report) -> Option<(anstyle::Style, String)> {
+    Some(match report.ended.as_deref() {
+        None if report.is_live => (
+            PLAIN,
+            "still being recorded: figures include everything up to the last batch".to_owned(),
+        ),
+        None => (
+            WARNING,
+            "the recorder did not finish: the recording ends with the last stored batch".to_owned(),
+        ),
+        Some(why) if why.starts_with("failed") => (WARNING, format!("the recording {}", text::escape(why.as_bytes()))),
+        Some("interrupted") => (PLAIN, "the recording was interrupted".to_owned()),
+        Some(_) => return None,
+    })
 }
 
 /// Prints the command lines that were launched repeatedly.

@@ -191,7 +191,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         ),
         Family {
             name: "lost_events_total",
-            help: "Events that did not reach the recording, by kind. Without a line, none was lost.",
+            help: "Events that did not reach the recording, by kind. If there is no line, none was lost.",
             kind: MetricType::Counter,
             series: lost
                 .map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events))
@@ -199,7 +199,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         },
         Family::single(
             "skipped_launches_total",
-            "Launches that are in the recording, but not in these metrics, because they were too many at once.",
+            "Launches that are in the recording, but not in these metrics, because there were too many at once.",
             MetricType::Counter,
             recorder.skipped,
         ),

@@ -1,5 +1,5 @@
-//! Metrics in Prometheus' text format. Any user of the machine can choose the name of a command, and one invalid line makes node_exporter reject the whole file,
-//! so names are escaped twice: for people (`text::escape`) and for the format.
+//! Metrics in Prometheus' text format. Any user of the machine can choose the name of a command, and one invalid line makes node_exporter
+//! reject the whole file, so names are escaped twice: for people (`text::escape`) and for the format.
 
 use std::io::{self, Write};
 

@@ -2,7 +2,7 @@
 
 use crate::event::syscalls::name;
 
-/// Returns the name of a system call, or its number if it has no known name.
+/// Returns the name of a system call, or `system call 999` if it has no known name.
 pub(super) fn name_or_number(number: u16) -> String {
     name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }

@@ -181,7 +181,7 @@ fn print_headline(page: &mut Page, report: &Report) {
                 true => ", including unknown phases",
                 false => "",
             };
-            let note = format!("{share} of the wall: launching on the critical path{unknown}");
+            let note = format!("{share} of the wall (launching on the critical path{unknown})");
             print_fact(page, "critical tax", &units::time(tax), &note);
         }
     } else {
@@ -224,7 +224,7 @@ fn tax_note(report: &Report) -> String {
     if report.overlaps {
         format!("{share} of the wall, {sum}")
     } else {
-        format!("{share} of the wall: all phases but run")
+        format!("{share} of the wall (all phases but run)")
     }
 }
 

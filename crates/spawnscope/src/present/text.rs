@@ -54,7 +54,7 @@ pub fn quote(argument: &[u8]) -> String {
     quoted
 }
 
-/// Formats arguments as a line for a shell. Stops when `width_limit` columns are full.
+/// Formats arguments as a line for a shell, cut to `width_limit` columns.
 #[must_use]
 pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_limit: Option<usize>) -> String {
     let mut line = String::new();

@@ -17,8 +17,8 @@ use crate::event::Nanos;
 
 /// Width reserved for phases when a program's arguments are cut, in columns.
 const PHASES_WIDTH: usize = 26;
-/// Minimum width of a program's arguments, in columns, even in deep trees.
-const PROGRAM_WIDTH: usize = 16;
+/// Minimum width of a program with its arguments, in columns, even in deep trees.
+const MIN_PROGRAM_WIDTH: usize = 16;
 /// Maximum width of the file of a failed exec, in columns.
 const FAILED_PATH_WIDTH: usize = 24;
 /// Maximum number of failed execs in a line, if lines are not cut.
@@ -47,18 +47,18 @@ pub fn write_view(
         path,
         width,
     };
-    writer.write_subtrees(out, &forest.roots, 0)?;
+    // The roots of the main tree are at the margin, without a branch.
+    writer.write_subtrees(out, &forest.roots, 1)?;
     if has_orphans {
         writeln!(
             out,
             "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}"
         )?;
-        writer.write_subtrees(out, &forest.orphans, 1)?;
+        writer.write_subtrees(out, &forest.orphans, 0)?;
     }
     Ok(())
 }
 
-/// Writes a tree, with the options for it.
 struct TreeWriter<'s, 'a> {
     forest: &'s Forest<'a>,
     view: TreeView<'s, 'a>,
@@ -67,16 +67,15 @@ struct TreeWriter<'s, 'a> {
 }
 
 impl TreeWriter<'_, '_> {
-    fn write_subtrees(&self, out: &mut dyn Write, tops: &[usize], indent: usize) -> io::Result<()> {
+    /// Writes these processes and everything below them. No branches are drawn for the topmost `levels_without_branch` levels.
+    fn write_subtrees(&self, out: &mut dyn Write, tops: &[usize], levels_without_branch: usize) -> io::Result<()> {
         // For each level above the current line, whether its last sibling was reached.
         let mut finished_levels = Vec::new();
         for line in self.view.lines(tops) {
             let (depth, is_last) = line.position();
             finished_levels.truncate(depth);
             finished_levels.push(is_last);
-            // The roots of the main tree are at the margin, without a branch.
-            let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
-            let branch = draw_branch(branches, self.width);
+            let branch = draw_branch(&finished_levels[levels_without_branch..], self.width);
             match line {
                 Line::Launch(step) => self.write_line(out, step, &branch)?,
                 Line::Folded { count, total, .. } => {
@@ -112,7 +111,9 @@ impl TreeWriter<'_, '_> {
         let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
         let program_limit = width.map(|width| {
             let available = width.saturating_sub(used);
-            available.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(available))
+            available
+                .saturating_sub(PHASES_WIDTH)
+                .max(MIN_PROGRAM_WIDTH.min(available))
         });
         let mut program = words::program(launch, program_limit);
         if let Some(limit) = program_limit {

@@ -199,7 +199,7 @@ fn overlapping_launches_are_marked_and_serial_ones_are_not() {
         }
         table_of(&by_command(&builder.recording))
     };
-    assert!(storm(2_000_000).contains("4.8 % of the wall: all phases but run"));
+    assert!(storm(2_000_000).contains("4.8 % of the wall (all phases but run)"));
     assert!(storm(400_000).contains("4.8 % of the wall, summed over launches"));
 }
 

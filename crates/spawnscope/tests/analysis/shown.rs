@@ -131,7 +131,7 @@ fn a_prediction_is_complete_at_every_width() {
         let parts = [
             "of the wall; between ",
             "waiting for a timer",
-            "launching: all phases but run",
+            "launching (all phases but run)",
         ];
         assert_contains(&joined(&text), parts);
     }

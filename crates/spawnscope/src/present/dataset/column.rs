@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
@@ -22,7 +22,7 @@ const ROWS_PER_GROUP: usize = 250_000;
 const ZSTD_LEVEL: i32 = 3;
 
 /// Gets the value of a column from a row. The variants are the types of the value.
-pub(super) enum Get<R> {
+pub(super) enum Getter<R> {
     /// INT64.
     Long(fn(&R) -> Option<i64>),
     /// INT32.
@@ -40,14 +40,14 @@ pub(super) enum Get<R> {
 /// A column of a table with rows of type `R`.
 pub(super) struct Column<R> {
     pub(super) name: &'static str,
-    pub(super) get: Get<R>,
+    pub(super) get: Getter<R>,
     pub(super) is_optional: bool,
     /// What the column contains, as in docs/guide/parquet.md.
     pub(super) description: &'static str,
 }
 
 impl<R> Column<R> {
-    pub(super) fn optional(name: &'static str, get: Get<R>, description: &'static str) -> Column<R> {
+    pub(super) fn optional(name: &'static str, get: Getter<R>, description: &'static str) -> Column<R> {
         Column {
             name,
             get,
@@ -56,7 +56,7 @@ impl<R> Column<R> {
         }
     }
 
-    pub(super) fn required(name: &'static str, get: Get<R>, description: &'static str) -> Column<R> {
+    pub(super) fn required(name: &'static str, get: Getter<R>, description: &'static str) -> Column<R> {
         Column {
             is_optional: false,
             ..Column::optional(name, get, description)
@@ -66,31 +66,31 @@ impl<R> Column<R> {
     /// Returns the row for this column in the table of docs/guide/parquet.md.
     pub(super) fn documentation(&self) -> String {
         let kind = match self.get {
-            Get::Long(_) => "int64",
-            Get::Int(_) => "int32",
-            Get::Real(_) => "double",
-            Get::Bool(_) => "bool",
-            Get::Text(_) => "string",
-            Get::Instant(_) => "timestamp",
+            Getter::Long(_) => "int64",
+            Getter::Int(_) => "int32",
+            Getter::Real(_) => "double",
+            Getter::Bool(_) => "bool",
+            Getter::Text(_) => "string",
+            Getter::Instant(_) => "timestamp",
         };
         let null = if self.is_optional { "yes" } else { "" };
         format!("| `{}` | {kind} | {null} | {} |", self.name, self.description)
     }
 
-    fn physical(&self) -> Physical {
+    fn physical_type(&self) -> PhysicalType {
         match self.get {
-            Get::Long(_) | Get::Instant(_) => Physical::INT64,
-            Get::Int(_) => Physical::INT32,
-            Get::Real(_) => Physical::DOUBLE,
-            Get::Bool(_) => Physical::BOOLEAN,
-            Get::Text(_) => Physical::BYTE_ARRAY,
+            Getter::Long(_) | Getter::Instant(_) => PhysicalType::INT64,
+            Getter::Int(_) => PhysicalType::INT32,
+            Getter::Real(_) => PhysicalType::DOUBLE,
+            Getter::Bool(_) => PhysicalType::BOOLEAN,
+            Getter::Text(_) => PhysicalType::BYTE_ARRAY,
         }
     }
 
     fn schema(&self) -> Result<Type> {
         let logical = match self.get {
-            Get::Text(_) => Some(LogicalType::String),
-            Get::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
+            Getter::Text(_) => Some(LogicalType::String),
+            Getter::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
             _ => None,
         };
         let repetition = if self.is_optional {
@@ -98,7 +98,7 @@ impl<R> Column<R> {
         } else {
             Repetition::REQUIRED
         };
-        Type::primitive_type_builder(self.name, self.physical())
+        Type::primitive_type_builder(self.name, self.physical_type())
             .with_logical_type(logical)
             .with_repetition(repetition)
             .build()
@@ -106,27 +106,27 @@ impl<R> Column<R> {
 
     fn write(&self, rows: &[R], writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
         match self.get {
-            Get::Long(get) | Get::Instant(get) => {
+            Getter::Long(get) | Getter::Instant(get) => {
                 let (values, levels) = self.values(rows, get)?;
                 let writer = writer.typed::<Int64Type>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
-            Get::Int(get) => {
+            Getter::Int(get) => {
                 let (values, levels) = self.values(rows, get)?;
                 let writer = writer.typed::<Int32Type>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
-            Get::Real(get) => {
+            Getter::Real(get) => {
                 let (values, levels) = self.values(rows, get)?;
                 let writer = writer.typed::<DoubleType>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
-            Get::Bool(get) => {
+            Getter::Bool(get) => {
                 let (values, levels) = self.values(rows, get)?;
                 let writer = writer.typed::<BoolType>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
-            Get::Text(get) => {
+            Getter::Text(get) => {
                 let mut sharing = TextSharing::default();
                 let (values, levels) = self.values(rows, |row| get(row).map(|text| sharing.share(text)))?;
                 let writer = writer.typed::<ByteArrayType>();
@@ -159,7 +159,7 @@ impl<R> Column<R> {
     }
 }
 
-/// Shares the bytes of equal texts in adjacent rows, which are frequent.
+/// Shares the bytes of a text between adjacent rows: many have the same one.
 #[derive(Default)]
 struct TextSharing {
     last: Option<ByteArray>,
@@ -208,7 +208,7 @@ fn properties<R>(table: Table, columns: &[Column<R>]) -> Result<WriterProperties
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(metadata));
     for column in columns {
-        if matches!(column.get, Get::Long(_) | Get::Int(_) | Get::Instant(_)) {
+        if matches!(column.get, Getter::Long(_) | Getter::Int(_) | Getter::Instant(_)) {
             let path = ColumnPath::from(column.name);
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)

@@ -18,10 +18,10 @@ pub struct Examination<'a> {
 }
 
 /// A row of the table.
-pub(super) struct DoctorLine<'a> {
+pub(super) struct DoctorRow<'a> {
     pub(super) examination: &'a Examination<'a>,
     /// The position of the row in the examination, from 1.
-    pub(super) place: i32,
+    pub(super) position: i32,
     pub(super) subject: RowSubject<'a>,
 }
 
@@ -35,23 +35,23 @@ pub(super) enum RowSubject<'a> {
 
 impl<'a> Examination<'a> {
     /// Returns the findings, and then what could not be examined. There is always at least one row, which shows that the machine was examined.
-    pub(super) fn lines(&'a self) -> Vec<DoctorLine<'a>> {
+    pub(super) fn rows(&'a self) -> Vec<DoctorRow<'a>> {
         let findings = self.diagnosis.findings.iter().map(RowSubject::Finding);
         let not_examined = self.diagnosis.not_examined.iter().map(RowSubject::NotExamined);
         let mut subjects: Vec<RowSubject<'a>> = findings.chain(not_examined).collect();
         if subjects.is_empty() {
             subjects.push(RowSubject::Nothing);
         }
-        let line = |(place, subject)| DoctorLine {
+        let row = |(position, subject)| DoctorRow {
             examination: self,
-            place,
+            position,
             subject,
         };
-        (1..).zip(subjects).map(line).collect()
+        (1..).zip(subjects).map(row).collect()
     }
 }
 
-impl<'a> DoctorLine<'a> {
+impl<'a> DoctorRow<'a> {
     /// Returns the finding, if the row has one.
     pub(super) fn finding(&self) -> Option<&'a Finding> {
         match self.subject {

@@ -1,20 +1,20 @@
-//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `lines` and
+//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `rows` and
 //! `examination` collect the rows, and `column` writes them. The caller decides where the files are and what they are called.
 
 mod column;
 mod columns;
 mod examination;
-mod lines;
+mod rows;
 
 use std::io::Write;
 
 use parquet::errors::{ParquetError, Result};
 
 use self::column::{Column, write_rows};
-use self::examination::DoctorLine;
+use self::examination::DoctorRow;
 pub use self::examination::Examination;
-pub use self::lines::Contents;
-use self::lines::Lines;
+pub use self::rows::Contents;
+use self::rows::RecordingRows;
 
 /// The version of the tables. It is raised when a column changes its meaning or is removed.
 pub const DATASET_VERSION: u32 = 2;
@@ -95,21 +95,21 @@ impl Table {
 pub struct Dataset<'a>(Rows<'a>);
 
 enum Rows<'a> {
-    Recording(Lines<'a>),
-    Examination(Vec<DoctorLine<'a>>),
+    Recording(RecordingRows<'a>),
+    Examination(Vec<DoctorRow<'a>>),
 }
 
 impl<'a> Dataset<'a> {
     /// Collects the rows of a recording.
     #[must_use]
     pub fn new(contents: &Contents<'a>) -> Dataset<'a> {
-        Dataset(Rows::Recording(Lines::collect(contents)))
+        Dataset(Rows::Recording(RecordingRows::collect(contents)))
     }
 
     /// Collects the rows of an examination.
     #[must_use]
     pub fn of_examination(examination: &'a Examination<'a>) -> Dataset<'a> {
-        Dataset(Rows::Examination(examination.lines()))
+        Dataset(Rows::Examination(examination.rows()))
     }
 
     /// Returns the tables in the order in which they must be written.
@@ -127,14 +127,17 @@ impl<'a> Dataset<'a> {
     /// When the file cannot be written.
     pub fn write<W: Write + Send>(&self, table: Table, out: W) -> Result<()> {
         match (&self.0, table) {
-            (Rows::Recording(lines), Table::Launches) => write_rows(out, table, &columns::launches(), &lines.launches),
-            (Rows::Recording(lines), Table::Execs) => write_rows(out, table, &columns::execs(), &lines.execs),
-            (Rows::Recording(lines), Table::Callers) => write_rows(out, table, &columns::callers(), &lines.callers),
-            (Rows::Recording(lines), Table::Waits) => write_rows(out, table, &columns::waits(), &lines.waits),
-            (Rows::Recording(lines), Table::Advice) => write_rows(out, table, &columns::advice(), &lines.advice),
-            (Rows::Recording(lines), Table::Runs) => write_rows(out, table, &columns::runs(), &lines.runs),
-            (Rows::Examination(lines), Table::Doctor) => write_rows(out, table, &columns::doctor(), lines),
-            _ => Err(ParquetError::General(format!("table {} has other rows", table.name()))),
+            (Rows::Recording(rows), Table::Launches) => write_rows(out, table, &columns::launches(), &rows.launches),
+            (Rows::Recording(rows), Table::Execs) => write_rows(out, table, &columns::execs(), &rows.execs),
+            (Rows::Recording(rows), Table::Callers) => write_rows(out, table, &columns::callers(), &rows.callers),
+            (Rows::Recording(rows), Table::Waits) => write_rows(out, table, &columns::waits(), &rows.waits),
+            (Rows::Recording(rows), Table::Advice) => write_rows(out, table, &columns::advice(), &rows.advice),
+            (Rows::Recording(rows), Table::Runs) => write_rows(out, table, &columns::runs(), &rows.runs),
+            (Rows::Examination(rows), Table::Doctor) => write_rows(out, table, &columns::doctor(), rows),
+            _ => Err(ParquetError::General(format!(
+                "these rows do not belong to table {}",
+                table.name()
+            ))),
         }
     }
 }

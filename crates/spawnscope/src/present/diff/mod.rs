@@ -161,8 +161,10 @@ fn operation(constant: Constant) -> String {
 
 /// Returns the rows of the table of totals: a name, the values before and after, and their difference.
 fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
-    let mut rows = vec![("wall", time_cells(&diff.wall))];
-    rows.push(("launches", count_cells(&diff.launches)));
+    let mut rows = vec![
+        ("wall", time_cells(&diff.wall)),
+        ("launches", count_cells(&diff.launches)),
+    ];
     for (name, change) in [
         ("forks without exec", &diff.forks_without_exec),
         ("failed execs", &diff.failed_execs),

@@ -67,7 +67,9 @@ fn cause(row: &Row, change: &CountChange) -> String {
     let at = line_label(row).map(|label| format!(" at {label}")).unwrap_or_default();
     if change.before == change.after {
         let what = if row.failed_execs.is_change() {
-            format!("{} failed execs", changed_count(&row.failed_execs))
+            let is_one = row.failed_execs.difference().unsigned_abs() == 1;
+            let execs = if is_one { "failed exec" } else { "failed execs" };
+            format!("{} {execs}", changed_count(&row.failed_execs))
         } else {
             changed_time(&row.times.critical)
         };

@@ -1,6 +1,6 @@
 //! The boxes of a flame graph as a list, for the HTML page, whose script draws them.
 
-use super::{BoxKind, box_kind, box_text, compare_boxes};
+use super::{BoxKind, box_kind, box_text, order_boxes};
 use crate::analyze::flame::{Flame, Label};
 use crate::analyze::phases::Phase;
 
@@ -10,16 +10,15 @@ pub(in crate::present) struct DrawnBox {
     pub(in crate::present) below: Option<usize>,
     /// The text on the box.
     pub(in crate::present) text: String,
-    /// What the box shows: `phase`, `program`, `script` or `code`.
-    pub(in crate::present) kind: &'static str,
-    /// The phase, if it shows one.
+    /// What the box shows.
+    pub(in crate::present) kind: BoxKind,
+    /// The phase, if the box shows one.
     pub(in crate::present) phase: Option<Phase>,
     /// The weight of the box with everything on top of it.
     pub(in crate::present) weight: u64,
 }
 
-/// Returns the boxes from left to right, each after the one below it, without those whose weight is less than
-/// `min_weight`.
+/// Returns the boxes whose weight is at least `min_weight`, from left to right, each after the one below it.
 pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<DrawnBox> {
     let mut weights: Vec<u64> = flame.nodes.iter().map(|node| node.own).collect();
     for (position, node) in flame.nodes.iter().enumerate().rev() {
@@ -27,42 +26,27 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
             weights[below as usize] += weights[position];
         }
     }
-    let visible = |position: &u32| weights[*position as usize] >= min_weight.max(1);
+    let visible = |position: u32| weights[position as usize] >= min_weight.max(1);
     let texts: Vec<String> = (0u32..)
         .zip(&flame.nodes)
         .map(|(position, node)| {
-            if visible(&position) {
+            if visible(position) {
                 box_text(&node.label)
             } else {
                 String::new()
             }
         })
         .collect();
-    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len() + 1];
-    for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(position)) {
-        boxes_above[node.below.map_or(flame.nodes.len(), |below| below as usize)].push(position);
-    }
-    for siblings in &mut boxes_above {
-        siblings.sort_by(|a, b| compare_boxes(flame, &texts, *a, *b));
-    }
+    let (bottom, boxes_above) = order_boxes(flame, &texts, visible);
     let mut drawn = Vec::new();
-    let mut pending: Vec<(Option<usize>, u32)> = boxes_above[flame.nodes.len()]
-        .iter()
-        .rev()
-        .map(|node| (None, *node))
-        .collect();
+    let mut pending: Vec<(Option<usize>, u32)> = bottom.iter().rev().map(|position| (None, *position)).collect();
     while let Some((below, position)) = pending.pop() {
         let label = &flame.nodes[position as usize].label;
         let index = drawn.len();
         drawn.push(DrawnBox {
             below,
             text: texts[position as usize].clone(),
-            kind: match box_kind(label) {
-                BoxKind::Phase => "phase",
-                BoxKind::Program => "program",
-                BoxKind::Script => "script",
-                BoxKind::MachineCode => "code",
-            },
+            kind: box_kind(label),
             phase: match label {
                 Label::Phase(phase) => Some(*phase),
                 _ => None,

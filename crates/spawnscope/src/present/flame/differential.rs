@@ -48,7 +48,7 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
     Ok(legend::add(titles::with_units(name_root_box(drawn)), &[]))
 }
 
-/// Returns a line for inferno. Its second number is the larger weight, and exceeds the first by `after - before`.
+/// Returns a line for inferno. Its second number is the larger weight; the first number is less by `after - before`.
 fn inferno_line(stack: &str, [before, after]: [u64; 2]) -> String {
     let width = before.max(after);
     let first = width + before - after;

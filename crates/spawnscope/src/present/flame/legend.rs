@@ -40,13 +40,12 @@ pub(super) fn add(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
 
 /// Returns the names and colours of the phases in the picture, in the order of a launch's life.
 fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
-    let is_shown = |wanted: fn(&Label<'_>) -> bool| nodes.iter().any(|node| wanted(&node.label));
     let phases = Phase::ALL.into_iter().filter(|phase| {
         let is_phase = |node: &Node<'_>| matches!(node.label, Label::Phase(shown) if shown == *phase);
         nodes.iter().any(is_phase)
     });
     let mut entries: Vec<_> = phases.map(|phase| (phase.name(), PHASES[phase as usize])).collect();
-    if is_shown(|label| matches!(label, Label::RunQueue)) {
+    if nodes.iter().any(|node| matches!(node.label, Label::RunQueue)) {
         entries.push(("waiting for a CPU", RUN_QUEUE));
     }
     entries

@@ -96,7 +96,7 @@ fn make_safe(escaped: &str) -> String {
     let mut shown = String::with_capacity(cut.len());
     for character in without_noncharacters(&cut).chars() {
         match character {
-            // Other programs split lines at `;`.
+            // In folded stacks, `;` separates boxes.
             ';' => shown.push(':'),
             // Some programs treat a line that begins with `#` as a comment.
             '#' if shown.is_empty() => shown.push_str("\\#"),
@@ -118,22 +118,11 @@ fn without_noncharacters(text: &str) -> String {
     text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right: phases in their order, then the
-/// other boxes by name.
-/// `visit` gets the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches.
-/// `texts` are the texts of the nodes.
+/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right in the order of `compare_boxes`. `visit` gets
+/// the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches. `texts` are the
+/// texts of the nodes.
 fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
-    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
-    let mut bottom = Vec::new();
-    for (node, position) in flame.nodes.iter().zip(0u32..) {
-        match node.below {
-            Some(below) => boxes_above[below as usize].push(position),
-            None => bottom.push(position),
-        }
-    }
-    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
-    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
-    bottom.sort_by(order);
+    let (bottom, boxes_above) = order_boxes(flame, texts, |_| true);
     let mut stack: Vec<u32> = Vec::new();
     let mut pending: Vec<(usize, u32)> = bottom.iter().rev().map(|position| (0, *position)).collect();
     let mut rounding = Rounding::default();
@@ -159,6 +148,22 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
     }
 }
 
+/// Returns the bottom boxes, and the boxes directly above each box, all from left to right. Omits boxes that are not `visible`.
+fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u32>>) {
+    let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
+    let mut bottom = Vec::new();
+    for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(*position)) {
+        match node.below {
+            Some(below) => boxes_above[below as usize].push(position),
+            None => bottom.push(position),
+        }
+    }
+    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
+    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
+    bottom.sort_by(order);
+    (bottom, boxes_above)
+}
+
 /// Formats a line of folded stacks.
 fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     let names: Vec<&str> = stack
@@ -168,7 +173,7 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     format!("{} {width}", names.join(";"))
 }
 
-/// Compares two boxes: phases come first, in their sequence, then the other boxes by kind and name, so that equal names are adjacent.
+/// Compares two boxes: phases come first, in their order in a launch, then the other boxes by kind and name, so that equal names are adjacent.
 fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let label = |position: u32| &flame.nodes[position as usize].label;
     let text = |position: u32| &texts[position as usize];
@@ -180,9 +185,9 @@ fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Orderin
     }
 }
 
-/// The kind of a box. Each kind has its own colours.
+/// The kind of a box. Each kind has its own colours. The script of the HTML page has the kinds in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum BoxKind {
+pub(super) enum BoxKind {
     Phase,
     Program,
     Script,
@@ -202,15 +207,17 @@ fn box_kind(label: &Label<'_>) -> BoxKind {
 /// Rounds to microseconds without accumulating errors: the remainder of each number is added to the next one.
 #[derive(Default)]
 struct Rounding {
-    nanos: u64,
-    emitted: u64,
+    /// The sum of all numbers, in nanoseconds.
+    sum_ns: u64,
+    /// The sum of the rounded numbers, in microseconds.
+    rounded_us: u64,
 }
 
 impl Rounding {
     fn microseconds(&mut self, nanos: u64) -> u64 {
-        self.nanos += nanos;
-        let microseconds = (self.nanos + 500) / 1000 - self.emitted;
-        self.emitted += microseconds;
+        self.sum_ns += nanos;
+        let microseconds = (self.sum_ns + 500) / 1000 - self.rounded_us;
+        self.rounded_us += microseconds;
         microseconds
     }
 }

@@ -59,7 +59,6 @@ const MACHINE_CODE: [Color; 7] = [
     rgb(0x86a5cc),
     rgb(0xcbd8e0),
 ];
-
 const KERNEL: [Color; 7] = [
     rgb(0xc9b6e4),
     rgb(0xb7a0dc),
@@ -130,8 +129,8 @@ pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
     drawn
 }
 
-/// Appends the kind of the box to its text, in marks that inferno does not draw, because a program may be called `load` without being a
-/// phase.
+/// Appends a mark for the kind of the box to its text, because a program may be called `load` without being a phase. inferno does not draw
+/// the mark.
 fn mark_kind(label: &Label<'_>, text: &str) -> String {
     let mark = match box_kind(label) {
         BoxKind::Phase => 'k',

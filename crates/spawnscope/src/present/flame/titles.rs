@@ -7,8 +7,7 @@ use crate::units;
 
 const END: &str = "</title>";
 
-/// Replaces microseconds with times with a suitable unit in all titles. Does not change a picture that does not look like
-/// inferno's.
+/// Replaces microseconds in all titles with times in suitable units. Does not change a picture that does not look like inferno's.
 pub(super) fn with_units(drawn: Vec<u8>) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {
         Ok(text) => text,

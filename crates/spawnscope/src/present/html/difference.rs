@@ -54,9 +54,10 @@ struct DrawnBox {
     y: usize,
     width: String,
     title: String,
-    /// The label of a box that is wide enough, which the script shows after zooming. `label` is cut to the width.
-    full_label: String,
+    /// The label, cut to the width of the box.
     label: String,
+    /// The whole label, for the script: it shows more of it after zooming.
+    full_label: String,
 }
 
 /// Renders the page from the difference and the folded stacks of the runs of both versions.
@@ -113,8 +114,8 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         y: each.depth * ROW_HEIGHT,
         width: format!("{width:.2}"),
         title: format!("{name}: {} -> {} ({changed})", amount(before), amount(after)),
-        full_label,
         label,
+        full_label,
     })
 }
 

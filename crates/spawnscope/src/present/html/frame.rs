@@ -13,7 +13,7 @@ use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 use crate::event::Nanos;
 use crate::present::page::Page;
-use crate::present::{critical, findings, summary, table, text, units, verdict, words};
+use crate::present::{advice, critical, findings, summary, table, text, units, verdict, words};
 
 const SCRIPT: &str = include_str!("bundle/page.js");
 pub(super) const STYLE: &str = include_str!("bundle/page.css");
@@ -71,7 +71,7 @@ struct AdviceItem {
     overlaps: String,
 }
 
-/// A sentence, or lines to type.
+/// A part of a fix: a sentence, or lines to type.
 struct FixPart {
     is_code: bool,
     text: String,
@@ -95,7 +95,7 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
             .iter()
             .map(|advice| advice_item(advice, report, &file))
             .collect(),
-        together: combined_saving(report),
+        together: advice::combined_saving(&report.advices),
         advise: format!("spawnscope advise --all{file}"),
         style: STYLE,
         script: SCRIPT,
@@ -187,11 +187,11 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
         title: escaped(&finding.title),
-        saving: super::super::advice::saving(advice, report),
+        saving: advice::saving(advice, report),
         interval: [position(low), position(expected), position(high)],
         evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
-        example_call_site: super::super::advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
+        example_call_site: advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
         fix: fix_parts(&finding.fix),
         limits: escaped(&finding.limits),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escaped(&finding.whatif))),
@@ -211,12 +211,6 @@ fn fix_parts(lines: &[String]) -> Vec<FixPart> {
         }
     }
     parts
-}
-
-fn combined_saving(report: &Report) -> Option<String> {
-    let [expected, low, high] = report.advices.together?.map(units::time);
-    let first = report.advices.worth.len().min(super::super::advice::MAX_IN_REPORT);
-    Some(format!("The first {first} together save {expected} ({low} to {high})."))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Places the rows of the timeline in lanes: children are below their parent, and share a lane where they do not overlap in time.
+//! Places the rows of the timeline in lanes: children are below their parent, and share a lane if they do not overlap in time.
 
 /// A row to place. Parents precede their children.
 #[derive(Clone, Copy)]

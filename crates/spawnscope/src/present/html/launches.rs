@@ -6,7 +6,6 @@ use super::lanes::{Span, lanes};
 use super::pack::{Pack, zigzag};
 use super::{Contents, Tables};
 use crate::analyze::alike::Rows;
-use crate::analyze::callers::Callers;
 use crate::analyze::frames::Frames;
 use crate::analyze::groups::{GroupBy, label_of};
 use crate::analyze::launch::{Launch, Outcome};
@@ -144,13 +143,13 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
     pack.add_deltas("pid", firsts().map(pid));
     pack.add_plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
-    let rss = |index: usize| {
+    let parent_mib = |index: usize| {
         launches[index]
             .parent_rss_bytes
             .get()
             .map_or(0, |bytes| 1 + (bytes >> 20))
     };
-    pack.add_deltas("known_parent_mib", firsts().map(rss));
+    pack.add_deltas("known_parent_mib", firsts().map(parent_mib));
     let failed = |row: &u32| {
         let members = rows.members(*row as usize).iter();
         members
@@ -179,6 +178,10 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         .map(|row| rows.members(*row as usize)[0] as usize)
         .collect();
     let columns = (MAX_COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
+    let label = |index: usize, by| {
+        let call_site = contents.callers.call_site_of(index);
+        label_of(&forest.launches[index], call_site, by)
+    };
     let mut add = |name: &str, text_of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&text_of(*index))).collect();
         pack.add_plain(name, numbers);
@@ -189,12 +192,8 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
     add("args", &mut |index| {
         words::program(&forest.launches[index], Some(columns))
     });
-    add("line", &mut |index| {
-        label(contents.callers, forest.launches.get(index), index, GroupBy::Line)
-    });
-    add("launcher", &mut |index| {
-        label(contents.callers, forest.launches.get(index), index, GroupBy::Parent)
-    });
+    add("line", &mut |index| text::escape(&label(index, GroupBy::Line)));
+    add("launcher", &mut |index| text::escape(&label(index, GroupBy::Parent)));
     add("cwd", &mut |index| {
         let cwd = forest.launches[index].execs.last().and_then(|exec| exec.cwd());
         cwd.map(text::escape).unwrap_or_default()
@@ -205,30 +204,19 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
             .map_or("", |mechanism| mechanism.name())
             .to_owned()
     });
-    let mut known = HashMap::new();
+    let mut chains = HashMap::new();
     add("stack", &mut |index| {
         let stack = forest.launches[index].best_stack();
         stack.map_or_else(String::new, |stack| {
-            let chain = known.entry(stack);
+            let chain = chains.entry(stack);
             chain.or_insert_with(|| call_chain(forest.frames(Some(stack)))).clone()
         })
     });
-    let position = |index: usize| {
-        let label = label_of(
-            &forest.launches[index],
-            contents.callers.call_site_of(index),
-            GroupBy::Arguments,
-        );
-        tables.arguments.get(&label).map_or(0, |position| 1 + position)
+    let args_row = |index: &usize| {
+        let row = tables.arguments.get(&label(*index, GroupBy::Arguments));
+        row.map_or(0, |row| 1 + row)
     };
-    let numbers: Vec<u64> = firsts.iter().map(|index| position(*index)).collect();
-    pack.add_plain("args_row", numbers);
-}
-
-fn label(callers: &Callers, launch: Option<&Launch<'_>>, index: usize, by: GroupBy) -> String {
-    launch.map_or_else(String::new, |launch| {
-        text::escape(&label_of(launch, callers.call_site_of(index), by))
-    })
+    pack.add_plain("args_row", firsts.iter().map(args_row));
 }
 
 /// Formats a call chain, one frame per line, the innermost first.

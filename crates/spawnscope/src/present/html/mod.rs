@@ -18,7 +18,7 @@ pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
 use self::tables::Tables;
-use super::flame::boxes;
+use super::flame::{DrawnBox, boxes};
 use super::{text, waited, words};
 use crate::analyze::alike;
 use crate::analyze::callers::Callers;
@@ -28,6 +28,7 @@ use crate::analyze::flame::{Flame, Stacking, Weight};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::removals::Removal;
+use crate::analyze::waits::attribution::AttributedWaits;
 use crate::analyze::{Forest, GroupBy, Report};
 use crate::event::Nanos;
 
@@ -60,7 +61,7 @@ pub struct Contents<'c, 'a> {
     pub run_queue: &'c [Nanos],
     /// Threads on CPUs and in the run queue, if known.
     pub concurrency: Option<&'c Concurrency>,
-    /// The predicted savings without the launches of some programs and script lines.
+    /// What it would save to remove the launches of some programs or script lines.
     pub removals: &'c [Removal],
     /// Flame graphs.
     pub flames: &'c [Flame<'a>],
@@ -174,7 +175,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     }
 }
 
-fn waits(waits: &crate::analyze::waits::attribution::AttributedWaits) -> Value {
+fn waits(waits: &AttributedWaits) -> Value {
     json!({
         "command": text::escape(&waits.command),
         "sentence": waited::sentence(waits).replace(waited::NO_BREAK_SPACE, " "),
@@ -189,7 +190,7 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
     pack.add_plain(
         "path_span",
-        parts.iter().map(|part| in_units(path::duration(part).0, unit)),
+        parts.iter().map(|part| in_units(part.end - part.start, unit)),
     );
     let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
     pack.add_deltas("path_row", parts.iter().map(position));
@@ -211,18 +212,13 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
     };
     let name = format!("flame_{stacking}_{weight}");
     let drawn = boxes(flame, flame.total / FLAME_COLUMNS);
-    let below = |(position, drawn): (usize, &super::flame::DrawnBox)| drawn.below.map_or(0, |below| position - below);
-    pack.add_plain(
-        &format!("{name}_below"),
-        drawn.iter().enumerate().map(|each| below(each) as u64),
-    );
+    let distance_below = |(position, each): (usize, &DrawnBox)| each.below.map_or(0, |below| position - below) as u64;
+    pack.add_plain(&format!("{name}_below"), drawn.iter().enumerate().map(distance_below));
     pack.add_plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
     let texts: Vec<u64> = drawn.iter().map(|each| pack.text(&each.text)).collect();
     pack.add_plain(&format!("{name}_text"), texts);
-    let kinds = ["phase", "program", "script", "code"];
-    let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0) as u64;
-    pack.add_plain(&format!("{name}_kind"), drawn.iter().map(|each| kind(each.kind)));
-    let phase = |each: &super::flame::DrawnBox| each.phase.map_or(0, |phase| 1 + phase as u64);
+    pack.add_plain(&format!("{name}_kind"), drawn.iter().map(|each| each.kind as u64));
+    let phase = |each: &DrawnBox| each.phase.map_or(0, |phase| 1 + phase as u64);
     pack.add_plain(&format!("{name}_phase"), drawn.iter().map(phase));
     json!({"name": name, "stacking": stacking, "weight": weight, "total": flame.total})
 }

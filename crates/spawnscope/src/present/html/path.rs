@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::launches::Order;
 use crate::analyze::critical_path::{Charge, Stretch};
-use crate::event::Nanos;
 
 /// Maximum number of parts of the path. A screen cannot show more.
 const MAX_PARTS: u64 = 16_384;
@@ -84,11 +83,6 @@ fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
     }
     finish(bin, &mut times);
     bins
-}
-
-/// Returns the duration of a part.
-pub(super) fn duration(part: &Part) -> Nanos {
-    Nanos(part.end - part.start)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::comparison::describe_gone;
 use super::values::{caveats, describe_fit};
 use crate::lab::compare::{Change, Comparison, label};
-use crate::lab::outcome::{Outcome, Report, Row, Value};
+use crate::lab::outcome::{Fit, Outcome, Report, Row, Value};
 
 /// The columns before those of the keys.
 const COLUMNS_BEFORE_KEYS: [&str; 2] = ["experiment", "case"];
@@ -93,18 +93,7 @@ impl CsvLines<'_> {
             }
         }
         for fit in &outcome.fits {
-            let per = format!("nanos per {}", fit.x_unit);
-            let figures = [
-                ("slope_ns", per.as_str(), Some(fit.slope_ns), fit.slope_interval_ns),
-                ("at_zero_ns", "nanos", Some(fit.at_zero_ns), None),
-                ("r_squared", "share", fit.r_squared, None),
-            ];
-            for (measure, unit, number, interval) in figures {
-                let Some(number) = number else { continue };
-                let [low, high] = interval.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()));
-                let figures = [number.to_string(), low, high, String::new()];
-                self.write_measurement([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
-            }
+            self.write_fit(outcome, fit)?;
         }
         let not_linear = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
         let not_linear: Vec<String> = not_linear.map(describe_fit).collect();
@@ -112,6 +101,22 @@ impl CsvLines<'_> {
         notes
             .into_iter()
             .try_for_each(|note| self.write_note(&outcome.name, note))
+    }
+
+    fn write_fit(&mut self, outcome: &Outcome, fit: &Fit) -> Result<(), csv::Error> {
+        let per = format!("nanos per {}", fit.x_unit);
+        let figures = [
+            ("slope_ns", per.as_str(), Some(fit.slope_ns), fit.slope_interval_ns),
+            ("at_zero_ns", "nanos", Some(fit.at_zero_ns), None),
+            ("r_squared", "share", fit.r_squared, None),
+        ];
+        for (measure, unit, number, interval) in figures {
+            let Some(number) = number else { continue };
+            let [low, high] = interval.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()));
+            let figures = [number.to_string(), low, high, String::new()];
+            self.write_measurement([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
+        }
+        Ok(())
     }
 
     fn write_measurement(

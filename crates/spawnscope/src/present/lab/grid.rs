@@ -14,7 +14,7 @@ pub(super) struct Grid<'o> {
     pub(super) unit: Unit,
     /// The lines, with one cell per column.
     pub(super) series: Vec<(String, Vec<Option<&'o Estimate>>)>,
-    /// A sentence about columns that are not shown.
+    /// Says which columns are not shown.
     pub(super) left_out: Option<String>,
 }
 
@@ -64,7 +64,7 @@ fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (
     let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
     let mut distinct = all.clone();
     distinct.dedup();
-    let number = distinct.len();
+    let distinct_count = distinct.len();
     let ends = [distinct.first().copied(), distinct.last().copied()];
     let (shared, others): (Vec<f64>, Vec<f64>) = distinct
         .into_iter()
@@ -72,7 +72,7 @@ fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (
     let mut chosen = evenly_spaced(&shared, max);
     chosen.extend(evenly_spaced(&others, max - chosen.len()));
     chosen.sort_by(f64::total_cmp);
-    (chosen, number)
+    (chosen, distinct_count)
 }
 
 /// Selects at most `max` values, evenly spaced, including the first and, unless `max` is 1, the last.

@@ -118,12 +118,12 @@ pub(super) fn noise(estimate: &Estimate) -> String {
 /// Describes a linear fit: the line, or the cost per unit at either end if the data is not linear.
 pub(super) fn describe_fit(fit: &Fit) -> String {
     let series = &fit.series;
-    let explained = fit.r_squared.unwrap_or_default();
+    let r_squared = fit.r_squared.unwrap_or_default();
     let linearity = &fit.linearity;
     if !linearity.holds {
         let what = match linearity.bends {
             true => "not linear (the slope changes)".to_owned(),
-            false => format!("not linear (R² {explained:.2})"),
+            false => format!("not linear (R² {r_squared:.2})"),
         };
         let costs = end_costs(fit);
         return match costs.is_empty() {
@@ -137,7 +137,7 @@ pub(super) fn describe_fit(fit: &Fit) -> String {
     });
     let start = figure(fit.at_zero_ns, Unit::Nanos);
     format!(
-        "{series}: {} us per {}{interval}, from {start} (R² {explained:.3})",
+        "{series}: {} us per {}{interval}, from {start} (R² {r_squared:.3})",
         microseconds(fit.slope_ns),
         fit.x_unit
     )
@@ -169,15 +169,18 @@ fn microseconds(nanos: f64) -> String {
 
 /// Describes the machine.
 pub(super) fn describe_machine(machine: &Machine) -> String {
-    let kind = |is_virtual| match is_virtual {
-        true => "a virtual machine".to_owned(),
-        false => "not a virtual machine".to_owned(),
+    let kind = |is_virtual| {
+        if is_virtual {
+            "a virtual machine"
+        } else {
+            "not a virtual machine"
+        }
     };
     let parts = [
         machine.processor.clone(),
         Some(units::counted(machine.cpus, "CPU", "CPUs")),
         machine.memory_bytes.map(units::bytes),
-        machine.is_virtual.map(kind),
+        machine.is_virtual.map(kind).map(str::to_owned),
         Some(format!("Linux {}", machine.kernel)),
         machine.libc.clone(),
     ];
@@ -237,7 +240,7 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Returns a warning if processes had to wait for a CPU.
+/// Returns a warning if the load average exceeded the number of CPUs.
 pub(super) fn busy_warning(report: &Report) -> Option<String> {
     report.machine.run_conditions.load_warning(report.machine.cpus)
 }

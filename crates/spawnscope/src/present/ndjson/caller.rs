@@ -10,8 +10,8 @@ use crate::analyze::callers::CallSite;
 use crate::analyze::frames::{Frame, Frames};
 use crate::analyze::launch::Launch;
 
-/// The call site that a report shows, and the whole call chain from the innermost frame outwards. If a script's chain is known, `stack` has
-/// that, and `native_stack` has the chain of the interpreter's machine code.
+/// The call site that a report shows, and the whole call chain from the innermost frame outwards. If the call chain of a script is known,
+/// `stack` has this chain, and `native_stack` the chain of the interpreter's machine code.
 #[derive(Serialize)]
 pub(super) struct CallerObject<'a> {
     language: Option<&'static str>,

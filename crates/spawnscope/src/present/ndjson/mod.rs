@@ -1,5 +1,5 @@
-//! One JSON object per line for each launch, in order of creation. Waits are serialized while they are written, because the root of a
-//! recording may have a million. See `json` for bytes that are not UTF-8. Instants are nanoseconds since the start of the recording.
+//! A line with a JSON object for each launch, in order of creation. Waits are serialized one by one while they are written, because the root of
+//! a recording may have a million of them. See `json` for bytes that are not UTF-8. Instants are nanoseconds since the start of the recording.
 
 mod caller;
 

@@ -14,7 +14,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. `None` if it is invalid; it is then ignored.
+    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it is invalid: the caller ignores it then.
     #[must_use]
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');

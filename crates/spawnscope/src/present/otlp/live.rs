@@ -9,6 +9,7 @@ use super::metric_messages::{
 use super::{INTERNAL, SCOPE, TraceContext, outcome_attributes, status};
 use crate::analyze::live::{BUCKETS, EndedLaunch};
 use crate::event::Nanos;
+use crate::present::json::hex;
 use crate::present::live_metrics::{Family, MetricType, Series, Snapshot, Value, command_label, families};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: the next request makes up for one that is lost.
@@ -31,11 +32,10 @@ pub struct Source {
 
 impl Source {
     fn resource(&self) -> Resource {
-        let instance: String = self.context.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
         Resource {
             attributes: vec![
                 KeyValue::text("service.name", &self.service),
-                KeyValue::text("service.instance.id", instance),
+                KeyValue::text("service.instance.id", hex(&self.context.trace_id)),
                 KeyValue::text("host.name", &self.host),
             ],
         }
@@ -167,7 +167,7 @@ impl LongestSpans {
             .unwrap_or_default()
             .saturating_add(start.0);
         self.spans.push((total, span(source, launch, start, total)));
-        // Trimming only when the list is twice as long as necessary keeps the cost per launch low and the memory limited.
+        // Trimming takes linear time. Doing it only when the list is twice as long as necessary keeps the cost per launch low.
         if self.spans.len() >= 2 * self.max {
             self.trim();
         }

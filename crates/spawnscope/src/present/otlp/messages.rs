@@ -4,6 +4,8 @@
 use prost::{Message, Oneof};
 use serde_json::{Map, Value, json};
 
+use crate::present::json::hex;
+
 /// `TracesData`, which is the same on the wire as `ExportTraceServiceRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracesData {
@@ -201,8 +203,4 @@ impl Span {
 
 fn attributes(attributes: &[KeyValue]) -> Value {
     attributes.iter().map(KeyValue::json).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

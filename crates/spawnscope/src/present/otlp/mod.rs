@@ -130,6 +130,11 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     let launch = &forest.launches[first];
     let name = text::escape(&launch.command.label());
     let is_one_launch = node.launches.len() == 1;
+    let attributes = if is_one_launch {
+        launch_attributes(launch, callers.call_site_of(first))
+    } else {
+        sibling_attributes(forest, node, callers)
+    };
     Span {
         trace_id: context.trace_id.to_vec(),
         span_id: id(node).to_vec(),
@@ -142,19 +147,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         kind: INTERNAL,
         start_time_unix_nano: unix(start),
         end_time_unix_nano: unix(end),
-        attributes: if is_one_launch {
-            [
-                launch_attributes(launch, callers.call_site_of(first)),
-                phase_attributes(forest, node),
-            ]
-            .concat()
-        } else {
-            [
-                sibling_attributes(forest, node, callers),
-                phase_attributes(forest, node),
-            ]
-            .concat()
-        },
+        attributes: [attributes, phase_attributes(forest, node)].concat(),
         status: if is_one_launch { status(launch.outcome) } else { None },
         flags: u32::from(context.flags),
     }

@@ -1,4 +1,4 @@
-//! Decides which spans a trace has. Traces of tens of thousands of spans cannot be viewed. So if there are too many launches, similar siblings
+//! Decides which spans a trace has. Viewers cannot show tens of thousands of spans. So if there are too many launches, similar siblings
 //! (launches of one program by the same span) become one span.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Arranges the launches that `has_time` in at most `max_spans` spans.
+    /// Arranges the launches for which `has_time` returns true in at most `max_spans` spans.
     pub(super) fn arrange(forest: &Forest<'_>, max_spans: usize, has_time: impl Fn(usize) -> bool) -> Tree {
         let mut tree = Tree::aggregate(forest, SIBLING_LIMITS[0], &has_time);
         for sibling_limit in &SIBLING_LIMITS[1..] {

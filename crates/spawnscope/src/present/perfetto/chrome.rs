@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::launches::LaunchWriter;
 use super::tracks::{Span, Tracks};
-use super::{Contents, NAME_COLUMNS, charge_name, summary, table, text, verdict};
+use super::{Contents, NAME_COLUMNS, charge_name, table, text, verdict_and_totals};
 use crate::event::Nanos;
 
 /// The pid of the process that all tracks belong to.
@@ -43,13 +43,9 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
         }
     }
     write_launches(&mut events, contents, &tracks)?;
-    let about = [
-        verdict::verdict(contents.report),
-        Some(format!("{}.", summary::totals(contents.report))),
-    ];
-    let about: Vec<String> = about.into_iter().flatten().collect();
-    let about = json!({ "about": about.join(" "), "started_unix_ns": contents.forest.started_unix_ns });
-    writeln!(events.out, "\n],\"otherData\":{about}}}")
+    let about = verdict_and_totals(contents.report);
+    let other_data = json!({ "about": about, "started_unix_ns": contents.forest.started_unix_ns });
+    writeln!(events.out, "\n],\"otherData\":{other_data}}}")
 }
 
 fn write_launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Tracks) -> io::Result<()> {

@@ -109,15 +109,18 @@ impl Trace<'_> {
 
 /// Returns the group of all tracks. Its description has the verdict and the totals.
 fn root_track(report: &Report) -> TracePacket {
-    let sentences = [verdict::verdict(report), Some(format!("{}.", summary::totals(report)))];
-    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
     TracePacket::track(TrackDescriptor {
         uuid: Some(ROOT),
         name: Some(format!("spawnscope: {}", table::title(report, NAME_COLUMNS))),
-        description: Some(sentences.join(" ")),
+        description: Some(verdict_and_totals(report)),
         child_ordering: Some(ChildTracksOrdering::Explicit as i32),
         ..TrackDescriptor::default()
     })
+}
+
+fn verdict_and_totals(report: &Report) -> String {
+    let sentences = [verdict::verdict(report), Some(format!("{}.", summary::totals(report)))];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the description of a track of launches. Tracks are in order of creation, so their position is their rank.

@@ -161,8 +161,8 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Takes the topmost track that is free at an instant, if there is one. Slices that only touch would be nested if both were empty, so a track becomes
-    /// free after the end of its last slice.
+    /// Takes the topmost track that is free at an instant, if there is one. Slices that only touch would be nested if both were empty, so a
+    /// track becomes free after the end of its last slice.
     fn take_free_at(&mut self, at: Nanos) -> Option<u32> {
         while let Some(Reverse((end, track))) = self.busy.peek().copied() {
             if end >= at {

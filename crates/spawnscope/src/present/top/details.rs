@@ -71,36 +71,36 @@ fn launch_lines<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &Sc
 
 fn process_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let processes = view.processes();
-    let Some(line) = processes.get(view.selected()) else {
+    let Some(process) = processes.get(view.selected()) else {
         return vec![Line::from("no process is selected")];
     };
-    let age = line.birth.map(|birth| status.now.since(birth));
-    let parent = line.parent.and_then(|id| running_process(view, id));
+    let age = process.birth.map(|birth| status.now.since(birth));
+    let parent = process.parent.and_then(|id| running_process(view, id));
     let mut lines = vec![
         Line::from(format!(
             "{}  pid {}  age {}  {} launched",
-            text::escape(&line.command),
-            line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string()),
+            text::escape(&process.command),
+            process.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string()),
             units::time(age),
-            units::count(line.launched)
+            units::count(process.launched)
         )),
         Line::from(parent.map_or_else(
             || "parent: ended, or not recorded".to_owned(),
             |parent| format!("parent: {parent} (p selects it)"),
         )),
     ];
-    let arguments: Vec<&[u8]> = arguments(&line.argv).collect();
+    let arguments: Vec<&[u8]> = arguments(&process.argv).collect();
     if !arguments.is_empty() {
-        let line_text = text::command_line(arguments, Some(8 * width));
-        lines.extend(text::wrap(&line_text, width).into_iter().map(Line::from));
+        let command_line = text::command_line(arguments, Some(8 * width));
+        lines.extend(text::wrap(&command_line, width).into_iter().map(Line::from));
     }
     lines
 }
 
 /// Returns the name and pid of a process if it is running.
 fn running_process(view: &View, id: LaunchId) -> Option<String> {
-    let has_id = |line: &&ProcessRow| line.id == id;
-    let line = view.shown().processes.iter().find(has_id)?;
-    let pid = line.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
-    Some(format!("{}{pid}", text::escape(&line.command)))
+    let has_id = |process: &&ProcessRow| process.id == id;
+    let process = view.shown().processes.iter().find(has_id)?;
+    let pid = process.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
+    Some(format!("{}{pid}", text::escape(&process.command)))
 }

@@ -108,7 +108,7 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, status: &ScreenStatus<'_>) {
 }
 
 fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
-    let lines = view.commands();
+    let shown = view.commands();
     let widths = [
         Constraint::Min(16),
         Constraint::Length(9),
@@ -138,30 +138,30 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
         Line::from(mark(Sort::Critical, "critical")).right_aligned(),
         Line::from("largest"),
     ];
-    let rows = lines.iter().map(|line| command_row(line, status));
+    let rows = shown.iter().map(|row| command_row(row, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn command_row<'a>(line: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
+fn command_row<'a>(row: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Line::from(text).right_aligned();
-    let failed = right(units::count(line.failures));
+    let failed = right(units::count(row.failures));
     Row::new([
-        Cell::new(text::escape(&line.command)),
-        Cell::new(right(units::count(line.count))),
-        Cell::new(right(units::count(line.running))),
-        Cell::new(if line.failures > 0 {
+        Cell::new(text::escape(&row.command)),
+        Cell::new(right(units::count(row.count))),
+        Cell::new(right(units::count(row.running))),
+        Cell::new(if row.failures > 0 {
             failed.style(status.style(Color::Red))
         } else {
             failed
         }),
-        Cell::new(right(units::time(line.tax))),
-        Cell::new(right(units::time(line.critical))),
-        Cell::new(line.largest.map_or("-", |phase| phase.name())),
+        Cell::new(right(units::time(row.tax))),
+        Cell::new(right(units::time(row.critical))),
+        Cell::new(row.largest.map_or("-", |phase| phase.name())),
     ])
 }
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
-    let lines = view.processes();
+    let shown = view.processes();
     let widths = [
         Constraint::Length(8),
         Constraint::Length(9),
@@ -176,25 +176,25 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scree
     ];
     // The columns before the last, and the gaps between them.
     let available = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
-    let rows = lines.iter().map(|line| process_row(line, available, status));
+    let rows = shown.iter().map(|row| process_row(row, available, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn process_row<'a>(line: &ProcessRow, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
+fn process_row<'a>(row: &ProcessRow, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Cell::new(Line::from(text).right_aligned());
-    let age = line.birth.map(|birth| status.now.since(birth));
+    let age = row.birth.map(|birth| status.now.since(birth));
     // In deep trees, half of the line stays free for names.
-    let indent = (2 * line.depth).min(available / 2);
-    let name = text::escape(&line.command);
-    let arguments = arguments(&line.argv).skip(1);
+    let indent = (2 * row.depth).min(available / 2);
+    let name = text::escape(&row.command);
+    let arguments = arguments(&row.argv).skip(1);
     let rest = text::command_line(
         arguments,
         Some(available.saturating_sub(indent + text::width(&name) + 1)),
     );
     Row::new([
-        right(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
+        right(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
         right(units::time(age)),
-        right(units::count(line.launched)),
+        right(units::count(row.launched)),
         Cell::new(Line::from(vec![
             Span::raw(" ".repeat(indent)),
             Span::styled(name, Style::new().add_modifier(Modifier::BOLD)),

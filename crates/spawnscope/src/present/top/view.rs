@@ -71,8 +71,8 @@ impl View {
     /// Returns the commands that match the filter, in order.
     pub(super) fn commands(&self) -> Vec<&CommandRow> {
         let all = self.shown.commands.iter();
-        let mut lines: Vec<&CommandRow> = all.filter(|line| self.matches(&line.command, &[])).collect();
-        lines.sort_by(|a, b| {
+        let mut rows: Vec<&CommandRow> = all.filter(|row| self.matches(&row.command, &[])).collect();
+        rows.sort_by(|a, b| {
             let by_name = || a.command.cmp(&b.command);
             match self.sort {
                 Sort::Tax => b.tax.cmp(&a.tax).then_with(by_name),
@@ -82,13 +82,13 @@ impl View {
                 Sort::Name => by_name(),
             }
         });
-        lines
+        rows
     }
 
     /// Returns the processes that match the filter, parents before their children.
     pub(super) fn processes(&self) -> Vec<&ProcessRow> {
         let all = self.shown.processes.iter();
-        all.filter(|line| self.matches(&line.command, &line.argv)).collect()
+        all.filter(|row| self.matches(&row.command, &row.argv)).collect()
     }
 
     /// Returns the index of the selected row, or 0 without a selection.
@@ -97,8 +97,8 @@ impl View {
             Mode::Commands => self
                 .commands()
                 .iter()
-                .position(|line| Some(&line.command) == self.command.as_ref()),
-            Mode::Processes => self.processes().iter().position(|line| Some(line.id) == self.process),
+                .position(|row| Some(&row.command) == self.command.as_ref()),
+            Mode::Processes => self.processes().iter().position(|row| Some(row.id) == self.process),
         };
         index.unwrap_or(0)
     }
@@ -168,14 +168,14 @@ impl View {
     fn select(&mut self, index: usize) {
         match self.mode {
             Mode::Commands => {
-                let lines = self.commands();
-                let line = lines.get(index).or(lines.last());
-                self.command = line.map(|line| line.command.clone());
+                let rows = self.commands();
+                let row = rows.get(index).or(rows.last());
+                self.command = row.map(|row| row.command.clone());
             }
             Mode::Processes => {
-                let lines = self.processes();
-                let line = lines.get(index).or(lines.last());
-                self.process = line.map(|line| line.id);
+                let rows = self.processes();
+                let row = rows.get(index).or(rows.last());
+                self.process = row.map(|row| row.id);
             }
         }
     }
@@ -185,21 +185,16 @@ impl View {
     fn jump_to_parent(&mut self) {
         let index = self.selected();
         let parent = match self.mode {
-            Mode::Processes => self.processes().get(index).and_then(|line| line.parent),
+            Mode::Processes => self.processes().get(index).and_then(|row| row.parent),
             Mode::Commands => {
-                let commands = self.commands();
-                let running_parent = |line: &CommandRow| {
-                    let mut processes = self.shown.processes.iter();
-                    processes.find(|process| process.command == line.command)?.parent
-                };
-                let line = commands.get(index);
-                let latest_parent = |line: &&&CommandRow| line.recent.first().and_then(|launch| launch.parent);
-                line.as_ref()
-                    .and_then(latest_parent)
-                    .or_else(|| line.and_then(|line| running_parent(line)))
+                let mut processes = self.shown.processes.iter();
+                self.commands().get(index).and_then(|row| {
+                    let latest_parent = row.recent.first().and_then(|launch| launch.parent);
+                    latest_parent.or_else(|| processes.find(|process| process.command == row.command)?.parent)
+                })
             }
         };
-        let is_running = |id: &LaunchId| self.shown.processes.iter().any(|line| line.id == *id);
+        let is_running = |id: &LaunchId| self.shown.processes.iter().any(|row| row.id == *id);
         if let Some(parent) = parent.filter(is_running) {
             self.filter.clear();
             (self.mode, self.process) = (Mode::Processes, Some(parent));

@@ -3,143 +3,143 @@
 use std::borrow::Cow;
 
 use super::super::column::Column;
-use super::super::column::Get::{Bool, Int, Long, Text};
-use super::super::lines::{AdviceLine, CallerLine, WaitLine};
+use super::super::column::Getter::{Bool, Int, Long, Text};
+use super::super::rows::{AdviceRow, CallerRow, WaitRow};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::waits::attribution::{WaitTarget, WaitTargets};
 use crate::event::syscalls;
 
-pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
-    let required = Column::<CallerLine<'a>>::required;
-    let optional = Column::<CallerLine<'a>>::optional;
+pub(in super::super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
+    let required = Column::<CallerRow<'a>>::required;
+    let optional = Column::<CallerRow<'a>>::optional;
     vec![
-        required("run", Text(|line| Some(line.run.into())), RUN),
+        required("run", Text(|row| Some(row.run.into())), RUN),
         required(
             "caller",
-            Int(|line| Some(line.number)),
+            Int(|row| Some(row.number)),
             "its number in the recording, which `launches.caller` refers to",
         ),
         required(
             "language",
-            Text(|line| Some(line.site.language.name().into())),
+            Text(|row| Some(row.site.language.name().into())),
             "`native`, `bash`, `dash`, `python`, `perl`, `make`, `node`, ...",
         ),
-        optional("file", Text(|line| line.site.file.as_deref().map(lossy)), "source file"),
-        optional("line", Int(|line| line.site.line.map(int)), "line in the file, from 1"),
+        optional("file", Text(|row| row.site.file.as_deref().map(lossy)), "source file"),
+        optional("line", Int(|row| row.site.line.map(int)), "line in the file, from 1"),
         optional(
             "function",
-            Text(|line| line.site.function.as_deref().map(lossy)),
+            Text(|row| row.site.function.as_deref().map(lossy)),
             "function, or target of make; also NULL outside of functions",
         ),
         optional(
             "module",
-            Text(|line| line.site.module.as_deref().map(lossy)),
+            Text(|row| row.site.module.as_deref().map(lossy)),
             "ELF file with the machine code, or template of a generated makefile",
         ),
         optional(
             "program",
-            Text(|line| line.site.program.as_deref().map(lossy)),
+            Text(|row| row.site.program.as_deref().map(lossy)),
             "the program that ran the script, if no file is known",
         ),
         optional(
             "text",
-            Text(|line| line.site.text.as_deref().map(lossy)),
+            Text(|row| row.site.text.as_deref().map(lossy)),
             "the line of a script given with -c",
         ),
         required(
             "launches",
-            Long(|line| Some(long(line.launches))),
+            Long(|row| Some(long(row.launches))),
             "number of launches that it requested",
         ),
-        optional("total_ns", Long(|line| span(line.total)), "sum of their wall times"),
-        optional("tax_ns", Long(|line| span(line.tax)), "sum of their launch tax"),
+        optional("total_ns", Long(|row| span(row.total)), "sum of their wall times"),
+        optional("tax_ns", Long(|row| span(row.tax)), "sum of their launch tax"),
         optional(
             "critical_ns",
-            Long(|line| span(line.critical)),
+            Long(|row| span(row.critical)),
             "sum of their times on the critical path",
         ),
     ]
 }
 
-pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
-    let required = Column::<WaitLine<'a>>::required;
-    let optional = Column::<WaitLine<'a>>::optional;
+pub(in super::super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
+    let required = Column::<WaitRow<'a>>::required;
+    let optional = Column::<WaitRow<'a>>::optional;
     vec![
-        required("run", Text(|line| Some(line.run.into())), RUN),
+        required("run", Text(|row| Some(row.run.into())), RUN),
         required(
             "command",
-            Text(|line| Some(lossy(&line.waits.command))),
+            Text(|row| Some(lossy(&row.waits.command))),
             "the program that waited",
         ),
         optional(
             "syscall",
-            Text(|line| line.waits.syscall.and_then(syscalls::name).map(Cow::from)),
+            Text(|row| row.waits.syscall.and_then(syscalls::name).map(Cow::from)),
             "the system call",
         ),
         optional(
             "object",
-            Text(|line| line.waits.object.as_ref().map(|object| object.kind.name().into())),
+            Text(|row| row.waits.object.as_ref().map(|object| object.kind.name().into())),
             "the kind of object that was waited for",
         ),
         optional(
             "object_path",
-            Text(|line| Some(lossy(line.waits.object.as_ref()?.path.as_deref()?))),
+            Text(|row| Some(lossy(row.waits.object.as_ref()?.path.as_deref()?))),
             "its path, or the address of a socket's peer, if all waits were for the same object",
         ),
         optional(
             "on",
-            Text(|line| line.main_target().map(|targets| target_kind(&targets.target).into())),
+            Text(|row| row.main_target().map(|targets| target_kind(&targets.target).into())),
             "what ended most of the waits: `launch`, `process` (not recorded) or `scanner`",
         ),
         optional(
             "on_name",
-            Text(|line| {
-                line.main_target()
+            Text(|row| {
+                row.main_target()
                     .and_then(|targets| target_name(&targets.target))
                     .map(lossy)
             }),
             "the program of the launch, process or scanner",
         ),
-        required("count", Long(|line| Some(long(line.waits.count))), "number of waits"),
+        required("count", Long(|row| Some(long(row.waits.count))), "number of waits"),
         required(
             "total_ns",
-            Long(|line| span(Some(line.waits.parts.total()))),
+            Long(|row| span(Some(row.waits.parts.total()))),
             "sum of the times of these waits",
         ),
         required(
             "tax_ns",
-            Long(|line| span(Some(line.waits.parts.tax))),
+            Long(|row| span(Some(row.waits.parts.tax))),
             "the part that is launch tax",
         ),
         required(
             "run_ns",
-            Long(|line| span(Some(line.waits.parts.run))),
+            Long(|row| span(Some(row.waits.parts.run))),
             "the part that is phase run",
         ),
         required(
             "run_waiting_ns",
-            Long(|line| span(Some(line.waits.parts.run_waiting))),
+            Long(|row| span(Some(row.waits.parts.run_waiting))),
             "the part of phase run during which the launched processes waited",
         ),
         required(
             "reap_ns",
-            Long(|line| span(Some(line.waits.parts.reap))),
+            Long(|row| span(Some(row.waits.parts.reap))),
             "the part that is late reaping",
         ),
         required(
             "queue_ns",
-            Long(|line| span(Some(line.waits.parts.queue))),
+            Long(|row| span(Some(row.waits.parts.queue))),
             "the part that is waiting for a CPU",
         ),
         required(
             "other_ns",
-            Long(|line| span(Some(line.waits.parts.other))),
+            Long(|row| span(Some(row.waits.parts.other))),
             "the part that is not attributed",
         ),
     ]
 }
 
-impl WaitLine<'_> {
+impl WaitRow<'_> {
     /// Returns the target of most of the waits.
     fn main_target(&self) -> Option<&WaitTargets> {
         self.waits.targets.first()
@@ -161,59 +161,59 @@ fn target_name(target: &WaitTarget) -> Option<&[u8]> {
     }
 }
 
-pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
-    let required = Column::<AdviceLine<'a>>::required;
-    let optional = Column::<AdviceLine<'a>>::optional;
+pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
+    let required = Column::<AdviceRow<'a>>::required;
+    let optional = Column::<AdviceRow<'a>>::optional;
     vec![
-        required("run", Text(|line| Some(line.run.into())), RUN),
+        required("run", Text(|row| Some(row.run.into())), RUN),
         required(
             "rule",
-            Text(|line| Some(line.advice.finding.rule.into())),
+            Text(|row| Some(row.advice.finding.rule.into())),
             "the rule that found it; the same finding has the same rule in all runs",
         ),
         required(
             "title",
-            Text(|line| Some(line.advice.finding.title.as_str().into())),
+            Text(|row| Some(row.advice.finding.title.as_str().into())),
             "the problem",
         ),
         required(
             "saving_ns",
-            Long(|line| span(Some(line.advice.saving[0]))),
+            Long(|row| span(Some(row.advice.saving[0]))),
             "predicted saving of wall time",
         ),
         required(
             "saving_low_ns",
-            Long(|line| span(Some(line.advice.saving[1]))),
+            Long(|row| span(Some(row.advice.saving[1]))),
             "lower end of the confidence interval",
         ),
         required(
             "saving_high_ns",
-            Long(|line| span(Some(line.advice.saving[2]))),
+            Long(|row| span(Some(row.advice.saving[2]))),
             "upper end of the confidence interval",
         ),
         required(
             "launches",
-            Long(|line| Some(long(line.advice.finding.launches.len() as u64))),
+            Long(|row| Some(long(row.advice.finding.launches.len() as u64))),
             "number of launches that the fix affects",
         ),
         optional(
             "file",
-            Text(|line| Some(lossy(line.advice.callers.largest.first()?.0.file.as_deref()?))),
+            Text(|row| Some(lossy(row.advice.callers.largest.first()?.0.file.as_deref()?))),
             "file of the call site with most of these launches",
         ),
         optional(
             "line",
-            Int(|line| line.advice.callers.largest.first()?.0.line.map(int)),
+            Int(|row| row.advice.callers.largest.first()?.0.line.map(int)),
             "line in this file",
         ),
         required(
             "fix",
-            Text(|line| Some(line.advice.finding.fix.join("\n").into())),
+            Text(|row| Some(row.advice.finding.fix.join("\n").into())),
             "what to do",
         ),
         required(
             "is_foreign",
-            Bool(|line| Some(line.advice.foreign.is_some())),
+            Bool(|row| Some(row.advice.foreign.is_some())),
             "whether the code of this call site is generated or third-party",
         ),
     ]

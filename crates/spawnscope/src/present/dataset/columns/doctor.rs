@@ -1,41 +1,37 @@
 //! The columns of the table `doctor`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Bool, Instant, Int, Long, Real, Text};
-use super::super::examination::{DoctorLine, RowSubject};
+use super::super::column::Getter::{Bool, Instant, Int, Long, Real, Text};
+use super::super::examination::{DoctorRow, RowSubject};
 use super::{int, span};
 
-pub(in super::super) fn doctor<'a>() -> Vec<Column<DoctorLine<'a>>> {
+pub(in super::super) fn doctor<'a>() -> Vec<Column<DoctorRow<'a>>> {
     let mut columns = examination();
     columns.extend(findings());
     columns
 }
 
 /// Returns the columns that are the same in all rows of an examination.
-fn examination<'a>() -> Vec<Column<DoctorLine<'a>>> {
-    let required = Column::<DoctorLine<'a>>::required;
-    let optional = Column::<DoctorLine<'a>>::optional;
+fn examination<'a>() -> Vec<Column<DoctorRow<'a>>> {
+    let required = Column::<DoctorRow<'a>>::required;
+    let optional = Column::<DoctorRow<'a>>::optional;
     vec![
         required(
             "examination",
-            Text(|line| Some(line.examination.id.into())),
+            Text(|row| Some(row.examination.id.into())),
             "identifies the examination: a hash of its findings, host and time",
         ),
         required(
             "examined",
-            Instant(|line| Some(line.examination.examined_unix_ns.div_euclid(1_000))),
+            Instant(|row| Some(row.examination.examined_unix_ns.div_euclid(1_000))),
             "time of the examination, UTC",
         ),
         required(
             "host",
-            Text(|line| Some(line.examination.host.into())),
+            Text(|row| Some(row.examination.host.into())),
             "the machine: `uname -n`, or `--host`; as `runs.host`",
         ),
-        required(
-            "kernel",
-            Text(|line| Some(line.examination.kernel.into())),
-            "`uname -r`",
-        ),
+        required("kernel", Text(|row| Some(row.examination.kernel.into())), "`uname -r`"),
         required(
             "examiner",
             Text(|_| Some(env!("CARGO_PKG_VERSION").into())),
@@ -43,45 +39,45 @@ fn examination<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "fork_ns",
-            Long(|line| span(line.examination.diagnosis.launch.fork)),
+            Long(|row| span(row.examination.diagnosis.launch.fork)),
             "time of a fork on the machine",
         ),
         optional(
             "exec_static_ns",
-            Long(|line| span(line.examination.diagnosis.launch.exec_static)),
+            Long(|row| span(row.examination.diagnosis.launch.exec_static)),
             "time of an exec of a static program on the machine",
         ),
         optional(
             "exec_dynamic_ns",
-            Long(|line| span(line.examination.diagnosis.launch.exec_dynamic)),
+            Long(|row| span(row.examination.diagnosis.launch.exec_dynamic)),
             "time of an exec of a dynamic program on the machine",
         ),
         optional(
             "load_average",
-            Real(|line| line.examination.diagnosis.load.map(|load| load.average)),
+            Real(|row| row.examination.diagnosis.load.map(|load| load.average)),
             "load average during the examination",
         ),
         optional(
             "cpus",
-            Int(|line| line.examination.diagnosis.load.map(|load| int(load.cpus))),
+            Int(|row| row.examination.diagnosis.load.map(|load| int(load.cpus))),
             "number of CPUs",
         ),
     ]
 }
 
 /// Returns the columns of a finding. They are NULL in the only row of an examination that found nothing.
-fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
-    let required = Column::<DoctorLine<'a>>::required;
-    let optional = Column::<DoctorLine<'a>>::optional;
+fn findings<'a>() -> Vec<Column<DoctorRow<'a>>> {
+    let required = Column::<DoctorRow<'a>>::required;
+    let optional = Column::<DoctorRow<'a>>::optional;
     vec![
         required(
             "place",
-            Int(|line| Some(line.place)),
+            Int(|row| Some(row.position)),
             "position in the examination, from 1: problems, then notes, then what could not be checked; the largest effect first",
         ),
         optional(
             "severity",
-            Text(|line| match line.subject {
+            Text(|row| match row.subject {
                 RowSubject::Finding(finding) => Some(finding.severity.name().into()),
                 RowSubject::NotExamined(_) => Some("unseen".into()),
                 RowSubject::Nothing => None,
@@ -90,7 +86,7 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "check_name",
-            Text(|line| match line.subject {
+            Text(|row| match row.subject {
                 RowSubject::Finding(finding) => Some(finding.check.into()),
                 RowSubject::NotExamined(not_examined) => Some(not_examined.check.into()),
                 RowSubject::Nothing => None,
@@ -99,7 +95,7 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "title",
-            Text(|line| match line.subject {
+            Text(|row| match row.subject {
                 RowSubject::Finding(finding) => Some(finding.title.as_str().into()),
                 RowSubject::NotExamined(not_examined) => Some(not_examined.what.as_str().into()),
                 RowSubject::Nothing => None,
@@ -108,37 +104,37 @@ fn findings<'a>() -> Vec<Column<DoctorLine<'a>>> {
         ),
         optional(
             "evidence",
-            Text(|line| Some(line.finding()?.evidence.join(". ").into())),
+            Text(|row| Some(row.finding()?.evidence.join(". ").into())),
             "the evidence, as sentences",
         ),
         optional(
             "effect_ns",
-            Long(|line| span(Some(line.finding()?.effect?.span))),
+            Long(|row| span(Some(row.finding()?.effect?.span))),
             "time that it costs",
         ),
         optional(
             "effect_is_lower_bound",
-            Bool(|line| Some(line.finding()?.effect?.is_lower_bound)),
+            Bool(|row| Some(row.finding()?.effect?.is_lower_bound)),
             "whether it may cost more than that",
         ),
         optional(
             "effect_of",
-            Text(|line| Some(line.finding()?.effect?.affected.into())),
+            Text(|row| Some(row.finding()?.effect?.affected.into())),
             "what takes that much longer, such as `each launch`",
         ),
         optional(
             "effect_basis",
-            Text(|line| Some(line.finding()?.effect?.basis.name().into())),
+            Text(|row| Some(row.finding()?.effect?.basis.name().into())),
             "`measured` or `modelled`",
         ),
         optional(
             "fix",
-            Text(|line| Some(line.finding()?.fix.join("\n").into())),
+            Text(|row| Some(row.finding()?.fix.join("\n").into())),
             "what to do; commands begin with two spaces",
         ),
         optional(
             "fix_cost",
-            Text(|line| Some(line.finding()?.fix_cost.as_str().into())),
+            Text(|row| Some(row.finding()?.fix_cost.as_str().into())),
             "what the fix costs, or does not solve",
         ),
     ]

@@ -1,13 +1,13 @@
 //! The columns of the table `execs`.
 
 use super::super::column::Column;
-use super::super::column::Get::{Bool, Int, Long, Text};
-use super::super::lines::{ExecAttempt, ExecLine};
+use super::super::column::Getter::{Bool, Int, Long, Text};
+use super::super::rows::{ExecAttempt, ExecRow};
 use super::{RUN, int, long, lossy, span};
 use crate::analyze::launch::Exec;
 use crate::present::text;
 
-impl<'a> ExecLine<'a> {
+impl<'a> ExecRow<'a> {
     fn succeeded(&self) -> Option<&'a Exec<'a>> {
         match self.exec {
             ExecAttempt::Succeeded(exec) => Some(exec),
@@ -16,20 +16,20 @@ impl<'a> ExecLine<'a> {
     }
 }
 
-pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
-    let required = Column::<ExecLine<'a>>::required;
-    let optional = Column::<ExecLine<'a>>::optional;
+pub(in super::super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
+    let required = Column::<ExecRow<'a>>::required;
+    let optional = Column::<ExecRow<'a>>::optional;
     vec![
-        required("run", Text(|line| Some(line.run.into())), RUN),
+        required("run", Text(|row| Some(row.run.into())), RUN),
         required(
             "launch",
-            Long(|line| Some(long(line.launch))),
+            Long(|row| Some(long(row.launch))),
             "the process, as in `launches.launch`; its successful execs come first, in order, then the failed ones",
         ),
         required(
             "path",
-            Text(|line| {
-                Some(lossy(match &line.exec {
+            Text(|row| {
+                Some(lossy(match &row.exec {
                     ExecAttempt::Succeeded(exec) => exec.path(),
                     ExecAttempt::Failed(failed) => failed.path,
                 }))
@@ -38,7 +38,7 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         ),
         optional(
             "command_line",
-            Text(|line| match &line.exec {
+            Text(|row| match &row.exec {
                 ExecAttempt::Succeeded(exec) => Some(text::command_line(exec.arguments(), None).into()),
                 ExecAttempt::Failed(_) => None,
             }),
@@ -46,22 +46,22 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         ),
         optional(
             "command_line_cut",
-            Bool(|line| line.succeeded().map(|exec| exec.argv_cut)),
+            Bool(|row| row.succeeded().map(|exec| exec.argv_cut)),
             "whether the arguments were too long to be recorded completely",
         ),
         optional(
             "interpreter",
-            Text(|line| line.succeeded().and_then(|exec| exec.interpreter()).map(lossy)),
+            Text(|row| row.succeeded().and_then(|exec| exec.interpreter()).map(lossy)),
             "interpreter of a `#!` script",
         ),
         optional(
             "cwd",
-            Text(|line| line.succeeded().and_then(|exec| exec.cwd()).map(lossy)),
+            Text(|row| row.succeeded().and_then(|exec| exec.cwd()).map(lossy)),
             "working directory",
         ),
         optional(
             "enter_ns",
-            Long(|line| match &line.exec {
+            Long(|row| match &row.exec {
                 ExecAttempt::Succeeded(exec) => span(exec.enter.get()),
                 ExecAttempt::Failed(failed) => span(Some(failed.enter)),
             }),
@@ -69,7 +69,7 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         ),
         optional(
             "exec_ns",
-            Long(|line| match &line.exec {
+            Long(|row| match &row.exec {
                 ExecAttempt::Succeeded(exec) => span(
                     exec.enter
                         .get()
@@ -81,22 +81,22 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecLine<'a>>> {
         ),
         optional(
             "load_ns",
-            Long(|line| span(line.succeeded().and_then(|exec| exec.load()))),
+            Long(|row| span(row.succeeded().and_then(|exec| exec.load()))),
             "time in the dynamic loader; 0 for a static program",
         ),
         optional(
             "load_opens",
-            Int(|line| line.succeeded().and_then(|exec| exec.load_opens).map(int)),
+            Int(|row| row.succeeded().and_then(|exec| exec.load_opens).map(int)),
             "files that the loader opened",
         ),
         optional(
             "load_failed_opens",
-            Int(|line| line.succeeded().and_then(|exec| exec.load_failed_opens).map(int)),
+            Int(|row| row.succeeded().and_then(|exec| exec.load_failed_opens).map(int)),
             "look-ups by the loader that found no file",
         ),
         optional(
             "errno",
-            Int(|line| match &line.exec {
+            Int(|row| match &row.exec {
                 ExecAttempt::Succeeded(_) => None,
                 ExecAttempt::Failed(failed) => Some(failed.errno),
             }),

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, json};
 
 use super::super::column::Column;
-use super::super::column::Get::{Instant, Int, Long, Real, Text};
-use super::super::lines::RunLine;
+use super::super::column::Getter::{Instant, Int, Long, Real, Text};
+use super::super::rows::RunRow;
 use super::{RUN, exit_code, int, long, span};
 use crate::analyze::{Report, Scope};
 use crate::present::text;
@@ -16,57 +16,57 @@ fn label<'r>(report: &'r Report, key: &str) -> Option<Cow<'r, str>> {
     Some(Cow::Borrowed(&label.value))
 }
 
-pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
-    let required = Column::<RunLine<'a>>::required;
-    let optional = Column::<RunLine<'a>>::optional;
+pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
+    let required = Column::<RunRow<'a>>::required;
+    let optional = Column::<RunRow<'a>>::optional;
     vec![
-        required("run", Text(|line| Some(line.0.run.into())), RUN),
+        required("run", Text(|row| Some(row.0.run.into())), RUN),
         required(
             "started",
-            Instant(|line| Some(line.0.forest.started_unix_ns.div_euclid(1_000))),
+            Instant(|row| Some(row.0.forest.started_unix_ns.div_euclid(1_000))),
             "when the recording began, UTC",
         ),
-        optional("commit", Text(|line| label(line.0.report, "commit")), "label `commit`"),
-        optional("branch", Text(|line| label(line.0.report, "branch")), "label `branch`"),
+        optional("commit", Text(|row| label(row.0.report, "commit")), "label `commit`"),
+        optional("branch", Text(|row| label(row.0.report, "branch")), "label `branch`"),
         optional(
             "ci_run",
-            Text(|line| label(line.0.report, "run")),
+            Text(|row| label(row.0.report, "run")),
             "label `run`: the run's number in the CI service",
         ),
         optional(
             "attempt",
-            Text(|line| label(line.0.report, "attempt")),
+            Text(|row| label(row.0.report, "attempt")),
             "label `attempt`, from 1",
         ),
         optional(
             "host",
-            Text(|line| label(line.0.report, "host")),
+            Text(|row| label(row.0.report, "host")),
             "label `host`: `uname -n`",
         ),
         optional(
             "kernel",
-            Text(|line| label(line.0.report, "kernel")),
+            Text(|row| label(row.0.report, "kernel")),
             "label `kernel`: `uname -r`",
         ),
         optional(
             "arch",
-            Text(|line| label(line.0.report, "arch")),
+            Text(|row| label(row.0.report, "arch")),
             "label `arch`: `uname -m`",
         ),
         optional(
             "cpu",
-            Text(|line| label(line.0.report, "cpu")),
+            Text(|row| label(row.0.report, "cpu")),
             "label `cpu`: the processor's model",
         ),
         optional(
             "image",
-            Text(|line| label(line.0.report, "image")),
+            Text(|row| label(row.0.report, "image")),
             "label `image`: the container's image",
         ),
         required(
             "labels",
-            Text(|line| {
-                let labels = line.0.report.labels.iter();
+            Text(|row| {
+                let labels = row.0.report.labels.iter();
                 let object: Map<_, _> = labels.map(|label| (label.key.clone(), json!(label.value))).collect();
                 Some(serde_json::Value::Object(object).to_string().into())
             }),
@@ -74,8 +74,8 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         ),
         optional(
             "command",
-            Text(|line| {
-                let command = &line.0.report.command;
+            Text(|row| {
+                let command = &row.0.report.command;
                 let shown = || text::command_line(command.iter().map(Vec::as_slice), None).into();
                 (!command.is_empty()).then(shown)
             }),
@@ -83,8 +83,8 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         ),
         required(
             "scope",
-            Text(|line| {
-                Some(Cow::Borrowed(match line.0.report.scope {
+            Text(|row| {
+                Some(Cow::Borrowed(match row.0.report.scope {
                     Scope::Command => "command",
                     Scope::Process => "process",
                     Scope::System => "system",
@@ -94,72 +94,72 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         ),
         required(
             "collector",
-            Text(|line| Some(line.0.report.collector.as_str().into())),
+            Text(|row| Some(row.0.report.collector.as_str().into())),
             "`ebpf`, `ptrace` or `perf`",
         ),
         required(
             "recorder",
-            Text(|line| Some(line.0.recorder.into())),
+            Text(|row| Some(row.0.recorder.into())),
             "the version of spawnscope that made the recording",
         ),
         required(
             "cpus",
-            Int(|line| Some(int(line.0.report.cpus))),
+            Int(|row| Some(int(row.0.report.cpus))),
             "number of CPUs online at the start",
         ),
         optional(
             "allowed_cpus",
-            Real(|line| line.0.report.allowed_cpus),
+            Real(|row| row.0.report.allowed_cpus),
             "number of CPUs that the command was allowed to use",
         ),
         required(
             "wall_ns",
-            Long(|line| span(Some(line.0.report.wall))),
+            Long(|row| span(Some(row.0.report.wall))),
             "from the start to the end of the command or of the recording",
         ),
         optional(
             "ended",
-            Text(|line| line.0.report.ended.as_deref().map(Cow::from)),
+            Text(|row| row.0.report.ended.as_deref().map(Cow::from)),
             "`exited`, `interrupted`, `duration`, `failed: WHY`; NULL: the recorder was killed",
         ),
         optional(
             "exit_code",
-            Int(|line| line.0.report.exit.and_then(exit_code)),
+            Int(|row| row.0.report.exit.and_then(exit_code)),
             "exit code of the command; NULL if unknown or if a signal killed it",
         ),
         required(
             "launches",
-            Long(|line| Some(long(line.0.report.all.count))),
+            Long(|row| Some(long(row.0.report.all.count))),
             "number of launches",
         ),
         required(
             "failed_execs",
-            Long(|line| Some(long(line.0.report.all.failed_execs))),
+            Long(|row| Some(long(row.0.report.all.failed_execs))),
             "number of failed execs",
         ),
         required(
             "forks_without_exec",
-            Long(|line| Some(long(line.0.report.all.forks_without_exec))),
+            Long(|row| Some(long(row.0.report.all.forks_without_exec))),
             "number of forks without exec",
         ),
         optional(
             "tax_ns",
-            Long(|line| span(line.0.report.all.tax)),
+            Long(|row| span(row.0.report.all.tax)),
             "launch tax, summed over launches",
         ),
         optional(
             "critical_tax_ns",
-            Long(|line| span(line.0.report.all.critical_tax)),
+            Long(|row| span(row.0.report.all.critical_tax)),
             "launch tax on the critical path",
         ),
         optional(
             "replay_error",
-            Real(|line| line.0.report.replay_error),
+            Real(|row| row.0.report.replay_error),
             "error of the replay, as a share of the wall",
         ),
         required(
             "lost_events",
-            Long(|line| Some(long(line.0.report.lost_events()))),
+            Long(|row| Some(long(row.0.report.lost_events()))),
             "events that were lost: counts and times are too low if not 0",
         ),
     ]

@@ -44,7 +44,7 @@ pub(super) fn cost_per_unit(
     before: &str,
     after: &str,
     [(few, first), (many, last)]: [(f64, &Estimate); 2],
-) -> Option<Headline> {
+) -> Headline {
     let part = |difference: f64| difference / (many - few);
     let cost = Estimate {
         median: part(last.median - first.median),
@@ -52,16 +52,17 @@ pub(super) fn cost_per_unit(
         high: part(last.high - first.low),
         rounds: first.rounds.min(last.rounds),
     };
-    let shown = match cost.low <= 0.0 {
-        true => "nothing beyond the noise".to_owned(),
-        false => format!("{}{}", mark(&cost), figure(cost.median, Unit::Nanos)),
+    let shown = if cost.low <= 0.0 {
+        "nothing beyond the noise".to_owned()
+    } else {
+        format!("{}{}", mark(&cost), figure(cost.median, Unit::Nanos))
     };
     let [first, last] = [first, last].map(|estimate| format_estimate(estimate, Unit::Nanos));
-    Some(Headline {
+    Headline {
         before: before.to_owned(),
         figure: shown,
         after: format!("{after} on average ({first} with {few}, {last} with {many})"),
-    })
+    }
 }
 
 /// Formats a factor with two digits or more.
@@ -121,7 +122,7 @@ mod tests {
     fn a_cost_per_unit_is_given_only_if_it_is_beyond_the_noise() {
         let each = |last: Estimate| {
             let ends = [(0.0, &estimate(1_000.0, 100.0)), (10.0, &last)];
-            cost_per_unit("", "", ends).unwrap().figure
+            cost_per_unit("", "", ends).figure
         };
         assert_eq!(each(estimate(21_000.0, 100.0)), "2.00 us");
         assert_eq!(each(estimate(1_100.0, 100.0)), "nothing beyond the noise");

@@ -116,15 +116,14 @@ fn child_kind(outcome: &Outcome) -> Option<Headline> {
 
 fn loader(outcome: &Outcome) -> Option<Headline> {
     let of = |loading| ends("count", cases(outcome, "wall_ns", &[("loading", loading)]));
-    if let Some(ends) = of("run path, lazy") {
-        return cost_per_unit("Each library adds", "to the start of a program", ends);
-    }
-    let ends = of("true, LD_LIBRARY_PATH")?;
-    cost_per_unit(
-        "Each empty directory in LD_LIBRARY_PATH adds",
-        "to the start of a program",
-        ends,
-    )
+    let (before, ends) = match of("run path, lazy") {
+        Some(ends) => ("Each library adds", ends),
+        None => (
+            "Each empty directory in LD_LIBRARY_PATH adds",
+            of("true, LD_LIBRARY_PATH")?,
+        ),
+    };
+    Some(cost_per_unit(before, "to the start of a program", ends))
 }
 
 fn first_launch(outcome: &Outcome) -> Option<Headline> {
@@ -148,11 +147,8 @@ fn shell(outcome: &Outcome) -> Option<Headline> {
 fn path_search(outcome: &Outcome) -> Option<Headline> {
     let of = |search| cases(outcome, "wall_ns", &[("search", search), ("folders", "empty")]);
     let ends = ends("misses", of("posix_spawnp"))?;
-    cost_per_unit(
-        "Each directory of PATH without the program adds",
-        "to a posix_spawnp",
-        ends,
-    )
+    let before = "Each directory of PATH without the program adds";
+    Some(cost_per_unit(before, "to a posix_spawnp", ends))
 }
 
 fn shims(outcome: &Outcome) -> Option<Headline> {
@@ -198,7 +194,7 @@ fn copy_on_write(outcome: &Outcome) -> Option<Headline> {
     times(&sentence, "as before the fork", [during, before])
 }
 
-/// Returns the range of the first measurement. It replaces a specific sentence whose cases are missing.
+/// Returns the range of the first measurement, for an experiment that lacks the cases of its specific sentence.
 fn range(outcome: &Outcome) -> Option<Headline> {
     let column = outcome.columns.iter().find(|column| !column.is_key)?;
     let mut found = cases(outcome, &column.name, &[]);

@@ -29,7 +29,7 @@ pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], 
     })
 }
 
-/// Draws the colour of each kind of bar with its name, in the same way.
+/// Draws a sample of each kind of bar with its name. Otherwise like `draw_lines`.
 pub(super) fn draw_bars(svg: &mut Svg, format: &Format, names: &[&str], area: (f64, f64, f64)) -> f64 {
     draw(svg, format, names, area, |svg, number, (x, y)| {
         let bar = format!("M{x:.1} {:.1}h{SAMPLE_WIDTH}v10h-{SAMPLE_WIDTH}z", y - 5.0);

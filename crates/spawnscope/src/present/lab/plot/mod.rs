@@ -1,4 +1,4 @@
-//! Experiments as SVG plots: lines if there is an x axis, dashed lines for published figures, bars for small tables. All have intervals. Plots
+//! Experiments as SVG plots: lines if there is an x axis, bars for small tables, both with intervals. Published figures are dashed lines. Plots
 //! have no title: the page has it.
 
 mod axis;
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn labels_of_axes_are_short() {
-        let said = [0.0, 100.0, 1_500_000.0, 1e7, 1e9].map(|value| tick(value, Unit::Nanos));
-        assert_eq!(said, ["0", "100 ns", "1.5 ms", "10 ms", "1 s"]);
+        let labels = [0.0, 100.0, 1_500_000.0, 1e7, 1e9].map(|value| tick(value, Unit::Nanos));
+        assert_eq!(labels, ["0", "100 ns", "1.5 ms", "10 ms", "1 s"]);
         assert_eq!(tick(12_000.0, Unit::PerSecond), "12,000");
     }
 }

@@ -32,6 +32,7 @@ pub(super) struct Plot<'o> {
     pub(super) pictures: Vec<(String, Vec<Series<'o>>)>,
     pub(super) x: Axis,
     pub(super) y: Axis,
+    /// The titles of the x axis and of the y axis.
     pub(super) titles: [&'o str; 2],
 }
 

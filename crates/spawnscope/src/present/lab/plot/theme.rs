@@ -1,5 +1,5 @@
-//! The look of plots: sizes, colours and dashes. The elements of a plot have classes. A style sheet in each SVG defines their
-//! colours for a light theme, and others if the viewer prefers a dark theme. So a plot that is copied out of its page keeps its look.
+//! The look of plots: sizes, colours and dashes. The elements of a plot have classes. Each SVG contains the style sheet that gives these
+//! classes their colours for a light and for a dark theme, so a plot that is copied out of its page keeps its look.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) width: f64,
-    /// The font size.
     pub(super) font_size: f64,
     /// The maximum number of pictures side by side.
     pub(super) columns: usize,

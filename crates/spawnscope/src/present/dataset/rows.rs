@@ -31,10 +31,10 @@ pub struct Contents<'a> {
 }
 
 /// A row of `runs`.
-pub(super) struct RunLine<'a>(pub(super) Contents<'a>);
+pub(super) struct RunRow<'a>(pub(super) Contents<'a>);
 
 /// A row of `launches`.
-pub(super) struct LaunchLine<'a> {
+pub(super) struct LaunchRow<'a> {
     pub(super) run: &'a str,
     pub(super) forest: &'a Forest<'a>,
     pub(super) index: usize,
@@ -46,7 +46,7 @@ pub(super) struct LaunchLine<'a> {
 }
 
 /// A row of `execs`: a successful or a failed exec.
-pub(super) struct ExecLine<'a> {
+pub(super) struct ExecRow<'a> {
     pub(super) run: &'a str,
     pub(super) launch: u64,
     pub(super) exec: ExecAttempt<'a>,
@@ -59,7 +59,7 @@ pub(super) enum ExecAttempt<'a> {
 }
 
 /// A row of `callers`.
-pub(super) struct CallerLine<'a> {
+pub(super) struct CallerRow<'a> {
     pub(super) run: &'a str,
     pub(super) number: i32,
     pub(super) site: CallSite,
@@ -70,38 +70,38 @@ pub(super) struct CallerLine<'a> {
 }
 
 /// A row of `waits`.
-pub(super) struct WaitLine<'a> {
+pub(super) struct WaitRow<'a> {
     pub(super) run: &'a str,
     pub(super) waits: &'a AttributedWaits,
 }
 
 /// A row of `advice`: a finding whose fix is worth making.
-pub(super) struct AdviceLine<'a> {
+pub(super) struct AdviceRow<'a> {
     pub(super) run: &'a str,
     pub(super) advice: &'a Advice,
 }
 
 /// The rows of all tables of a recording.
-pub(super) struct Lines<'a> {
-    pub(super) runs: Vec<RunLine<'a>>,
-    pub(super) launches: Vec<LaunchLine<'a>>,
-    pub(super) execs: Vec<ExecLine<'a>>,
-    pub(super) callers: Vec<CallerLine<'a>>,
-    pub(super) waits: Vec<WaitLine<'a>>,
-    pub(super) advice: Vec<AdviceLine<'a>>,
+pub(super) struct RecordingRows<'a> {
+    pub(super) runs: Vec<RunRow<'a>>,
+    pub(super) launches: Vec<LaunchRow<'a>>,
+    pub(super) execs: Vec<ExecRow<'a>>,
+    pub(super) callers: Vec<CallerRow<'a>>,
+    pub(super) waits: Vec<WaitRow<'a>>,
+    pub(super) advice: Vec<AdviceRow<'a>>,
 }
 
-impl<'a> Lines<'a> {
-    pub(super) fn collect(contents: &Contents<'a>) -> Lines<'a> {
+impl<'a> RecordingRows<'a> {
+    pub(super) fn collect(contents: &Contents<'a>) -> RecordingRows<'a> {
         let (run, forest, path) = (contents.run, contents.forest, contents.path);
-        let mut callers = CallerLines::new(run);
+        let mut callers = CallerRows::new(run);
         let sites = Callers::find(forest, Detail::Line);
         let (mut launches, mut execs) = (Vec::new(), Vec::new());
         for (index, launch) in forest.launches.iter().enumerate() {
             if !launch.is_launch() {
                 continue;
             }
-            let line = LaunchLine {
+            let row = LaunchRow {
                 run,
                 forest,
                 index,
@@ -110,34 +110,34 @@ impl<'a> Lines<'a> {
                 path,
                 labels: contents.labels,
             };
-            let caller = sites.call_site_of(index).map(|site| callers.add(site, &line));
-            launches.push(LaunchLine { caller, ..line });
-            let of_launch = |exec| ExecLine {
+            let caller = sites.call_site_of(index).map(|site| callers.add(site, &row));
+            launches.push(LaunchRow { caller, ..row });
+            let exec_row = |exec| ExecRow {
                 run,
                 launch: launch.id.0,
                 exec,
             };
-            execs.extend(launch.execs.iter().map(ExecAttempt::Succeeded).map(of_launch));
-            execs.extend(forest.failed_execs(index).map(ExecAttempt::Failed).map(of_launch));
+            execs.extend(launch.execs.iter().map(ExecAttempt::Succeeded).map(exec_row));
+            execs.extend(forest.failed_execs(index).map(ExecAttempt::Failed).map(exec_row));
         }
-        Lines {
-            runs: vec![RunLine(*contents)],
+        RecordingRows {
+            runs: vec![RunRow(*contents)],
             launches,
             execs,
-            callers: callers.lines,
-            waits: contents.waits.iter().map(|waits| WaitLine { run, waits }).collect(),
+            callers: callers.rows,
+            waits: contents.waits.iter().map(|waits| WaitRow { run, waits }).collect(),
             advice: contents
                 .report
                 .advices
                 .worth
                 .iter()
-                .map(|advice| AdviceLine { run, advice })
+                .map(|advice| AdviceRow { run, advice })
                 .collect(),
         }
     }
 }
 
-impl LaunchLine<'_> {
+impl LaunchRow<'_> {
     /// Returns a label of the launch.
     pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
         let index = BuildLabel::ALL.iter().position(|other| *other == label)?;
@@ -156,26 +156,26 @@ impl LaunchLine<'_> {
 }
 
 /// Collects call sites in the order of their first launch.
-struct CallerLines<'a> {
+struct CallerRows<'a> {
     run: &'a str,
-    lines: Vec<CallerLine<'a>>,
+    rows: Vec<CallerRow<'a>>,
     numbers: HashMap<CallSite, usize>,
 }
 
-impl<'a> CallerLines<'a> {
-    fn new(run: &'a str) -> CallerLines<'a> {
-        CallerLines {
+impl<'a> CallerRows<'a> {
+    fn new(run: &'a str) -> CallerRows<'a> {
+        CallerRows {
             run,
-            lines: Vec::new(),
+            rows: Vec::new(),
             numbers: HashMap::new(),
         }
     }
 
     /// Adds a launch to the sums of its call site, and returns the call site's number.
-    fn add(&mut self, site: &CallSite, launch: &LaunchLine<'_>) -> i32 {
-        let index = *self.numbers.entry(site.clone()).or_insert(self.lines.len());
-        if index == self.lines.len() {
-            self.lines.push(CallerLine {
+    fn add(&mut self, site: &CallSite, launch: &LaunchRow<'_>) -> i32 {
+        let index = *self.numbers.entry(site.clone()).or_insert(self.rows.len());
+        if index == self.rows.len() {
+            self.rows.push(CallerRow {
                 run: self.run,
                 number: i32::try_from(index).unwrap_or(i32::MAX),
                 site: site.clone(),
@@ -185,18 +185,18 @@ impl<'a> CallerLines<'a> {
                 critical: None,
             });
         }
-        let line = &mut self.lines[index];
-        line.launches += 1;
+        let row = &mut self.rows[index];
+        row.launches += 1;
         let total = launch.launch.total(launch.forest.end);
         for (sum, more) in [
-            (&mut line.total, total),
-            (&mut line.tax, launch.launch.tax()),
-            (&mut line.critical, launch.critical()),
+            (&mut row.total, total),
+            (&mut row.tax, launch.launch.tax()),
+            (&mut row.critical, launch.critical()),
         ] {
             if let Some(more) = more {
                 sum.get_or_insert_default().0 += more.0;
             }
         }
-        line.number
+        row.number
     }
 }
