@@ -85,7 +85,7 @@ impl UnfinishedLaunch {
         row
     }
 
-    /// Sets when the process first got a CPU, unless this is known already.
+    /// Sets when the process first got a CPU, unless that is already known.
     pub(super) fn set_first_run(&mut self, at: Option<Nanos>) {
         self.row.first_run = self.row.first_run.or(at);
     }
@@ -117,7 +117,7 @@ impl UnfinishedLaunch {
             row.load_cpu = Some(cpu);
             row.load_opens = search.map(|search| search.opens);
             row.load_failed_opens = search.map(|search| search.failed_opens);
-            row.load_cache = search.and_then(|search| search.cache);
+            row.load_cache = search.and_then(|search| search.opened_cache);
         }
         loading.is_written = false;
     }

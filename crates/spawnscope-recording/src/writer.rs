@@ -216,7 +216,7 @@ struct Writer {
     unwritten: VecDeque<(Batch, usize)>,
     /// Number of events in `unwritten`.
     unwritten_events: usize,
-    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. This does not happen because of readers, which never hold the
+    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot cause this, because they never hold the
     /// write lock.
     max_unwritten: usize,
     /// When to write the batch; `None` while it is empty.
@@ -335,14 +335,14 @@ impl Writer {
             self.unwritten_events -= events;
             let written = self.unwritten.pop_front();
             if let (Some(follower), Some((batch, _))) = (&self.follower, written) {
-                follower.send(batch.into_news());
+                follower.send(batch.into_new_rows());
             }
         }
         Ok(())
     }
 
-    /// Reads the logs of the invocations of ninja that have ended. This is done early, because their directories may be removed soon. If
-    /// the recording ends, all invocations have ended.
+    /// Finds the edges of the commands of ended invocations of ninja, in ninja's logs. This is done early, because the directories of the logs may
+    /// be removed soon. If the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);
         self.assembler.add_edges(&self.logs.edges(ended));
@@ -374,7 +374,7 @@ impl Writer {
         loop {
             match self.store.store_ending(&ending) {
                 Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}
-                noted => return noted,
+                stored => return stored,
             }
         }
     }

@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use rusqlite::Connection;
 
 use super::*;
-use crate::sample::*;
+use crate::test_events::*;
 use crate::{Recorder, Redaction, WriterOptions, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use versions::downgrade;

@@ -420,7 +420,7 @@ fn inspect(
     if let Some(header) = header {
         let mut within = SecretRanges::default();
         assignments::find_in_header(&text[header..], &mut within);
-        found.add_shifted(&within, header);
+        found.add_relative(&within, header);
     }
     if !is_whole {
         // An unquoted word of a script was already searched together with the whole script.
@@ -431,7 +431,7 @@ fn inspect(
             shapes::find(text, false, &mut found);
         }
         if has_spaces && role != Some(Role::Prose) {
-            found.add_shifted(&text::find(text, depth + 1), 0);
+            found.add_relative(&text::find(text, depth + 1), 0);
         }
     }
     found

@@ -128,12 +128,12 @@ fn rows_that_contradict_each_other_are_counted() {
         ),
         (
             format!("UPDATE launch SET cpu_ns = {minute} WHERE id = 4"),
-            "launches whose CPU or set-up time exceeds their life",
+            "launches whose CPU or setup time exceeds their life",
             4,
         ),
         (
             format!("UPDATE launch SET setup_close_span = {minute} WHERE id = 4"),
-            "launches whose CPU or set-up time exceeds their life",
+            "launches whose CPU or setup time exceeds their life",
             4,
         ),
         (
