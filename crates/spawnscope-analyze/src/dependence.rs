@@ -24,8 +24,8 @@ pub struct Dependence {
     pub count: u64,
     /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
-    /// Whether the command is a shell, a launcher such as `env`, or launched once or twice around
-    /// nearly the whole run, and another command in the list explains most of what depends on it.
+    /// Whether another command in the list explains most of what depends on this one, and this one is
+    /// a shell, a launcher such as `env`, or launched once or twice around nearly the whole run.
     pub is_wrapper: bool,
 }
 

@@ -136,7 +136,7 @@ fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
         *counts.entry(launch.command.label()).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|(one, times), (other, more)| more.cmp(times).then_with(|| one.cmp(other)));
+    counts.sort_by(|(a, count_a), (b, count_b)| count_b.cmp(count_a).then_with(|| a.cmp(b)));
     counts
 }
 

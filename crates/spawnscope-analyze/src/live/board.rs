@@ -81,7 +81,7 @@ pub struct Snapshot {
     pub started: u64,
     /// Number of launches that have not ended.
     pub running: u64,
-    /// The commands, in no order.
+    /// The commands, in no particular order.
     pub commands: Vec<CommandRow>,
     /// Running launches, and processes that existed before and have launched others. Parents come
     /// before their children.
@@ -114,15 +114,15 @@ impl LiveBoard {
         for process in self.live.processes().filter(|process| process.is_launch()) {
             *running.entry(process.label()).or_default() += 1;
         }
-        let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
+        let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.row(name)).collect();
         let critical = self.live.critical_times();
-        for line in &mut commands {
-            line.running = running.remove(&line.command).unwrap_or(0);
-            line.critical = critical.get(&line.command);
+        for row in &mut commands {
+            row.running = running.remove(&row.command).unwrap_or(0);
+            row.critical = critical.get(&row.command);
         }
         let only_running = running.into_iter().map(|(command, running)| CommandRow {
             running,
-            ..Sums::default().line(&command)
+            ..Sums::default().row(&command)
         });
         commands.extend(only_running);
         Snapshot {
@@ -147,20 +147,20 @@ impl LiveBoard {
             siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.id()));
         }
         let mut pending = vec![children.remove(&None).unwrap_or_default()];
-        let mut lines = Vec::new();
+        let mut rows = Vec::new();
         while let Some(siblings) = pending.last_mut() {
             let Some(process) = siblings.pop() else {
                 pending.pop();
                 continue;
             };
-            lines.push(line_of(process, pending.len() - 1));
+            rows.push(row_of(process, pending.len() - 1));
             pending.extend(children.remove(&Some(process.id())));
         }
-        lines
+        rows
     }
 }
 
-fn line_of(process: &Process, depth: usize) -> ProcessRow {
+fn row_of(process: &Process, depth: usize) -> ProcessRow {
     ProcessRow {
         id: process.id(),
         parent: process.parent(),
@@ -185,7 +185,7 @@ impl Sums {
         self.recent.push_front(Arc::new(launch));
     }
 
-    fn line(&self, name: &[u8]) -> CommandRow {
+    fn row(&self, name: &[u8]) -> CommandRow {
         let largest = Phase::TAX.into_iter().max_by_key(|phase| self.phases[*phase as usize]);
         CommandRow {
             command: name.to_vec(),

@@ -376,17 +376,17 @@ fn a_board_lists_commands_and_the_tree_of_processes() {
     let tree: Vec<_> = snapshot
         .processes
         .iter()
-        .map(|line| (line.id.0, line.depth, line.launched))
+        .map(|row| (row.id.0, row.depth, row.launched))
         .collect();
     assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
     let mut commands: Vec<_> = snapshot
         .commands
         .iter()
-        .map(|line| (&*line.command, line.count, line.running))
+        .map(|row| (&*row.command, row.count, row.running))
         .collect();
     commands.sort_unstable();
     // The fork was created before its parent executed make.
     assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);
-    let fork = snapshot.commands.iter().find(|line| line.count == 1).unwrap();
+    let fork = snapshot.commands.iter().find(|row| row.count == 1).unwrap();
     assert_eq!((fork.failures, fork.tax, fork.recent.len()), (1, Some(Nanos(500)), 1));
 }
