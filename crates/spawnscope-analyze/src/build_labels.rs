@@ -1,4 +1,4 @@
-//! Labels of launches: which part of a build or of a test suite asked for them. They are read from
+//! Labels of launches: which part of a build or test suite asked for them. They are read from
 //! recorded arguments, paths and working directories, from the few environment variables that are
 //! recorded, and from the ninja edges. A launch without a label of its own inherits the label of
 //! its parent.

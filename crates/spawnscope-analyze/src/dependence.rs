@@ -105,7 +105,8 @@ pub(crate) fn dependence(
     all
 }
 
-/// Predicts the saving without each of several sets of launches: expected value, lower and upper end of the confidence interval.
+/// Predicts, for each of several sets of launches, the saving without these launches: expected value, lower and upper end of the confidence
+/// interval.
 pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
     let fixes: Vec<Fix> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
     let fixes: Vec<&[Fix]> = fixes.iter().map(slice::from_ref).collect();

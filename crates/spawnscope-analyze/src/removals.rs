@@ -1,5 +1,5 @@
-//! Predicts the saving without all launches of each of the most expensive programs and script
-//! lines.
+//! Predicts, for each of the most expensive programs and script lines, the saving without its
+//! launches.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -77,7 +77,7 @@ impl UnfinishedLaunch {
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // The command ran before its release, in order to be held by the recorder. This time is not part of its setup.
+            // The command ran before its release, until the recorder held it. This time is not part of its setup.
             row.first_run = row
                 .first_run
                 .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));

@@ -341,8 +341,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Finds the edges of the commands of ended invocations of ninja, in ninja's logs. This is done early, because the directories of the logs may
-    /// be removed soon. If the recording ends, all invocations have ended.
+    /// Finds the edges of ended invocations in ninja's logs. This is done before the end of the recording, because the logs may be removed soon. If
+    /// the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);
         self.assembler.add_edges(&self.logs.edges(ended));

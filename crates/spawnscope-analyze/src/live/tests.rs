@@ -109,7 +109,7 @@ fn reaped_launch(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRo
     }
 }
 
-/// Applies launches, each of which executes the string with the number of its id. Returns the
+/// Applies launches. The program of each is the string whose number is the launch's id. Returns the
 /// critical time of each command.
 fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> Vec<Option<u64>> {
     let is_reaped = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;

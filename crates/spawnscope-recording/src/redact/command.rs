@@ -205,8 +205,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Whether this option of an unknown program has a password as its value, because a user is given, too: `-u me -p X`. Ports, paths and mappings
-    /// are not passwords.
+    /// Whether the value of this option of an unknown program is a password, because another option names a user: `-u me -p X`. Ports, paths and
+    /// mappings are not passwords.
     fn is_login(&self, at: usize) -> bool {
         const USERS: [&[u8]; 7] = [
             b"-u",

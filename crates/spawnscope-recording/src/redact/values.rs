@@ -1,5 +1,5 @@
-//! Decides which part of the value of a secret name is secret: usually all of it, but not if it is a switch, a small number or a path, or if it
-//! refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
+//! Decides which part of the value of a secret name is secret: usually all of it, but nothing if the value is a switch, a small number or a path,
+//! or if it refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
 
 use std::ops::Range;
 
