@@ -60,7 +60,7 @@ impl Redaction {
         // A path with spaces may be a whole command line that was executed by mistake.
         if path.iter().any(u8::is_ascii_whitespace) {
             assignments::find(path, &mut ranges);
-            text::find(path, 1).iter().for_each(|range| ranges.add(range.clone()));
+            ranges.add_relative(&text::find(path, 1), 0);
         }
         masked(path, ranges)
     }
