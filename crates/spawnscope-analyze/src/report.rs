@@ -55,8 +55,8 @@ pub struct Report {
     /// Number of CPUs that the command was allowed to use; a CPU quota can make it fractional.
     /// `None` if unknown.
     pub allowed_cpus: Option<f64>,
-    /// From the start of the command or of the recording to its end, or to the last event if the
-    /// recorder was killed.
+    /// The time from the start to the end of the command or of the recording; to the last event if
+    /// the recorder was killed.
     pub wall: Nanos,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
