@@ -189,7 +189,7 @@ fn a_fork_has_the_name_of_the_program_that_its_parent_ran_at_the_fork() {
 
 /// In `(sed; sed)`, for example, the subshell executes the second sed itself.
 #[test]
-fn time_in_which_a_fork_launches_others_before_its_exec_is_run() {
+fn time_in_which_a_fork_launches_others_before_its_exec_counts_as_run() {
     let mut live = with_shell(&["bash", "/bin/sed"]);
     let (mut fork, mut child) = (launch(2, SHELL), launch(3, LaunchId(2)));
     (child.create, child.created) = (Some(Nanos(1250)), Some(Nanos(1300)));

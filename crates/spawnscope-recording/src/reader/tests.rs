@@ -343,7 +343,7 @@ fn a_missing_table_column_or_row_is_damage() {
 }
 
 #[test]
-fn texts_with_gaps_are_found() {
+fn texts_are_found_if_their_ids_have_gaps() {
     let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
                    argv_text = argv_text + 1000, cwd_text = NULL, variables_text = NULL; \
                    UPDATE failed_exec SET path_text = path_text + 1000; \
