@@ -27,7 +27,7 @@ pub(super) struct Batch {
     pub(super) texts: Vec<TextRow>,
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
-    /// Launches that slices belong to and that are not kept in memory. A launch that is not in the file either becomes an orphan.
+    /// Launches that slices belong to and that are not kept in memory. If the file does not contain such a launch, it becomes an orphan.
     pub(super) referenced: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{EndedLaunch, LiveLaunches, OTHER, Process};
 use crate::phases::Phase;
+use crate::summary::add_known;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::NewRows;
 
@@ -177,7 +178,7 @@ impl Sums {
     fn add(&mut self, launch: EndedLaunch) {
         self.count += 1;
         self.failures += u64::from(launch.has_failed());
-        add(&mut self.tax, launch.tax);
+        add_known(&mut self.tax, launch.tax);
         for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
             self.phases[phase as usize].0 += time.unwrap_or_default().0;
         }
@@ -197,12 +198,5 @@ impl Sums {
             largest: largest.filter(|phase| self.phases[*phase as usize].0 > 0),
             recent: self.recent.iter().cloned().collect(),
         }
-    }
-}
-
-/// Adds a time if it is known.
-fn add(sum: &mut Option<Nanos>, time: Option<Nanos>) {
-    if let Some(time) = time {
-        *sum = Some(Nanos(sum.unwrap_or_default().0 + time.0));
     }
 }
