@@ -154,7 +154,8 @@ impl Term {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
                 matches(glob, &launch.command.label())
                     || of_execs().any(|name| matches(glob, name))
-                    || (launch.command.forked && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
+                    || (launch.command.forked
+                        && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
             }
             Term::Argv(glob) => launch.execs.iter().any(|exec| {
                 let argv: Vec<&[u8]> = exec.arguments().collect();
