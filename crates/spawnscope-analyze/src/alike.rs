@@ -75,8 +75,8 @@ type Shape<'f, 'a> = (&'f Command<'a>, Option<u32>, Vec<u32>);
 fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
     let mut numbers: HashMap<Shape<'_, '_>, u32> = HashMap::new();
     let mut shapes = vec![0; forest.launches.len()];
-    let order: Vec<usize> = walk_all(forest).map(|step| step.index).collect();
-    for index in order.into_iter().rev() {
+    let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
+    for index in parents_first.into_iter().rev() {
         let children = forest.children(index).iter().map(|child| shapes[*child]).collect();
         let shape = (
             forest.launches[index].command.as_ref(),
@@ -89,25 +89,12 @@ fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
     shapes
 }
 
-/// Visits all launches, parents before their children.
-fn walk_all<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> + use<'f> {
-    let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();
-    let steps: Vec<crate::tree::Step> = forest.walk(&tops).collect();
-    steps.into_iter()
-}
-
 /// Merges similar children: at most `max_merged` per row if their parents' row has one launch,
 /// otherwise all.
 fn merge_siblings(forest: &Forest<'_>, shapes: &[u32], max_merged: usize) -> Rows {
     let mut rows = Rows::default();
-    let tops: Vec<u32> = forest
-        .roots
-        .iter()
-        .chain(&forest.orphans)
-        .map(|top| *top as u32)
-        .collect();
-    for top in tops {
-        rows.push(None, &[top]);
+    for top in forest.roots.iter().chain(&forest.orphans) {
+        rows.push(None, &[*top as u32]);
     }
     let mut row = 0;
     while row < rows.len() {

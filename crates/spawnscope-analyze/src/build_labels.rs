@@ -1,4 +1,4 @@
-//! Labels of launches: which part of a build or of a test suite asked for them. They are read from
+//! Labels of launches: which part of a build or test suite asked for them. They are read from
 //! recorded arguments, paths and working directories, from the few environment variables that are
 //! recorded, and from the ninja edges. A launch without a label of its own inherits the label of
 //! its parent.
@@ -55,14 +55,14 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label that the last program of a launch indicates. `top` is the working
+    /// Returns the label that the last program of a launch indicates. `command_cwd` is the working
     /// directory of the command.
-    fn label_of_program(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn label_of_program(self, launch: &Launch<'_>, command_cwd: Option<&[u8]>) -> Option<Vec<u8>> {
         let exec = launch.execs.last()?;
         match self {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
             BuildLabel::Crate => crate_of(exec),
-            BuildLabel::Directory => directory(exec).map(|directory| relative_to(top, directory)),
+            BuildLabel::Directory => directory(exec).map(|directory| relative_to(command_cwd, directory)),
             BuildLabel::Package => package(exec),
             BuildLabel::Test => test(exec).map(<[u8]>::to_vec),
             BuildLabel::Cmake => cmake_target(exec).map(<[u8]>::to_vec),
@@ -110,7 +110,7 @@ impl BuildLabels {
         let mut search = Search {
             forest,
             label,
-            top: command.and_then(Exec::cwd),
+            command_cwd: command.and_then(Exec::cwd),
             edges: Edges::new(forest.recording()),
             edge_of: vec![None; forest.launches.len()],
         };
@@ -119,8 +119,7 @@ impl BuildLabels {
             value_indexes: vec![None; forest.launches.len()],
         };
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
-        let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-        for step in forest.walk(&tops) {
+        for step in forest.walk_all() {
             let parent = forest.parent(step.index);
             let inherited = parent.and_then(|parent| labels.value_indexes[parent]);
             let own = search.own_label(step.index, parent, inherited.is_some());
@@ -154,7 +153,7 @@ struct Search<'f, 'a> {
     forest: &'f Forest<'a>,
     label: BuildLabel,
     /// The working directory of the command.
-    top: Option<&'a [u8]>,
+    command_cwd: Option<&'a [u8]>,
     edges: Edges<'a>,
     /// For each launch, the launch whose ninja edge it belongs to.
     edge_of: Vec<Option<LaunchId>>,
@@ -162,7 +161,7 @@ struct Search<'f, 'a> {
 
 impl Search<'_, '_> {
     /// Returns the label of a launch, unless it inherits its parent's.
-    fn own_label(&mut self, index: usize, parent: Option<usize>, is_labelled: bool) -> Option<Vec<u8>> {
+    fn own_label(&mut self, index: usize, parent: Option<usize>, parent_has_label: bool) -> Option<Vec<u8>> {
         let launch = &self.forest.launches[index];
         // An edge below another edge belongs to a nested ninja.
         if let Some(made) = self.label.label_of_edge(self.edges.outputs(launch.id)) {
@@ -173,13 +172,13 @@ impl Search<'_, '_> {
             return Some(target.to_vec());
         }
         let edge = parent.and_then(|parent| self.edge_of[parent]);
-        if is_labelled && edge.is_none() && self.label.prefers_parent() {
+        if parent_has_label && edge.is_none() && self.label.prefers_parent() {
             return None;
         }
         // An edge may run a whole build; then the labels of its compilers are more precise. But a
         // compiler that makes the edge's own output keeps the edge's label, ninja's name of that
         // output.
-        let own = self.label.label_of_program(launch, self.top);
+        let own = self.label.label_of_program(launch, self.command_cwd);
         let own = own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)));
         if own.is_none() {
             self.edge_of[index] = edge;
@@ -291,10 +290,10 @@ fn without_hash(name: &[u8]) -> Option<&[u8]> {
     (is_hash && !name.is_empty()).then_some(name)
 }
 
-/// Makes a directory relative to `top` if it is below it, because checkouts have different paths
+/// Makes a directory relative to the working directory of the command if it is below that, because checkouts have different paths
 /// on different machines.
-fn relative_to(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
-    match top.and_then(|top| directory.strip_prefix(top)) {
+fn relative_to(command_cwd: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
+    match command_cwd.and_then(|command_cwd| directory.strip_prefix(command_cwd)) {
         Some([]) => b".".to_vec(),
         Some([b'/', rest @ ..]) => rest.to_vec(),
         _ => directory,

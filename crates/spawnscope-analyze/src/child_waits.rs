@@ -91,7 +91,7 @@ fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(T
         let waited = reap.zombie.since(woken);
         // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
         let worked = reap.reaped.since(returned);
-        let is_wait = worked < waited && can_be_a_wait(&slice, waited);
+        let is_wait = worked < waited && may_be_rewritten(&slice, waited);
         is_wait.then_some((thread, index, reap))
     };
     pairs.filter_map(wait).collect()
@@ -109,10 +109,10 @@ pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait before the wait for a CPU may become part of a wait for a child. A sleep, a
-/// wait for a disk, and a wait for an object such as a pipe that is longer than the wait for the
-/// child (`waited`) must not.
-fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
+/// Whether the wait of a slice may be rewritten as a wait for a child. A sleep, a wait for a disk, and
+/// a wait for an object such as a pipe that took longer than the wait for the child (`waited`) must
+/// not be rewritten.
+fn may_be_rewritten(slice: &SliceRow, waited: Nanos) -> bool {
     let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {
         LeftCpu::Created | LeftCpu::Ended => false,

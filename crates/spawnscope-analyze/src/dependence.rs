@@ -24,8 +24,8 @@ pub struct Dependence {
     pub count: u64,
     /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
-    /// Whether the command is a shell, a launcher such as `env`, or launched once or twice around
-    /// nearly the whole run, and another command in the list explains most of what depends on it.
+    /// Whether another command in the list explains most of what depends on this one, and this one is
+    /// a shell, a launcher such as `env`, or launched once or twice around nearly the whole run.
     pub is_wrapper: bool,
     /// The wrapper that most of the wall depends on, if most launches of this command are its descendants.
     pub launched_through: Option<Vec<u8>>,
@@ -109,7 +109,8 @@ pub(crate) fn dependence(
     all
 }
 
-/// Predicts the saving without each of several sets of launches: expected value, lower and upper end of the confidence interval.
+/// Predicts, for each of several sets of launches, the saving without these launches: expected value, lower and upper end of the confidence
+/// interval.
 pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
     let fixes: Vec<Fix> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
     let fixes: Vec<&[Fix]> = fixes.iter().map(slice::from_ref).collect();

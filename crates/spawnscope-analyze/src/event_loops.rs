@@ -80,7 +80,7 @@ fn waits_during_child(
         }
     }
     let is_idle = worked as f64 <= MAX_WORK_SHARE * reap.zombie.since(begins).0 as f64;
-    if is_idle && !waits.is_empty() && !is_served_by(timelines, reap.child, parent.0) {
+    if is_idle && !waits.is_empty() && !serves_parent(timelines, reap.child, parent.0) {
         waits
     } else {
         Vec::new()
@@ -131,9 +131,9 @@ fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> Sli
     }
 }
 
-/// Whether a child ever waited for its parent. Then the child serves requests, and its parent does
-/// not wait for its end.
-fn is_served_by(timelines: &Timelines, child: u32, parent: u32) -> bool {
+/// Whether a child ever waited for its parent. Such a child serves requests of the parent, which does
+/// not wait for the child's end.
+fn serves_parent(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));
     causes.any(|cause| timelines.threads[cause as usize].launch == parent)

@@ -94,7 +94,7 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     match slice.reason {
         LeftCpu::Stopped => ExternalWait::Stopped,
         // A scanner's reply to another thread also wakes this one, which then sleeps again. The
-        // slice has the last waker, who replied to this thread.
+        // slice has the last waker, the one that replied to this thread.
         _ if kind_of(slice) == Some(ObjectKind::Permission) => ExternalWait::Scanner(name),
         _ if is_in(slice, &calls::SLEEPS) => ExternalWait::Timer,
         LeftCpu::Uninterruptible if !is_in(slice, &calls::CREATIONS) => ExternalWait::Disk,

@@ -25,7 +25,7 @@ pub struct Failure {
 #[must_use]
 pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
     let mut searches = PathSearchTally::default();
-    let mut single = HashMap::new();
+    let mut others = HashMap::new();
     let failing = (0..forest.launches.len()).filter(|index| forest.failed_execs(*index).len() > 0);
     for index in failing {
         let attempts = attempts_of(forest, index);
@@ -33,10 +33,10 @@ pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
             searches.add(search);
         }
         for failed in &attempts.other_failures {
-            *single.entry((failed.errno, failed.path)).or_default() += 1;
+            *others.entry((failed.errno, failed.path)).or_default() += 1;
         }
     }
-    (searches.finish(), by_errno(single))
+    (searches.finish(), by_errno(others))
 }
 
 fn by_errno(counts: HashMap<(i32, &[u8]), u64>) -> Vec<Failure> {

@@ -63,7 +63,7 @@ pub struct InclusiveTimes {
     pub critical: Option<Nanos>,
 }
 
-/// Placeholder for the parent of the command, which no recorded process launched.
+/// Shown as the parent of the command, because no recorded process launched it.
 pub const THE_RECORDER: &[u8] = b"(recorder)";
 
 /// The key of a group.
@@ -258,8 +258,7 @@ fn inclusive(
     // For each group, the number of its launches among the ancestors of the current launch.
     let mut open_launches = vec![0u32; groups];
     let mut ancestors: Vec<Option<usize>> = Vec::new();
-    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-    for step in forest.walk(&tops) {
+    for step in forest.walk_all() {
         for closed in ancestors.drain(step.depth..).flatten() {
             open_launches[closed] -= 1;
         }
@@ -280,8 +279,7 @@ fn inclusive(
 /// Returns the time on the critical path of each launch including its descendants.
 fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     let mut sums: Vec<Nanos> = path.launches.iter().map(Charges::total).collect();
-    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-    let parents_first: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
+    let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
     for index in parents_first.into_iter().rev() {
         if let Some(parent) = forest.parent(index) {
             sums[parent].0 += sums[index].0;

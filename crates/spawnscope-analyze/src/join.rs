@@ -24,8 +24,8 @@ impl<'a> Joiner<'a> {
     pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
         let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
         let execs = GroupedItems::new(rows.len(), owned.collect());
-        let parts = rows.iter().enumerate();
-        parts
+        rows.iter()
+            .enumerate()
             .map(|(index, row)| self.launch(row, execs.items_of(index)))
             .collect()
     }

@@ -57,7 +57,7 @@ impl OpenWaits {
         let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
             let children = self.0.get(&thread.launch)?;
             let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
-            let child = child_awaited(children, &awaited_child(&slice)?)?;
+            let child = find_child(children, &awaited_child(&slice)?)?;
             Some((index, last.get(&child).copied().unwrap_or(child)))
         });
         waiting.collect()
@@ -85,7 +85,7 @@ fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
     }
 }
 
-fn child_awaited(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
+fn find_child(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
     let found = match awaited {
         AwaitedChild::Any => children.last(),
         AwaitedChild::Pid(pid) => {

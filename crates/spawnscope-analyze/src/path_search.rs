@@ -205,7 +205,7 @@ struct Tally {
     misses: u64,
     cost: Nanos,
     /// Index in `MISSES` of the error that best explains the failures.
-    errno: Option<usize>,
+    errno_index: Option<usize>,
 }
 
 impl Tally {
@@ -213,8 +213,8 @@ impl Tally {
         self.searches += u64::from(is_new_search);
         self.misses += misses;
         self.cost.0 += cost.0;
-        let rank = MISSES.iter().position(|miss| *miss == errno);
-        self.errno = self.errno.into_iter().chain(rank).min();
+        let index = MISSES.iter().position(|miss| *miss == errno);
+        self.errno_index = self.errno_index.into_iter().chain(index).min();
     }
 }
 
@@ -225,7 +225,7 @@ fn ranked(tallies: HashMap<&[u8], Tally>) -> Vec<Fault> {
             searches: tally.searches,
             misses: tally.misses,
             cost: tally.cost,
-            errno: MISSES[tally.errno?],
+            errno: MISSES[tally.errno_index?],
         })
     };
     let mut faults: Vec<Fault> = tallies.into_iter().filter_map(fault).collect();

@@ -103,27 +103,17 @@ fn wall_cuts(
     if unfinished.is_none() {
         cuts.push(cut(Phase::Teardown, at.zombie.get()));
         // The parent of the command is the recorder, so its reaping does not count.
-        cuts.push(cut(
-            Phase::Reap,
-            if origin == Origin::Command {
-                None
-            } else {
-                at.reaped.get()
-            },
-        ));
+        let reaped = at.reaped.get().filter(|_| origin != Origin::Command);
+        cuts.push(cut(Phase::Reap, reaped));
     }
     (first, cuts)
 }
 
 /// Computes the CPU time of a launch by phase, from the counters of its threads at the boundaries.
 pub(crate) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
-    // The counters of a new process start at zero. But the command has done work of the recorder
-    // before.
-    let first = if row.origin == Origin::Launched {
-        Some(Nanos(0))
-    } else {
-        None
-    };
+    // The counters of a new process start at zero, but those of the command include work of the
+    // recorder.
+    let first = (row.origin == Origin::Launched).then_some(Nanos(0));
     let mut cuts = Vec::with_capacity(1 + 3 * execs.len());
     for (index, exec) in execs.iter().enumerate() {
         cuts.push(cut(if index == 0 { Phase::Setup } else { Phase::Run }, exec.enter_cpu));

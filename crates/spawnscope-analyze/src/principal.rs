@@ -50,8 +50,8 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
 /// only lead to other commands. `None` if its share of the wall is small or uncertain.
 #[must_use]
 pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
-    let mut candidates = dependence.iter().filter(|each| !each.is_wrapper);
-    candidates
-        .next()
+    dependence
+        .iter()
+        .find(|each| !each.is_wrapper)
         .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= MIN_SHARE * unrecorded.0 as f64)
 }

@@ -1,5 +1,5 @@
-//! Predicts the saving without all launches of each of the most expensive programs and script
-//! lines.
+//! Predicts, for each of the most expensive programs and script lines, the saving without its
+//! launches.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -36,12 +36,14 @@ pub fn removals(
     dependence: &[Dependence],
     max_rows: usize,
 ) -> Vec<Removal> {
-    let mut candidates = candidates(whatif, path, callers, GroupBy::Command);
-    candidates.truncate(max_rows);
-    let lines = candidates_by_line(whatif, path, callers);
-    candidates.extend(lines.into_iter().take(max_rows));
-    let known: Vec<Option<[Nanos; 3]>> = candidates.iter().map(|each| known_saving(each, dependence)).collect();
-    let unknown = candidates.iter().zip(&known).filter(|(_, known)| known.is_none());
+    let mut removed = candidates(whatif, path, callers, GroupBy::Command);
+    removed.truncate(max_rows);
+    if callers.has_any() {
+        let lines = candidates(whatif, path, callers, GroupBy::Line);
+        removed.extend(lines.into_iter().take(max_rows));
+    }
+    let known: Vec<Option<[Nanos; 3]>> = removed.iter().map(|each| known_saving(each, dependence)).collect();
+    let unknown = removed.iter().zip(&known).filter(|(_, known)| known.is_none());
     let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
     let mut predicted = savings_without(whatif, &unknown).into_iter();
     let savings = known.into_iter().map_while(|known| known.or_else(|| predicted.next()));
@@ -51,7 +53,7 @@ pub fn removals(
         launches: launches.len() as u64,
         saving,
     };
-    candidates.iter().zip(savings).map(removal).collect()
+    removed.iter().zip(savings).map(removal).collect()
 }
 
 /// Returns the saving without a command if `dependence` contains it. A row with the same label and
@@ -64,14 +66,6 @@ fn known_saving((by, label, launches): &Candidate, dependence: &[Dependence]) ->
 
 /// What the launches have in common, their label, and the launches.
 type Candidate = (GroupBy, Vec<u8>, Vec<u32>);
-
-fn candidates_by_line(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers) -> Vec<Candidate> {
-    if callers.has_any() {
-        candidates(whatif, path, callers, GroupBy::Line)
-    } else {
-        Vec::new()
-    }
-}
 
 fn candidates(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, by: GroupBy) -> Vec<Candidate> {
     let mut groups: HashMap<Vec<u8>, (Nanos, Vec<u32>)> = HashMap::new();

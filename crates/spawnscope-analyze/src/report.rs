@@ -55,8 +55,8 @@ pub struct Report {
     /// Number of CPUs that the command was allowed to use; a CPU quota can make it fractional.
     /// `None` if unknown.
     pub allowed_cpus: Option<f64>,
-    /// From the start of the command or of the recording to its end, or to the last event if the
-    /// recorder was killed.
+    /// The time from the start to the end of the command or of the recording; to the last event if
+    /// the recorder was killed.
     pub wall: Nanos,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
@@ -138,7 +138,7 @@ fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
         *counts.entry(launch.command.label()).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|(one, times), (other, more)| more.cmp(times).then_with(|| one.cmp(other)));
+    counts.sort_by(|(a, count_a), (b, count_b)| count_b.cmp(count_a).then_with(|| a.cmp(b)));
     counts
 }
 

@@ -41,7 +41,7 @@ struct LinePattern {
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// The selector, or a term in it, is empty.
-    #[error("`{0}` has an empty term: name a program, as in `dirname`, or use argv=GLOB, parent=GLOB, line=FILE:N")]
+    #[error("`{0}` has an empty term: name a program, as in `dirname`, or use argv=GLOB, parent=GLOB or line=FILE:N")]
     Empty(String),
     /// The pattern is invalid.
     #[error("`{pattern}` is not a valid pattern: {reason}")]
@@ -154,7 +154,8 @@ impl Term {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
                 matches(glob, &launch.command.label())
                     || of_execs().any(|name| matches(glob, name))
-                    || (launch.command.forked && matches(glob, &[b"(", interpreter_of(forest, index), b")"].concat()))
+                    || (launch.command.forked
+                        && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
             }
             Term::Argv(glob) => launch.execs.iter().any(|exec| {
                 let argv: Vec<&[u8]> = exec.arguments().collect();
@@ -162,7 +163,7 @@ impl Term {
             }),
             Term::Parent(glob) => {
                 let is_named =
-                    || matches(glob, launch.birth_command.name) || matches(glob, interpreter_of(forest, index));
+                    || matches(glob, launch.birth_command.name) || matches(glob, program_of_parent(forest, index));
                 launch.parent.get().is_some() && is_named()
             }
         }
@@ -210,7 +211,7 @@ impl LinePattern {
 }
 
 /// Returns the program that the parent of a launch ran, which is the interpreter for a `#!` script.
-fn interpreter_of<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
+fn program_of_parent<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
     let launcher = forest.launcher(index as usize);
     launcher.map_or(b"", |exec| exec.program_name())
 }

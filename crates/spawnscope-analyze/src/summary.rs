@@ -158,7 +158,8 @@ impl PhaseSums {
     }
 }
 
-fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
+/// Adds a time if it is known.
+pub(crate) fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
     if let Some(more) = more {
         *sum = Some(Nanos(sum.unwrap_or_default().0 + more.0));
     }

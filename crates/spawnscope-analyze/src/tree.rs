@@ -70,11 +70,10 @@ impl<'a> Forest<'a> {
 
         let info = &recording.info;
         let end = info.last_event.max(info.wall.unwrap_or_default());
-        let unnamed = Arc::default();
         let joiner = Joiner {
             recording,
             end,
-            unnamed,
+            unnamed: Arc::default(),
         };
         let mut joined = joiner.join(&rows, execs);
         let order = parents_first(&mut parents);
@@ -198,6 +197,11 @@ impl<'a> Forest<'a> {
             push_siblings(&mut pending, self.children(step.index), step.depth + 1);
             Some(step)
         })
+    }
+
+    /// Visits all launches, each before its children.
+    pub(crate) fn walk_all<'f>(&'f self) -> impl Iterator<Item = Step> + use<'f, 'a> {
+        self.walk(&[self.roots.as_slice(), &self.orphans].concat())
     }
 }
 

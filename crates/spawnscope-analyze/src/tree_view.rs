@@ -183,8 +183,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
 /// not arguments and times. Similar subtrees have the same hash.
 fn shapes(forest: &Forest<'_>) -> Vec<u64> {
     let mut shapes = vec![0; forest.launches.len()];
-    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-    let parents_first: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
+    let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
     for index in parents_first.into_iter().rev() {
         let launch = &forest.launches[index];
         let mut hasher = DefaultHasher::new();

@@ -22,7 +22,7 @@ pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
     })
 }
 
-/// Calls `function` for every index from 0 below `count`, on at most `max_threads` threads and not more than there are CPUs. Returns the
+/// Calls `function` for every index below `count`, on at most `max_threads` threads and on no more threads than there are CPUs. Returns the
 /// results in the order of the indexes.
 pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);

@@ -2,7 +2,7 @@
 //! `spawnscope-recording`, which stores and reads the rows, documents the columns and their units.
 
 mod label;
-mod news;
+mod new_rows;
 mod references;
 
 use crate::event::{
@@ -13,7 +13,7 @@ use crate::contradictions::Contradictions;
 use crate::table;
 use crate::table::Bits;
 pub use label::{BadLabel, Label};
-pub use news::NewRows;
+pub use new_rows::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
@@ -116,7 +116,7 @@ impl Info {
 pub enum Scope {
     /// A command and all its descendants.
     Command,
-    /// A process that existed before, and its future children.
+    /// A process that existed before, and its future descendants.
     Process,
     /// The whole machine.
     System,

@@ -1,6 +1,6 @@
 //! Combines events into rows. This code does no I/O: it receives events, and returns the new and changed rows in batches. Only unfinished
-//! launches are kept in memory. A late event for another launch produces an incomplete row, which `store` merges into the row in the file,
-//! so it can add values but not remove any.
+//! launches are kept in memory. A late event for a launch that is no longer kept produces an incomplete row. `store` merges that row into the row
+//! in the file, so it can add values but not remove any.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,7 @@ pub(super) struct Batch {
     pub(super) texts: Vec<TextRow>,
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
-    /// Launches that slices belong to. If the file does not contain such a launch, it becomes an orphan.
+    /// Launches that slices belong to and that are not kept in memory. If the file does not contain such a launch, it becomes an orphan.
     pub(super) referenced: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
@@ -57,17 +57,16 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns the rows that live views need, and drops the other rows.
-    pub(super) fn into_news(self) -> NewRows {
+    /// Returns the rows that live views need, and drops the other rows. `Follower::send` adds which recording they belong to.
+    pub(super) fn into_new_rows(self) -> NewRows {
         NewRows {
-            recording: 0,
-            started_unix_ns: 0,
             texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
             oldest_text: self.oldest_text,
             launches: self.launches,
             execs: self.execs.into_iter().map(|exec| (exec.ordinal, exec.row)).collect(),
             finished: self.finished,
             last_event: self.last_event,
+            ..NewRows::default()
         }
     }
 }
@@ -406,7 +405,7 @@ impl Assembler {
 
     fn apply_exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
         if exited.last_thread {
-            self.invocations.handle_exit(launch);
+            self.invocations.end(launch);
         }
         let first_run = exited.first_run.map(|first_run| self.relative(first_run));
         let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));

@@ -101,7 +101,7 @@ impl RowChecker<'_> {
         }
         found.count_row_if(
             has_too_much_time,
-            "launches whose CPU or set-up time exceeds their life",
+            "launches whose CPU or setup time exceeds their life",
             id,
         );
     }

@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use super::claim;
 use super::directory::{Directory, EntryType};
 use super::error::RecordError;
-use super::header::Header;
+use super::header::SqliteHeader;
 use super::log::with_suffix;
 use super::version::APPLICATION_ID;
 use spawnscope_system::owner;
@@ -45,8 +45,9 @@ const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-wal", "-shm"];
 /// Creates an empty file at `path`, readable only by its owner because argv can be private. Moves an earlier recording to `<path>.old`. SQLite
 /// gives the files that it creates beside the recording the same owner and mode.
 pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
-    let named = path.file_name().map(|name| path.with_file_name(name));
-    let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
+    // Drops a `/` or `/.` at the end of the path.
+    let normalized = path.file_name().map(|name| path.with_file_name(name));
+    let path = normalized.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
     let failed = |source| RecordError::io("create", &path, source);
     let directory = Directory::containing(&path).map_err(failed)?;
     let occupant = occupant(&directory, &path)?;
@@ -56,7 +57,7 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
         self::occupant(&directory, &old)?;
         move_recording(&directory, &path, &old)?;
     }
-    // SQLite would treat existing files with these suffixes as part of the new recording. They may remain of a removed recording, or another
+    // SQLite would treat existing files with these suffixes as part of the new recording. They may remain from a removed recording, or another
     // user may have put them there.
     remove_sqlite_files(&directory, &path)?;
     let file = match occupant {
@@ -98,7 +99,7 @@ impl Destination {
     /// Whether the header that SQLite has written to the path has arrived in the file. If not, another user has replaced the file between its
     /// creation and the moment when SQLite opened it.
     pub(super) fn has_header(&self) -> io::Result<bool> {
-        Ok(Header::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
+        Ok(SqliteHeader::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
 
     /// Removes the new recording and restores the earlier one.
@@ -170,7 +171,7 @@ fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError>
     if metadata.len() == 0 {
         return empty_file(directory, path).map(Occupant::EmptyFile);
     }
-    match Header::read(&file).map_err(failed)? {
+    match SqliteHeader::read(&file).map_err(failed)? {
         Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
         _ => Err(in_the_way()),
     }

@@ -171,7 +171,7 @@ impl RecordError {
         let extended = source.sqlite_error().map(|error| error.extended_code);
         match source.sqlite_error_code() {
             _ if extended == Some(ffi::SQLITE_READONLY_DBMOVED) => RecordError::Moved { path },
-            _ if needs_rollback(&source) => RecordError::NeedsRepair { path },
+            _ if extended == Some(ffi::SQLITE_READONLY_ROLLBACK) => RecordError::NeedsRepair { path },
             Some(ErrorCode::NotADatabase) => RecordError::NotARecording { path },
             Some(ErrorCode::DatabaseCorrupt) => RecordError::Corrupt {
                 path,
@@ -191,9 +191,7 @@ impl RecordError {
             },
         }
     }
-}
 
-impl RecordError {
     /// Maps an SQLite error that occurs while an open recording is read.
     pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
         // SQLite reports a missing table or column as an unknown statement, and a value that exceeds its limits as too big.
@@ -208,13 +206,6 @@ impl RecordError {
             RecordError::sqlite("read", path, source)
         }
     }
-}
-
-/// Whether a read-only connection has found a transaction that must be rolled back, because its writer was killed.
-fn needs_rollback(error: &rusqlite::Error) -> bool {
-    error
-        .sqlite_error()
-        .is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_ROLLBACK)
 }
 
 #[cfg(test)]

@@ -89,19 +89,19 @@ mod tests {
 
     #[test]
     fn a_slow_follower_does_not_delay_the_writer_and_skipped_launches_are_counted() {
-        let (follower, following) = follow(0);
+        let (follower, receiver) = follow(0);
         for number in 0..MAX_WAITING_BATCHES as u64 + 5 {
             follower.send(NewRows {
                 finished: vec![LaunchId(number), LaunchId(1000 + number)],
                 ..NewRows::default()
             });
         }
-        assert_eq!(following.skipped(), 10);
+        assert_eq!(receiver.skipped(), 10);
         drop(follower);
-        let received = std::iter::from_fn(|| following.next(Duration::ZERO).ok());
+        let received = std::iter::from_fn(|| receiver.next(Duration::ZERO).ok());
         assert_eq!(received.count(), MAX_WAITING_BATCHES);
         assert_eq!(
-            following.next(Duration::ZERO).unwrap_err(),
+            receiver.next(Duration::ZERO).unwrap_err(),
             RecvTimeoutError::Disconnected
         );
     }

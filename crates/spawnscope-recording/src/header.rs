@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The size of the header, in bytes.
-pub(super) const LENGTH: usize = 100;
+const HEADER_BYTES: usize = 100;
 
 /// The offsets of the write format and the read format.
 const JOURNALS: Range<usize> = 18..20;
 
 /// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct SqliteHeader {
     /// The stored page size, where 1 means 65,536 bytes.
     page_size: u16,
     /// The write format and the read format: 1 means rollback journal, 2 write-ahead log.
@@ -28,15 +28,15 @@ pub(super) struct Header {
     pub(super) user_version: i32,
 }
 
-impl Header {
+impl SqliteHeader {
     /// Offset of the file change counter.
     pub(super) const COUNTER_OFFSET: u64 = 24;
 
     /// Reads the header of a file. Returns `None` if it is not an SQLite file.
-    pub(super) fn read(file: &File) -> io::Result<Option<Header>> {
-        let mut bytes = [0; LENGTH];
+    pub(super) fn read(file: &File) -> io::Result<Option<SqliteHeader>> {
+        let mut bytes = [0; HEADER_BYTES];
         match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => Ok(Header::parse(&bytes)),
+            Ok(()) => Ok(SqliteHeader::parse(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
@@ -49,9 +49,9 @@ impl Header {
         }
     }
 
-    fn parse(bytes: &[u8; LENGTH]) -> Option<Header> {
+    fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<SqliteHeader> {
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        bytes.starts_with(MAGIC).then(|| Header {
+        bytes.starts_with(MAGIC).then(|| SqliteHeader {
             page_size: u16::from_be_bytes([bytes[16], bytes[17]]),
             journals: [bytes[JOURNALS.start], bytes[JOURNALS.start + 1]],
             counter: word(24),

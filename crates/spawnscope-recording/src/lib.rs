@@ -20,13 +20,13 @@ mod open;
 mod options;
 pub mod reader;
 mod redact;
-#[cfg(test)]
-mod sample;
 mod schema;
 mod stacks;
 mod store;
 mod sums;
 mod tables;
+#[cfg(test)]
+mod test_events;
 mod trailer;
 mod unfinished;
 mod unnamed;

@@ -16,7 +16,7 @@ pub(super) const MAX_RECORDING_SPAN: Duration = Duration::from_nanos(1 << 56);
 /// that run for a day stay below it.
 pub(super) const MAX_TOTAL_LIFE_NS: u128 = 1 << 63;
 
-/// Maximum size of the statement that created a table, including comments, in bytes: ten times that of the longest statement in our schema.
+/// Maximum size of the statement that created a table, including comments, in bytes: more than ten times that of the longest statement in our schema.
 pub(super) const MAX_STATEMENT_BYTES: i32 = 64 << 10;
 
 /// Maximum number of tables and indexes: about twice as many as in our schema.

@@ -14,7 +14,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::RecordError;
-use super::header::Header;
+use super::header::SqliteHeader;
 use super::limits::{MAX_COLUMNS, MAX_STATEMENT_BYTES, MAX_TABLES, MAX_VALUE_BYTES};
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
@@ -53,7 +53,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, Reco
     let file = regular_file(path)?;
     let failed = |source| RecordError::io("read", path, source);
     let not_a_recording = || RecordError::NotARecording { path: path.to_owned() };
-    let header = Header::read(&file).map_err(failed)?.ok_or_else(not_a_recording)?;
+    let header = SqliteHeader::read(&file).map_err(failed)?.ok_or_else(not_a_recording)?;
     if header.application_id != APPLICATION_ID {
         return Err(not_a_recording());
     }
@@ -104,7 +104,7 @@ impl OpenRecording {
 pub fn is_recording(path: &Path) -> bool {
     let header = regular_file(path)
         .ok()
-        .and_then(|file| Header::read(&file).ok().flatten());
+        .and_then(|file| SqliteHeader::read(&file).ok().flatten());
     header.is_some_and(|header| header.application_id == APPLICATION_ID)
 }
 
@@ -149,7 +149,7 @@ fn open_log(path: &Path) -> Result<Option<File>, RecordError> {
 }
 
 /// Detects flipped bits in the file and in the log, as far as this is possible without SQLite.
-fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) -> Result<(), RecordError> {
+fn check_bytes(path: &Path, file: &File, header: &SqliteHeader, log: Option<&File>) -> Result<(), RecordError> {
     let failed = |source| RecordError::io("read", path, source);
     let corrupt = |detail: String| RecordError::Corrupt {
         path: path.to_owned(),

@@ -29,8 +29,8 @@ CREATE TABLE recording (
     wall_ns         INTEGER,          -- span: from the start to the end of the command or of the recording; NULL: the recorder did not finish
     ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: the recorder did not finish
     allowed_cpus    REAL              -- number of CPUs that the command was allowed to use, such as 1.5, by affinity, cpuset, and the quota of its
-                                      -- control groups; measured at its end, but at the start for -p and while it runs; NULL: unknown, or
-                                      -- -a without a command
+                                      -- control groups; measured at the end of the command (for -p and until then: at the start); NULL:
+                                      -- unknown, or -a without a command
 );
 
 -- Features that the collector could not use on this machine, and what is unknown (NULL) as a result.
@@ -110,7 +110,7 @@ CREATE TABLE launch (
     work_cpu_ns        INTEGER,             -- CPU time of its first thread when, after its last exec, the thread first used one of the program's first
                                             -- eight arguments as a file name, or read standard input; if it opened libraries or modules of the system
                                             -- after that: when it opened the last one, or then first used an argument again; NULL: unknown, or never
-    exit_faults        INTEGER,             -- minor page faults of its first thread since its last launch or reaping; NULL: unknown, or it had none
+    exit_faults        INTEGER,             -- minor page faults of its first thread since its last launch or reaping; NULL: unknown, or it had neither
     exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or already freed
 );
 

@@ -157,7 +157,7 @@ const SETTINGS: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens the file that `destination` has created for writing, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
+/// Opens for writing the file that `destination` has created, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
 /// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -322,7 +322,7 @@ fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::header;
+    use crate::test_events::header;
 
     #[test]
     fn a_path_is_never_read_as_a_uri_or_as_an_in_memory_database() {

@@ -208,7 +208,7 @@ fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite:
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 
-/// Returns the statement that updates a row that exists already.
+/// Returns the statement that updates an existing row.
 fn update_statement(table: &Table) -> String {
     if table.name == tables::table_of::<LaunchRow>().name {
         merge_launch(table)

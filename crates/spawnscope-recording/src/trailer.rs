@@ -18,11 +18,11 @@ use std::os::unix::fs::FileExt;
 
 use twox_hash::XxHash3_64;
 
-use super::header::Header;
+use super::header::SqliteHeader;
 
 const MAGIC: &[u8; 8] = b"SPNSDONE";
 /// The size of a trailer, in bytes.
-pub(super) const LENGTH: u64 = 24;
+const TRAILER_BYTES: u64 = 24;
 /// The number of bytes of the trailer that the checksum covers: all bytes before the checksum.
 const HASHED_BYTES: usize = 16;
 /// Bytes to read at a time.
@@ -43,8 +43,8 @@ pub(super) enum Seal {
 pub(super) fn append(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut counter = [0; 4];
-    file.read_exact_at(&mut counter, Header::COUNTER_OFFSET)?;
-    let mut trailer = [0; LENGTH as usize];
+    file.read_exact_at(&mut counter, SqliteHeader::COUNTER_OFFSET)?;
+    let mut trailer = [0; TRAILER_BYTES as usize];
     trailer[..8].copy_from_slice(MAGIC);
     trailer[8..12].copy_from_slice(&counter);
     trailer[12..16].copy_from_slice(&counter.map(|byte| !byte));
@@ -56,23 +56,22 @@ pub(super) fn append(file: &File) -> io::Result<()> {
 }
 
 /// Compares a file with its trailer.
-pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
+pub(super) fn check(file: &File, header: &SqliteHeader) -> io::Result<Seal> {
     let length = file.metadata()?.len();
-    let mut trailer = [0; LENGTH as usize];
-    let Some(end) = length.checked_sub(LENGTH) else {
+    let mut trailer = [0; TRAILER_BYTES as usize];
+    let Some(end) = length.checked_sub(TRAILER_BYTES) else {
         return Ok(Seal::None);
     };
     file.read_exact_at(&mut trailer, end)?;
     let (hashed, hash) = trailer.split_at(HASHED_BYTES);
     if !hashed.starts_with(MAGIC) {
-        // The file must consist of whole pages, because a recorder appends nothing else than the trailer.
+        // The file must consist of whole pages, because a recorder appends nothing but the trailer.
         let is_whole = length.is_multiple_of(header.page_bytes());
         return Ok(if is_whole { Seal::None } else { Seal::Broken });
     }
-    let (counter, inverted) = (
-        header.counter.to_be_bytes(),
-        header.counter.to_be_bytes().map(|byte| !byte),
-    );
+    let counter = header.counter.to_be_bytes();
+    let inverted = counter.map(|byte| !byte);
+    // A flipped bit changes only one of the two values.
     let has_other_counter = hashed[8..12] != counter && hashed[12..16] != inverted;
     if header.counter == header.valid_for && has_other_counter {
         return Ok(Seal::None);
@@ -118,7 +117,7 @@ mod tests {
     fn seal_of(bytes: &[u8]) -> Seal {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Header::read(&file)
+        SqliteHeader::read(&file)
             .unwrap()
             .map_or(Seal::Broken, |header| check(&file, &header).unwrap())
     }

@@ -77,7 +77,7 @@ impl UnfinishedLaunch {
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // The command ran before its release, in order to be held by the recorder. This time is not part of its setup.
+            // The command ran before its release, until the recorder held it. This time is not part of its setup.
             row.first_run = row
                 .first_run
                 .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
@@ -85,7 +85,7 @@ impl UnfinishedLaunch {
         row
     }
 
-    /// Sets when the process first got a CPU, unless this is known already.
+    /// Sets when the process first got a CPU, unless that is already known.
     pub(super) fn set_first_run(&mut self, at: Option<Nanos>) {
         self.row.first_run = self.row.first_run.or(at);
     }
@@ -117,7 +117,7 @@ impl UnfinishedLaunch {
             row.load_cpu = Some(cpu);
             row.load_opens = search.map(|search| search.opens);
             row.load_failed_opens = search.map(|search| search.failed_opens);
-            row.load_cache = search.and_then(|search| search.cache);
+            row.load_cache = search.and_then(|search| search.opened_cache);
         }
         loading.is_written = false;
     }

@@ -9,12 +9,12 @@ use std::slice;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::header::Header;
+use super::header::SqliteHeader;
 
 /// Connects to a file that no other program writes to.
 pub(super) fn connect(file: &File) -> rusqlite::Result<Connection> {
     let bytes = map(file).map_err(to_sqlite_error)?;
-    Header::clear_log(bytes);
+    SqliteHeader::clear_log(bytes);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_in_memory_with_flags(flags)?;
     connection.deserialize_bytes("main", bytes)?;

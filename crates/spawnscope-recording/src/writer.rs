@@ -216,7 +216,7 @@ struct Writer {
     unwritten: VecDeque<(Batch, usize)>,
     /// Number of events in `unwritten`.
     unwritten_events: usize,
-    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. This does not happen because of readers, which never hold the
+    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot cause this, because they never hold the
     /// write lock.
     max_unwritten: usize,
     /// When to write the batch; `None` while it is empty.
@@ -335,13 +335,13 @@ impl Writer {
             self.unwritten_events -= events;
             let written = self.unwritten.pop_front();
             if let (Some(follower), Some((batch, _))) = (&self.follower, written) {
-                follower.send(batch.into_news());
+                follower.send(batch.into_new_rows());
             }
         }
         Ok(())
     }
 
-    /// Reads the logs of the invocations of ninja that have ended. This is done early, because their directories may be removed soon. If
+    /// Finds the edges of ended invocations in ninja's logs. This is done before the end of the recording, because the logs may be removed soon. If
     /// the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);
@@ -374,7 +374,7 @@ impl Writer {
         loop {
             match self.store.store_ending(&ending) {
                 Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}
-                noted => return noted,
+                stored => return stored,
             }
         }
     }

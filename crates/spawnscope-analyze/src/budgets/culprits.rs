@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::whatif::changes::Change;
 
 /// Maximum number of lines that are named for one budget.
-const MAX_NAMED: usize = 5;
+pub(super) const MAX_NAMED: usize = 5;
 
 /// A script line that launches, and how much it contributes to what the budget limits.
 #[derive(Clone, Debug)]
@@ -50,13 +50,13 @@ impl Line<'_> {
     }
 }
 
-/// The runs among whose launches culprits are found, and the advice about them.
-pub(super) struct Suspects<'r> {
+/// The runs in whose launches culprits are searched for, and the advice about these launches.
+pub(super) struct CulpritSearch<'r> {
     pub(super) runs: &'r [Run],
     pub(super) advices: &'r AdviceList,
 }
 
-impl Suspects<'_> {
+impl CulpritSearch<'_> {
     /// Sums `count` over the launches of each line, the largest first. Launches without a known
     /// line are grouped by program.
     pub(super) fn by_line(&self, is_limited: impl Fn(&Key) -> bool, count: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
@@ -207,12 +207,12 @@ mod tests {
                 worth: worth.to_vec(),
                 ..AdviceList::default()
             };
-            let suspects = Suspects {
+            let search = CulpritSearch {
                 runs: &[],
                 advices: &advices,
             };
             let culprit = Line::default().culprit(Some(&script_line));
-            let advised = suspects.with_advice(vec![culprit], lowers).remove(0);
+            let advised = search.with_advice(vec![culprit], lowers).remove(0);
             advised.advice.map(|(title, _)| title)
         };
         let (vfork, builtin) = (advice("vfork", Change::Vfork), advice("builtin", Change::Builtin));

@@ -1,7 +1,7 @@
 //! Budgets relative to a baseline: launches, forks without exec and failed execs may not grow by
 //! more than a tolerance. The same holds for the wall if both sides have several runs.
 
-use super::culprits::Culprit;
+use super::culprits::{Culprit, MAX_NAMED};
 use super::{Budget, Measured, Verdict};
 use crate::diff::{CountChange, Diff, Row};
 
@@ -23,7 +23,7 @@ pub enum Grown {
 pub enum Tolerance {
     /// A share of the baseline's number.
     Share(f64),
-    /// A number of launches. The wall must not grow at all.
+    /// An absolute number. The wall must not grow at all.
     Count(u64),
 }
 
@@ -43,9 +43,6 @@ impl Tolerance {
         }
     }
 }
-
-/// Maximum number of lines that are named for one budget.
-const MAX_NAMED: usize = 5;
 
 /// Returns one of the counts of a group of launches.
 type RowCount = fn(&Row) -> &CountChange;
@@ -76,8 +73,8 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
     counts.into_iter().map(verdict).chain(wall(diff, tolerance)).collect()
 }
 
-/// Checks the wall. `None` if a side has only one run, because a change cannot be distinguished
-/// from noise then.
+/// Checks the wall. `None` if a side has only one run, because a change then cannot be distinguished
+/// from noise.
 fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     let (before, difference) = (diff.wall.before?, diff.wall.difference?);
     let limit = before * (1.0 + tolerance.share());

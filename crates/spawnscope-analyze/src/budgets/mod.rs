@@ -17,11 +17,11 @@ use crate::diff::{Count, Key, Run};
 use crate::select::{SelectError, glob, matches};
 use crate::summary::Summary;
 use crate::whatif::interval::DRIFT;
-use culprits::{Suspects, removes_failed_execs, removes_launches, with_largest_counts};
+use culprits::{CulpritSearch, removes_failed_execs, removes_launches, with_largest_counts};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::{Interval, mean_interval};
 
-/// The requested budgets. `None` if no budget was requested.
+/// The requested budgets; `None` for a budget that was not requested.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
     /// Maximum number of launches.
@@ -36,7 +36,7 @@ pub struct Budgets {
     pub wall: Option<Nanos>,
     /// Maximum number of launches from any one script line.
     pub per_line: Option<u64>,
-    /// Maximum numbers of launches of programs.
+    /// Maximum number of launches of each of these programs.
     pub per_command: Vec<CommandBudget>,
 }
 
@@ -75,7 +75,7 @@ pub enum Budget {
     FailedExecs(u64),
     /// Launches of one program.
     Command(String, u64),
-    /// Launches from the line that makes the most launches.
+    /// Launches from the script line with the most launches.
     Line(u64),
     /// Launch tax on the critical path, as a share of the wall.
     CriticalTax(f64),
@@ -161,7 +161,7 @@ type CountOf = fn(&Summary) -> u64;
 /// # Errors
 /// When the recordings do not contain what a budget limits.
 pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Check, BudgetError> {
-    let suspects = Suspects { runs, advices };
+    let search = CulpritSearch { runs, advices };
     let mut verdicts = Vec::new();
     let all: [(Option<u64>, MakeBudget, CountOf); 3] = [
         (budgets.launches, Budget::Launches, |sums| sums.count),
@@ -171,21 +171,21 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Ch
         (budgets.failed_execs, Budget::FailedExecs, |sums| sums.failed_execs),
     ];
     for (limit, budget, count) in all {
-        verdicts.extend(limit.map(|limit| suspects.limit(budget(limit), limit, |_| true, count)));
+        verdicts.extend(limit.map(|limit| search.limit(budget(limit), limit, |_| true, count)));
     }
     for each in &budgets.per_command {
         let is_limited = |key: &Key| matches(&each.glob, &key.command);
         let budget = Budget::Command(each.name.clone(), each.max_launches);
-        verdicts.push(suspects.limit(budget, each.max_launches, is_limited, |sums| sums.count));
+        verdicts.push(search.limit(budget, each.max_launches, is_limited, |sums| sums.count));
     }
     if let Some(max) = budgets.per_line {
-        verdicts.push(per_line(&suspects, max)?);
+        verdicts.push(per_line(&search, max)?);
     }
     if let Some(max) = budgets.critical_tax {
-        verdicts.push(critical_tax(&suspects, max)?);
+        verdicts.push(critical_tax(&search, max)?);
     }
     if let Some(max) = budgets.wall {
-        verdicts.push(wall(&suspects, max)?);
+        verdicts.push(wall(&search, max)?);
     }
     Ok(Check {
         command: runs.first().map(|run| run.command.clone()).unwrap_or_default(),
@@ -195,48 +195,40 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Ch
     })
 }
 
-/// Checks the line that makes the most launches. All lines above the budget are culprits.
-fn per_line(suspects: &Suspects<'_>, max: u64) -> Result<Verdict, BudgetError> {
-    if !suspects.runs.iter().any(|run| run.has_script_lines) {
+/// Checks the script line with the most launches. All lines above the budget are culprits.
+fn per_line(search: &CulpritSearch<'_>, max: u64) -> Result<Verdict, BudgetError> {
+    if !search.runs.iter().any(|run| run.has_script_lines) {
         return Err(BudgetError::NoLines);
     }
-    let lines = suspects.by_line(|_| true, |sums| sums.count);
-    let above: Vec<_> = lines
-        .iter()
-        .filter(|line| line.script_line.is_some() && line.count > max)
-        .cloned()
-        .collect();
-    let largest = lines
-        .iter()
-        .filter(|line| line.script_line.is_some())
-        .map(|line| line.count)
-        .max();
-    let largest = largest.unwrap_or_default();
+    let mut lines = search.by_line(|_| true, |sums| sums.count);
+    lines.retain(|line| line.script_line.is_some());
+    let largest = lines.first().map_or(0, |line| line.count);
+    lines.retain(|line| line.count > max);
     Ok(Verdict {
         budget: Budget::Line(max),
         measured: Measured::Count(Count::of(vec![largest])),
-        is_exceeded: !above.is_empty(),
-        culprits: suspects.with_advice(above, removes_launches),
+        is_exceeded: !lines.is_empty(),
+        culprits: search.with_advice(lines, removes_launches),
     })
 }
 
-fn critical_tax(suspects: &Suspects<'_>, max: f64) -> Result<Verdict, BudgetError> {
+fn critical_tax(search: &CulpritSearch<'_>, max: f64) -> Result<Verdict, BudgetError> {
     let share = |run: &Run| {
         let wall = run.wall.filter(|wall| wall.0 > 0).ok_or(BudgetError::NoWall)?;
         let tax = run.all.critical_tax.ok_or(BudgetError::NoCriticalPath)?;
         Ok(tax.0 as f64 / wall.0 as f64)
     };
-    let shares: Vec<f64> = suspects.runs.iter().map(share).collect::<Result<_, _>>()?;
-    Ok(suspects.limit_time(Budget::CriticalTax(max), max, &shares))
+    let shares: Vec<f64> = search.runs.iter().map(share).collect::<Result<_, _>>()?;
+    Ok(search.limit_time(Budget::CriticalTax(max), max, &shares))
 }
 
-fn wall(suspects: &Suspects<'_>, max: Nanos) -> Result<Verdict, BudgetError> {
+fn wall(search: &CulpritSearch<'_>, max: Nanos) -> Result<Verdict, BudgetError> {
     let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64).ok_or(BudgetError::NoWall);
-    let walls: Vec<f64> = suspects.runs.iter().map(wall).collect::<Result<_, _>>()?;
-    Ok(suspects.limit_time(Budget::Wall(max), max.0 as f64, &walls))
+    let walls: Vec<f64> = search.runs.iter().map(wall).collect::<Result<_, _>>()?;
+    Ok(search.limit_time(Budget::Wall(max), max.0 as f64, &walls))
 }
 
-impl Suspects<'_> {
+impl CulpritSearch<'_> {
     /// Checks the count of the launches that `is_limited` accepts.
     fn limit(
         &self,

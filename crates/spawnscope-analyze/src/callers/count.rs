@@ -65,7 +65,7 @@ impl Callers {
                 None => Requester::Unknown,
             });
         }
-        callers.merge_alike();
+        callers.merge_scripts();
         callers.merge_targets();
         mark_namesakes(&mut callers.call_sites);
         callers
@@ -73,13 +73,13 @@ impl Callers {
 
     /// Merges inline scripts with the same first word if there are many: they are one command with
     /// different arguments.
-    fn merge_alike(&mut self) {
+    fn merge_scripts(&mut self) {
         let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
         let key = |call_site: &CallSite| Some((call_site.program.clone(), call_site.first_word()?.to_vec()));
         for key in self.call_sites.iter().filter_map(key) {
             *alike.entry(key).or_default() += 1;
         }
-        self.replace(|call_site| {
+        self.change_all(|call_site| {
             if let Some(key) = key(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
                 call_site.text = Some([&key.1, " …".as_bytes()].concat());
             }
@@ -98,7 +98,7 @@ impl Callers {
         for line in self.call_sites.iter().filter_map(file_and_line) {
             *targets.entry(line).or_default() += 1;
         }
-        self.replace(|call_site| {
+        self.change_all(|call_site| {
             if file_and_line(call_site).is_some_and(|line| targets[&line] > 1) {
                 call_site.function = None;
             }
@@ -106,7 +106,7 @@ impl Callers {
     }
 
     /// Changes all call sites, and merges call sites that have become equal.
-    fn replace(&mut self, change: impl Fn(&mut CallSite)) {
+    fn change_all(&mut self, change: impl Fn(&mut CallSite)) {
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         let mut numbers = Vec::new();
         for mut call_site in std::mem::take(&mut self.call_sites) {

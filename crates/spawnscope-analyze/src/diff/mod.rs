@@ -129,8 +129,8 @@ impl Row {
 pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     let resamples = Resamples::draw(before.len(), after.len());
     let sides = [before, after];
-    let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64);
-    let wall = TimeChange::of(&resamples, &each(before, wall), &each(after, wall));
+    let [walls_before, walls_after] = sides.map(walls);
+    let wall = TimeChange::of(&resamples, &walls_before, &walls_after);
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
     let mut rows: Vec<Row> = pairs(before, after)
         .iter()
@@ -153,8 +153,8 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     }
 }
 
-fn each<T>(runs: &[Run], value: impl Fn(&Run) -> T) -> Vec<T> {
-    runs.iter().map(value).collect()
+fn walls(runs: &[Run]) -> Vec<Option<f64>> {
+    runs.iter().map(|run| Some(run.wall?.0 as f64)).collect()
 }
 
 /// The sums of each run of both sides.

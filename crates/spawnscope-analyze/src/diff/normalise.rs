@@ -81,7 +81,7 @@ fn word_at(text: &[u8]) -> &[u8] {
 /// Adds a word with its numbers replaced. A hash, or a random name from `mktemp`, is replaced as a
 /// whole.
 fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
-    if is_hash(word) || (ends_with_tmp(normal) && is_random(word)) {
+    if is_hash(word) || (ends_with_tmp(normal) && may_be_random(word)) {
         normal.push(PLACEHOLDER);
         return;
     }
@@ -108,7 +108,7 @@ fn ends_with_tmp(normal: &[u8]) -> bool {
     normal.ends_with(b"tmp.") || normal.ends_with(b"tmp_") || normal.ends_with(b"tmp-")
 }
 
-fn is_random(word: &[u8]) -> bool {
+fn may_be_random(word: &[u8]) -> bool {
     word.len() >= 6
 }
 

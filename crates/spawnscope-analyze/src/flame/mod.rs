@@ -106,7 +106,7 @@ pub enum FlameError {
     #[error("nothing to draw: no launch of this recording {0}")]
     NoWeight(MissingWeight),
     /// Sampling was not requested, or the recording was too short for a sample.
-    #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
+    #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (for example 999)")]
     NoSamples,
     /// Samples exist, but none of the requested kind.
     #[error(
@@ -224,8 +224,7 @@ fn stack_launches<'a>(
 ) {
     // The box of each launch.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
-    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-    for step in forest.walk(&tops) {
+    for step in forest.walk_all() {
         let index = step.index;
         let mut at = forest.parent(index).and_then(|parent| boxes[parent]);
         match stacking {

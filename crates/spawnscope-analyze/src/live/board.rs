@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{EndedLaunch, LiveLaunches, OTHER, Process};
 use crate::phases::Phase;
+use crate::summary::add_known;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::NewRows;
 
@@ -81,7 +82,7 @@ pub struct Snapshot {
     pub started: u64,
     /// Number of launches that have not ended.
     pub running: u64,
-    /// The commands, in no order.
+    /// The commands, in no particular order.
     pub commands: Vec<CommandRow>,
     /// Running launches, and processes that existed before and have launched others. Parents come
     /// before their children.
@@ -114,15 +115,15 @@ impl LiveBoard {
         for process in self.live.processes().filter(|process| process.is_launch()) {
             *running.entry(process.label()).or_default() += 1;
         }
-        let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
+        let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.row(name)).collect();
         let critical = self.live.critical_times();
-        for line in &mut commands {
-            line.running = running.remove(&line.command).unwrap_or(0);
-            line.critical = critical.get(&line.command);
+        for row in &mut commands {
+            row.running = running.remove(&row.command).unwrap_or(0);
+            row.critical = critical.get(&row.command);
         }
         let only_running = running.into_iter().map(|(command, running)| CommandRow {
             running,
-            ..Sums::default().line(&command)
+            ..Sums::default().row(&command)
         });
         commands.extend(only_running);
         Snapshot {
@@ -147,20 +148,20 @@ impl LiveBoard {
             siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.id()));
         }
         let mut pending = vec![children.remove(&None).unwrap_or_default()];
-        let mut lines = Vec::new();
+        let mut rows = Vec::new();
         while let Some(siblings) = pending.last_mut() {
             let Some(process) = siblings.pop() else {
                 pending.pop();
                 continue;
             };
-            lines.push(line_of(process, pending.len() - 1));
+            rows.push(row_of(process, pending.len() - 1));
             pending.extend(children.remove(&Some(process.id())));
         }
-        lines
+        rows
     }
 }
 
-fn line_of(process: &Process, depth: usize) -> ProcessRow {
+fn row_of(process: &Process, depth: usize) -> ProcessRow {
     ProcessRow {
         id: process.id(),
         parent: process.parent(),
@@ -177,7 +178,7 @@ impl Sums {
     fn add(&mut self, launch: EndedLaunch) {
         self.count += 1;
         self.failures += u64::from(launch.has_failed());
-        add(&mut self.tax, launch.tax);
+        add_known(&mut self.tax, launch.tax);
         for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
             self.phases[phase as usize].0 += time.unwrap_or_default().0;
         }
@@ -185,7 +186,7 @@ impl Sums {
         self.recent.push_front(Arc::new(launch));
     }
 
-    fn line(&self, name: &[u8]) -> CommandRow {
+    fn row(&self, name: &[u8]) -> CommandRow {
         let largest = Phase::TAX.into_iter().max_by_key(|phase| self.phases[*phase as usize]);
         CommandRow {
             command: name.to_vec(),
@@ -197,12 +198,5 @@ impl Sums {
             largest: largest.filter(|phase| self.phases[*phase as usize].0 > 0),
             recent: self.recent.iter().cloned().collect(),
         }
-    }
-}
-
-/// Adds a time if it is known.
-fn add(sum: &mut Option<Nanos>, time: Option<Nanos>) {
-    if let Some(time) = time {
-        *sum = Some(Nanos(sum.unwrap_or_default().0 + time.0));
     }
 }

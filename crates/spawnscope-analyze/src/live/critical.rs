@@ -1,8 +1,8 @@
 //! Estimates critical time while recording, because the critical path is known only at the end. A
 //! parent can wait for a launch only from the launch's birth, or from the parent's previous reaping
-//! if that is later, until it reaps the launch. This window is critical time of the launch and of
-//! the launches that it waited for itself. If the window is shorter than the lifetime of the
-//! launch, only the same share of what the launch waited for is critical.
+//! if that is later, until it reaps the launch. This span is critical time of the launch and of
+//! the launches that it waited for itself. If the span is shorter than the lifetime of the launch,
+//! only the same share of what the launch waited for is critical.
 
 use std::collections::HashMap;
 
@@ -43,11 +43,11 @@ impl CriticalTimes {
 }
 
 /// Returns the share of a process's lifetime in which its parent can have waited for it.
-fn window_share(window: Nanos, lifetime: Nanos) -> f64 {
+fn awaited_share(awaited: Nanos, lifetime: Nanos) -> f64 {
     if lifetime.0 == 0 {
         1.0
     } else {
-        (window.0 as f64 / lifetime.0 as f64).min(1.0)
+        (awaited.0 as f64 / lifetime.0 as f64).min(1.0)
     }
 }
 
@@ -88,7 +88,7 @@ impl LiveLaunches {
     /// Returns the share of a running child's lifetime in which its parent can have waited for it.
     fn running_share(&self, parent: &Process, child: &Process) -> f64 {
         match child.birth().filter(|_| !child.began_in_earlier_recording) {
-            Some(birth) => window_share(self.latest.since(parent.window_start(birth)), self.latest.since(birth)),
+            Some(birth) => awaited_share(self.latest.since(parent.earliest_wait(birth)), self.latest.since(birth)),
             None => 1.0,
         }
     }
@@ -115,12 +115,12 @@ impl LiveLaunches {
         let Some(parent) = self.processes.get_mut(&parent) else {
             return;
         };
-        let window = at.since(parent.window_start(birth));
+        let awaited = at.since(parent.earliest_wait(birth));
         parent.last_reaping = Some(at);
         parent.extend_work(at);
         let mut times = CriticalTimes::default();
-        times.merge(&below, window_share(window, at.since(birth)));
-        times.add(label, (window.0 as f64 - times.total()).max(0.0));
+        times.merge(&below, awaited_share(awaited, at.since(birth)));
+        times.add(label, (awaited.0 as f64 - times.total()).max(0.0));
         parent.critical.merge(&times, 1.0);
     }
 

@@ -31,7 +31,8 @@ pub struct LiveLaunches {
     started: u64,
     /// Launches that have ended and are not expected to be reaped, but may still have late events.
     ended_unreaped: HashSet<LaunchId>,
-    /// Which of several consecutive recordings the latest rows belong to, as a number.
+    /// The number of the recording that the latest rows belong to, if a recorder writes several
+    /// consecutive ones.
     recording: u32,
     /// The time of the latest creation or reaping in this recording.
     latest: Nanos,
@@ -92,7 +93,7 @@ impl LiveLaunches {
         ended::join_ended(&ended, &self.missing)
     }
 
-    /// Returns the running processes, in no order.
+    /// Returns the running processes, in no particular order.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.values()
     }

@@ -137,7 +137,7 @@ impl Process {
 
     /// Returns the earliest time at which it can have waited for a child with this birth: the
     /// birth, or its last reaping if that is later.
-    pub(super) fn window_start(&self, birth: Nanos) -> Nanos {
+    pub(super) fn earliest_wait(&self, birth: Nanos) -> Nanos {
         self.last_reaping.map_or(birth, |last| last.max(birth))
     }
 

@@ -109,7 +109,7 @@ fn reaped_launch(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRo
     }
 }
 
-/// Applies launches, each of which executes the string with the number of its id. Returns the
+/// Applies launches. The program of each is the string whose number is the launch's id. Returns the
 /// critical time of each command.
 fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> Vec<Option<u64>> {
     let is_reaped = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;
@@ -189,7 +189,7 @@ fn a_fork_has_the_name_of_the_program_that_its_parent_ran_at_the_fork() {
 
 /// In `(sed; sed)`, for example, the subshell executes the second sed itself.
 #[test]
-fn time_in_which_a_fork_launches_others_before_its_exec_is_run() {
+fn time_in_which_a_fork_launches_others_before_its_exec_counts_as_run() {
     let mut live = with_shell(&["bash", "/bin/sed"]);
     let (mut fork, mut child) = (launch(2, SHELL), launch(3, LaunchId(2)));
     (child.create, child.created) = (Some(Nanos(1250)), Some(Nanos(1300)));
@@ -376,17 +376,17 @@ fn a_board_lists_commands_and_the_tree_of_processes() {
     let tree: Vec<_> = snapshot
         .processes
         .iter()
-        .map(|line| (line.id.0, line.depth, line.launched))
+        .map(|row| (row.id.0, row.depth, row.launched))
         .collect();
     assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
     let mut commands: Vec<_> = snapshot
         .commands
         .iter()
-        .map(|line| (&*line.command, line.count, line.running))
+        .map(|row| (&*row.command, row.count, row.running))
         .collect();
     commands.sort_unstable();
     // The fork was created before its parent executed make.
     assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);
-    let fork = snapshot.commands.iter().find(|line| line.count == 1).unwrap();
+    let fork = snapshot.commands.iter().find(|row| row.count == 1).unwrap();
     assert_eq!((fork.failures, fork.tax, fork.recent.len()), (1, Some(Nanos(500)), 1));
 }

@@ -160,7 +160,7 @@ impl Lifetime {
     }
 }
 
-/// A part of the run of a thread between two instants at which it, or one of its children, did something.
+/// A part of a thread's run, between two events of the thread or of its children.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     start: Nanos,

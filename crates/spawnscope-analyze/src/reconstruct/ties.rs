@@ -10,6 +10,7 @@ use spawnscope_data::rows::{SliceRow, WakerRow};
 use super::events::{ChildEvent, ChildEventKind, ChildEvents};
 use super::running::RunningThreads;
 use crate::child_waits::is_created;
+use crate::external_wait::waker_is_cause;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
 use crate::unknown_waits::{SupposedReap, UnknownWait};
@@ -173,7 +174,8 @@ impl TieFinder<'_> {
             }
         }
         let waker = returned_at(slice)
-            .filter(|_| can_process_end(slice))
+            // A sleep, for example, is ended by a timer and not by a process.
+            .filter(|_| waker_is_cause(slice))
             .and_then(|returned| {
                 let span = (slice.off, returned);
                 self.running.probable_waker(self.forest, self.timelines, thread, span)
@@ -226,11 +228,6 @@ fn can_children_end(call: u16) -> bool {
 /// Whether the thread waited in a read, which may be for something other than a child.
 fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(0)
-}
-
-/// Whether a process may have ended a wait. A sleep, for example, is ended by a timer.
-fn can_process_end(slice: &SliceRow) -> bool {
-    crate::external_wait::waker_is_cause(slice)
 }
 
 /// Returns when the thread was on a CPU again.

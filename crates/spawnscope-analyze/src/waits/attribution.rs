@@ -186,11 +186,11 @@ impl<'f, 'a> Collection<'f, 'a> {
         let wait = Interval::from_slice(slice, self.forest.end)
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
-        let (by, target) = self.find_target(thread, waiter, slice, &wait)?;
+        let (target_key, target) = self.find_target(thread, waiter, slice, &wait)?;
         let is_unexplained = slice.waker.is_none();
         let is_other_timer =
             is_unexplained && is_sleep(slice) && target.is_some_and(|target| self.is_by_other_thread(target, thread));
-        (!is_other_timer).then_some((wait, by, target))
+        (!is_other_timer).then_some((wait, target_key, target))
     }
 
     /// Whether another thread than this one requested a launch. Threads of a runtime, such as the
@@ -201,7 +201,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     }
 
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
-        let Some((wait, by, target)) = self.attribute(thread, slice) else {
+        let Some((wait, target_key, target)) = self.attribute(thread, slice) else {
             return;
         };
         let waiter = self.timelines.threads[thread as usize].launch as usize;
@@ -222,7 +222,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         sums.count += 1;
         sums.parts.add(&parts);
         sums.targets
-            .entry(by)
+            .entry(target_key)
             .or_default()
             .extend(target.map(|target| target as u32));
     }
@@ -261,11 +261,11 @@ impl<'f, 'a> Collection<'f, 'a> {
     fn launch_target(&self, waiter: usize, waker: usize) -> (TargetKey<'a>, Option<usize>) {
         let target = self.child_above(waiter, waker).unwrap_or(waker);
         let command_of = |index: usize| *self.forest.launches[index].command;
-        let by = TargetKey::Launch {
+        let target_key = TargetKey::Launch {
             command: command_of(target),
             through: (command_of(waker) != command_of(target)).then(|| command_of(waker)),
         };
-        (by, Some(target))
+        (target_key, Some(target))
     }
 
     /// Returns the child of the waiting launch that the waker is or descends from.
@@ -343,8 +343,8 @@ fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> 
 fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
     let mut all: Vec<WaitTargets> = targets
         .into_iter()
-        .map(|(by, launches)| WaitTargets {
-            target: match by {
+        .map(|(target_key, launches)| WaitTargets {
+            target: match target_key {
                 TargetKey::Launch { command, through } => WaitTarget::Launches {
                     command: command.label(),
                     through: through.map(|command| command.label()),

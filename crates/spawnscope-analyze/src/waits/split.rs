@@ -89,8 +89,8 @@ pub(super) struct Splitter<'f, 'a> {
     timelines: &'f Timelines,
     /// The launch of the last wait that was divided, and its pieces.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices, the time before each slice that they were off the CPU for
-    /// one reason.
+    /// For first threads with many slices, how long they were off the CPU for one reason before each
+    /// slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
     /// Launches with more than one thread.
     multithreaded: HashSet<u32>,

@@ -32,7 +32,7 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// There are fewer episodes than the requested number.
-    #[error("the recording has no episode {number}: it has {count} of them (`spawnscope report --full` lists them)")]
+    #[error("the recording has no episode {number}: it has {count} (`spawnscope report --full` lists them)")]
     NoEpisode {
         /// The requested number.
         number: usize,

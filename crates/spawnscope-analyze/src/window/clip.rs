@@ -126,7 +126,7 @@ fn waker_in_window(window: &Window, waker: WakerRow) -> WakerRow {
     }
 }
 
-/// Closes the open slice of any thread of the owner except the main thread. The critical path
+/// Closes an open slice of the owner, unless it is the main thread's. The critical path
 /// starts at a thread of the owner whose last slice is open, which must be the main thread.
 fn close_if_other_thread(window: &Window, row: &mut SliceRow) {
     let is_of_owner = window.launch_of(row.task) == window.span.owner;

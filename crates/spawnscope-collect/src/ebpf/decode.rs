@@ -260,7 +260,7 @@ fn decode_loaded(loaded: &WireLoaded) -> Loaded {
                 search: Some(LibrarySearch {
                     opens: loaded.opens,
                     failed_opens: loaded.failed_opens,
-                    cache: match loaded.cache {
+                    opened_cache: match loaded.cache {
                         CACHE_OPENED => Some(true),
                         CACHE_FAILED => Some(false),
                         _ => None,

@@ -83,7 +83,7 @@ pub struct ParentMemory {
     pub page_table_bytes: u64,
 }
 
-/// One event, in the order in which the collector saw it.
+/// One event. Collectors emit events in the order in which they saw them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened.
@@ -99,7 +99,7 @@ pub struct Event {
 /// What happened to a process or thread. Byte strings are exactly as in the kernel: any byte but NUL may occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A process that existed before the recording is followed from now on (`-p`, `-a`). It is not a launch.
+    /// A process that existed before the recording is followed from now on. It is not a launch.
     Adopted { pid: Pid, name: Vec<u8> },
     /// The recorder released the command, which it had held since creation. The command's setup begins at `at`.
     Released { pid: Pid },
@@ -116,7 +116,7 @@ pub enum EventKind {
     /// A thread began to exit.
     Exited(Exited),
     /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the whole process reapable.
-    /// `auto_reaped`: the kernel reaped the process then. `cpu` is the thread's total CPU time, if that was seen.
+    /// `auto_reaped` means that the kernel reaped it at that moment. `cpu` is the thread's total CPU time, if that was seen.
     Gone {
         zombie: Option<Nanos>,
         auto_reaped: bool,
@@ -214,7 +214,7 @@ pub struct Executed {
 /// How a process closed descriptors between its creation and its first exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
-    /// Calls of `close` and `close_range`.
+    /// The number of calls of `close` and `close_range`.
     pub calls: u32,
     /// The time inside these calls, plus the time between two consecutive ones if no other system call is between them.
     pub span: Nanos,
@@ -255,7 +255,7 @@ pub struct LibrarySearch {
     /// Failed lookups: opens and other calls that reported a missing file.
     pub failed_opens: u32,
     /// Whether it could open `/etc/ld.so.cache`; `None` if it did not try.
-    pub cache: Option<bool>,
+    pub opened_cache: Option<bool>,
 }
 
 /// A thread that began to exit.
@@ -434,7 +434,7 @@ pub struct Wake {
     pub at: Nanos,
     /// The waker.
     pub by: Waker,
-    /// Whether it is certain that `by` is the waker. Otherwise it may be an interrupt that hit that thread while it ran.
+    /// Whether it is certain that `by` is the waker. Otherwise, the waker may be an interrupt that hit the thread `by` while that thread ran.
     pub is_certain: bool,
 }
 

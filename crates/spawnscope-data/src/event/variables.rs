@@ -1,8 +1,8 @@
-//! The environment variables that say to which part of a build or of a test suite a program belongs. They are the only part of an environment
+//! The environment variables that say which part of a build or test suite a program belongs to. They are the only part of an environment
 //! that a recording may contain: collectors pass each environment that they read to `select_allowed` and keep only the result.
 
 /// The names of the variables that may be recorded. Their values are names of packages, scripts or tests.
-pub const ALLOWED: [&[u8]; 4] = [
+const ALLOWED: [&[u8]; 4] = [
     // cargo sets it for rustc, for build scripts, and for the programs and tests that it runs.
     b"CARGO_PKG_NAME",
     // pytest stores the running test and its phase here.

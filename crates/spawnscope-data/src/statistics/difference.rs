@@ -57,7 +57,7 @@ impl Resamples {
     pub fn draw(before: usize, after: usize) -> Resamples {
         let mut random = fastrand::Rng::with_seed(SEED);
         let mut side = |runs: usize| {
-            let draws = if runs == 0 { 0 } else { runs * RESAMPLES };
+            let draws = runs * RESAMPLES;
             (0..draws).map(|_| random.u32(0..runs as u32)).collect()
         };
         Resamples {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::sample::*;
+use crate::test_events::*;
 
 mod batches;
 mod lives;

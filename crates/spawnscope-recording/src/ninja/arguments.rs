@@ -80,12 +80,12 @@ fn options(argv: &[u8]) -> Vec<(u8, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::test_events;
     use spawnscope_data::event::{EventKind, LaunchId};
 
     /// Returns an exec of a path, with arguments that are separated by `|`.
     fn exec(path: &str, arguments: &str) -> Executed {
-        let EventKind::Executed(mut executed) = sample::executed(100, LaunchId(2), "x").kind else {
+        let EventKind::Executed(mut executed) = test_events::executed(100, LaunchId(2), "x").kind else {
             unreachable!("the event is an exec")
         };
         executed.path = path.as_bytes().to_vec();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_directory_is_unknown_if_the_working_directory_is() {
+    fn a_relative_directory_is_unknown_without_the_working_directory() {
         for cwd in [None, Some(b".../src".to_vec())] {
             let mut executed = exec("/usr/bin/ninja", "ninja|-C|out");
             executed.cwd = cwd;

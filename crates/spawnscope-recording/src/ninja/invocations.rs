@@ -44,11 +44,6 @@ impl Invocations {
         }
     }
 
-    /// Ends the invocation of a process that has ended.
-    pub(crate) fn handle_exit(&mut self, launch: LaunchId) {
-        self.end(launch);
-    }
-
     /// Returns the invocations that have ended since the last call.
     pub(crate) fn take_ended(&mut self) -> Vec<Invocation> {
         let ended = mem::take(&mut self.ended);
@@ -63,7 +58,8 @@ impl Invocations {
         launches.into_iter().for_each(|launch| self.end(launch));
     }
 
-    fn end(&mut self, launch: LaunchId) {
+    /// Ends the invocation of a process that has ended or executes another program.
+    pub(crate) fn end(&mut self, launch: LaunchId) {
         let invocation = self.running.remove(&launch);
         // Invocations without commands, which only print a version or have nothing to do, need no log.
         self.ended
@@ -74,13 +70,13 @@ impl Invocations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::test_events;
     use spawnscope_data::event::EventKind;
 
     const NINJA: LaunchId = LaunchId(2);
 
     fn executes(invocations: &mut Invocations, launch: LaunchId, parent: LaunchId, path: &str, arguments: &str) {
-        let EventKind::Executed(mut executed) = sample::executed(100, launch, arguments).kind else {
+        let EventKind::Executed(mut executed) = test_events::executed(100, launch, arguments).kind else {
             unreachable!("the event is an exec")
         };
         executed.path = path.as_bytes().to_vec();
@@ -100,9 +96,9 @@ mod tests {
         executes(&mut invocations, LaunchId(4), LaunchId(3), "/bin/sh", "sh -c below-it");
         executes(&mut invocations, LaunchId(3), NINJA, "/usr/bin/cc", "cc -c a.c");
         executes(&mut invocations, LaunchId(5), LaunchId(1), "/bin/sh", "sh -c beside-it");
-        invocations.handle_exit(LaunchId(3));
+        invocations.end(LaunchId(3));
         assert!(invocations.take_ended().is_empty());
-        invocations.handle_exit(NINJA);
+        invocations.end(NINJA);
         assert_eq!(invocations.commands, 1);
         assert_eq!(commands(&mut invocations), [[LaunchId(3)]]);
         assert_eq!(invocations.commands, 0);
@@ -118,7 +114,7 @@ mod tests {
             "/usr/bin/ninja",
             "ninja --version",
         );
-        invocations.handle_exit(NINJA);
+        invocations.end(NINJA);
         assert!(invocations.take_ended().is_empty());
     }
 

@@ -51,7 +51,7 @@ impl Logs {
         }
         let (sender, receiver) = mpsc::channel();
         // The new thread inherits the file system ids of this thread, so under sudo it can read only what the user may read. If it hangs, it is
-        // not waited for any longer.
+        // abandoned.
         let reader = thread::Builder::new()
             .name("ninja's log".into())
             .spawn(move || drop(sender.send(edges(&invocation))));
@@ -70,7 +70,7 @@ fn edges(invocation: &Invocation) -> io::Result<Vec<Edge>> {
     log::edges(open(&join(&directory, b".ninja_log"))?, &invocation.commands)
 }
 
-/// Returns the value of `builddir` in a build file: the directory where ninja puts its log. It usually is in the first lines of the file.
+/// Returns the value of `builddir` in a build file: the directory where ninja puts its log. The value is usually in the first lines of the file.
 fn build_directory(invocation: &Invocation) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let file = open(&join(&invocation.directory, &invocation.file)).ok()?;

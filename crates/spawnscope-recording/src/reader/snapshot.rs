@@ -24,8 +24,9 @@ use spawnscope_data::table::{Row, Table};
 /// The maximum number of columns of any table.
 const MAX_COLUMNS: usize = 32;
 
-/// The first format version in which a call that polls a socket has that socket as its object only if the call did not time out.
-const POLLED_SOCKETS_END_WAITS_SINCE: i32 = 12;
+/// The first format version in which a socket is the object of a polling call only if the call did not time out. The sockets of polling calls in
+/// earlier versions are ignored.
+const RELIABLE_POLLED_SOCKETS_SINCE: i32 = 12;
 /// The x86-64 numbers of poll, select, pselect6 and ppoll.
 const POLLS: [u16; 4] = [7, 23, 270, 271];
 
@@ -98,7 +99,7 @@ impl<'f> Snapshot<'f> {
         let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
             row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
-            if version < POLLED_SOCKETS_END_WAITS_SINCE && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
+            if version < RELIABLE_POLLED_SOCKETS_SINCE && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
                 row.object = row.object.filter(|object| object.kind() != ObjectKind::Socket);
             }
             checker.check_slice(&row);

@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use rusqlite::Connection;
 
 use super::*;
-use crate::sample::*;
+use crate::test_events::*;
 use crate::{Recorder, Redaction, WriterOptions, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use versions::downgrade;
@@ -343,7 +343,7 @@ fn a_missing_table_column_or_row_is_damage() {
 }
 
 #[test]
-fn texts_with_gaps_are_found() {
+fn texts_are_found_if_their_ids_have_gaps() {
     let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
                    argv_text = argv_text + 1000, cwd_text = NULL, variables_text = NULL; \
                    UPDATE failed_exec SET path_text = path_text + 1000; \

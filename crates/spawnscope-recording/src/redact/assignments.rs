@@ -127,8 +127,8 @@ fn judge(name: &[u8], is_property: bool) -> Option<SecretType> {
     })
 }
 
-fn add(name: SecretType, value: Range<usize>, text: &[u8], ranges: &mut SecretRanges) -> bool {
-    let Some(part) = secret_part(name, &text[value.clone()]) else {
+fn add(secret_type: SecretType, value: Range<usize>, text: &[u8], ranges: &mut SecretRanges) -> bool {
+    let Some(part) = secret_part(secret_type, &text[value.clone()]) else {
         return false;
     };
     ranges.add(value.start + part.start..value.start + part.end);

@@ -147,11 +147,11 @@ impl<'w> Walk<'w, '_> {
                     inspect(word, self.program, Some(role), self.depth, self.ranges);
                 }
             }
-            Role::Named(name) => {
+            Role::Named(secret_type) => {
                 if word.text.starts_with(b"-") {
                     return false;
                 }
-                match secret_part(name, &word.text) {
+                match secret_part(secret_type, &word.text) {
                     Some(part) => self.ranges.add(word.outer(part)),
                     None => inspect(word, self.program, Some(role), self.depth, self.ranges),
                 }
@@ -205,8 +205,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Whether this option of an unknown program has a password as its value, because a user is given, too: `-u me -p X`. Ports, paths and mappings
-    /// are not passwords.
+    /// Whether the value of this option of an unknown program is a password, because another option names a user: `-u me -p X`. Ports, paths and
+    /// mappings are not passwords.
     fn is_login(&self, at: usize) -> bool {
         const USERS: [&[u8]; 7] = [
             b"-u",
@@ -354,23 +354,23 @@ impl<'w> Walk<'w, '_> {
 
     /// Applies the slots of an item to the positional arguments from `start` on.
     fn apply_slots(&mut self, item: &Positional, start: usize) {
-        let mut name = None;
+        let mut secret_type = None;
         for (at, index) in self.positionals.iter().skip(start).enumerate() {
             let slot = item
                 .slots
                 .get(at)
                 .or_else(|| item.slots.last().filter(|_| item.repeats));
             let word = &self.words[*index];
-            let part = match (slot, name) {
+            let part = match (slot, secret_type) {
                 (None, _) => return,
                 (Some(Template::Named), _) => {
-                    name = names::judge(&word.text).filter(|_| !word.text.contains(&b'='));
-                    if name.is_none() {
+                    secret_type = names::judge(&word.text).filter(|_| !word.text.contains(&b'='));
+                    if secret_type.is_none() {
                         return;
                     }
                     None
                 }
-                (Some(Template::Whole), Some(name)) => secret_part(name, &word.text),
+                (Some(Template::Whole), Some(secret_type)) => secret_part(secret_type, &word.text),
                 (Some(template), _) => secret_range(*template, &word.text),
             };
             if let Some(part) = part {
@@ -420,7 +420,7 @@ fn inspect(
     if let Some(header) = header {
         let mut within = SecretRanges::default();
         assignments::find_in_header(&text[header..], &mut within);
-        found.add_shifted(&within, header);
+        found.add_relative(&within, header);
     }
     if !is_whole {
         // An unquoted word of a script was already searched together with the whole script.
@@ -431,7 +431,7 @@ fn inspect(
             shapes::find(text, false, &mut found);
         }
         if has_spaces && role != Some(Role::Prose) {
-            found.add_shifted(&text::find(text, depth + 1), 0);
+            found.add_relative(&text::find(text, depth + 1), 0);
         }
     }
     found

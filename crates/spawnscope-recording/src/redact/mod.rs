@@ -60,7 +60,7 @@ impl Redaction {
         // A path with spaces may be a whole command line that was executed by mistake.
         if path.iter().any(u8::is_ascii_whitespace) {
             assignments::find(path, &mut ranges);
-            text::find(path, 1).iter().for_each(|range| ranges.add(range.clone()));
+            ranges.add_relative(&text::find(path, 1), 0);
         }
         masked(path, ranges)
     }
@@ -109,16 +109,16 @@ fn find_in_argv(argv: &[u8]) -> SecretRanges {
     ranges
 }
 
-/// Matches every argv that contains a secret, and few others: those with secret words, prefixes of tokens, or programs in the table.
+/// Matches every argv that contains a secret, and few others, by secret words, prefixes of tokens, and names of programs in the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
         |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";
     const LOGINS: &str = r":/?[^/\s\x00]*@|:/[^\s\x00]*@";
     const USERS: &str = r"[\x00\s](?:-u|-U|--user|--username|-user|-username|--login)[\x00\s]";
-    let programs: Vec<String> = table::suspicious().into_iter().map(regex::escape).collect();
+    let programs: Vec<String> = table::programs_with_secrets().into_iter().map(regex::escape).collect();
     let programs = programs.join("|");
     let programs = format!(r"(?:^|[\x00/\s'\x22`;&|(])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])");
-    let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::suspicious());
+    let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::pattern());
     Regex::new(&pattern).expect("the patterns in this directory are valid, as its tests show")
 });
 

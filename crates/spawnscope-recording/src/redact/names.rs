@@ -28,7 +28,7 @@ const MAX_WORDS: usize = 16;
 struct Words {
     text: [u8; MAX_NAME_BYTES],
     /// The start and the end of each word in `text`.
-    ends: [(u8, u8); MAX_WORDS],
+    bounds: [(u8, u8); MAX_WORDS],
     count: usize,
 }
 
@@ -37,7 +37,7 @@ impl Words {
         let name = &name[name.len().saturating_sub(MAX_NAME_BYTES)..];
         let mut words = Words {
             text: [0; MAX_NAME_BYTES],
-            ends: [(0, 0); MAX_WORDS],
+            bounds: [(0, 0); MAX_WORDS],
             count: 0,
         };
         let mut start = 0;
@@ -61,17 +61,17 @@ impl Words {
             return;
         }
         if self.count == MAX_WORDS {
-            self.ends.rotate_left(1);
+            self.bounds.rotate_left(1);
             self.count -= 1;
         }
         // Both numbers are at most `MAX_NAME_BYTES`.
-        self.ends[self.count] = (start as u8, end as u8);
+        self.bounds[self.count] = (start as u8, end as u8);
         self.count += 1;
     }
 
     /// Returns a word without trailing digits, as in `password1`.
     fn get(&self, at: usize) -> &[u8] {
-        let (start, end) = self.ends[at];
+        let (start, end) = self.bounds[at];
         let word = &self.text[usize::from(start)..usize::from(end)];
         let letters = word.iter().rposition(|byte| !byte.is_ascii_digit());
         letters.map_or(word, |last| &word[..=last])

@@ -18,11 +18,11 @@ impl SecretRanges {
         }
     }
 
-    /// Adds the ranges in a part of the text that begins at `by`.
-    pub(super) fn add_shifted(&mut self, others: &SecretRanges, by: usize) {
+    /// Adds ranges that are relative to `offset`.
+    pub(super) fn add_relative(&mut self, others: &SecretRanges, offset: usize) {
         others
             .iter()
-            .for_each(|range| self.add(by + range.start..by + range.end));
+            .for_each(|range| self.add(offset + range.start..offset + range.end));
     }
 
     /// Whether there are no ranges.
@@ -40,14 +40,14 @@ impl SecretRanges {
         self.found.sort_unstable_by_key(|range| (range.start, range.end));
         let mut masked = Vec::with_capacity(bytes.len());
         let mut done = 0;
-        let mut is_masked_before = false;
+        let mut has_masked = false;
         for Range { start, end } in self.found {
-            if start > done || !is_masked_before {
+            if start > done || !has_masked {
                 masked.extend_from_slice(&bytes[done.min(start)..start]);
                 masked.extend_from_slice(MASK);
             }
             done = done.max(end);
-            is_masked_before = true;
+            has_masked = true;
         }
         masked.extend_from_slice(&bytes[done..]);
         masked

@@ -116,7 +116,7 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns a pattern that matches every argv with a secret that `find` finds.
-pub(super) fn suspicious() -> String {
+pub(super) fn pattern() -> String {
     let tokens = TOKENS.iter().map(|(start, _, _)| format!("\\b(?:{start})"));
     let addresses = ADDRESSES.iter().map(|(start, _)| (*start).to_owned());
     tokens.chain(addresses).collect::<Vec<_>>().join("|")
@@ -188,6 +188,6 @@ mod tests {
         ] {
             assert!(!found(word, false), "{word}");
         }
-        compile(&suspicious());
+        compile(&pattern());
     }
 }

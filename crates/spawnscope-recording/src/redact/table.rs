@@ -122,7 +122,7 @@ pub(super) static SET_COMMAND: LazyLock<Positional> = LazyLock::new(|| Positiona
 
 static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| parse(TEXT));
 
-/// Returns the program with this name. A directory, `.exe` or a version (`python3.11`, `psql-15`) is ignored.
+/// Returns the program with this name. A directory, a suffix such as `.exe`, and a version (`python3.11`, `psql-15`) are ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_prefix(b"-").unwrap_or(name);
@@ -143,7 +143,7 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
 }
 
 /// Returns the names of the programs for which an argv is searched for secrets.
-pub(super) fn suspicious() -> Vec<&'static str> {
+pub(super) fn programs_with_secrets() -> Vec<&'static str> {
     let named = TABLE.iter().filter(|(_, program)| program.has_secrets());
     let mut names: Vec<&str> = named.filter_map(|(name, _)| std::str::from_utf8(name).ok()).collect();
     names.sort_unstable();

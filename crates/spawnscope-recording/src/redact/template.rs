@@ -43,7 +43,7 @@ fn pair(value: &[u8], pair: Range<usize>, separator: usize) -> Option<Range<usiz
     found.iter().next().cloned()
 }
 
-/// Whether a value that the table declares as secret is a literal secret. It is not if it is empty, `-`, or a reference to a secret.
+/// Whether a value that the table declares as secret is a literal secret. An empty value, `-` and a reference to a secret are not.
 fn is_secret(value: &[u8]) -> bool {
     !value.is_empty() && value != b"-" && !is_reference(value)
 }

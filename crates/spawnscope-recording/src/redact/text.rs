@@ -32,7 +32,7 @@ pub(super) fn find(text: &[u8], depth: u8) -> SecretRanges {
         if is_secret_file(&text[..inner.start]) {
             find_echoed_file(&text[inner.clone()], &mut found);
         }
-        ranges.add_shifted(&found, inner.start);
+        ranges.add_relative(&found, inner.start);
     }
     find_sent_by_expect(text, &mut ranges);
     ranges
@@ -118,7 +118,7 @@ fn add(word: &Word, template: Template, ranges: &mut SecretRanges) {
 /// Finds secrets of commands in here-documents: `ssh host <<END`.
 fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, ranges: &mut SecretRanges) {
     for document in &line.here_documents {
-        ranges.add_shifted(&find(&text[document.clone()], depth + 1), document.start);
+        ranges.add_relative(&find(&text[document.clone()], depth + 1), document.start);
     }
 }
 

@@ -90,8 +90,7 @@ fn find_login(text: &[u8], colon: usize, start: usize, ranges: &mut SecretRanges
         .iter()
         .position(ends)
         .map_or(text.len(), |length| start + length);
-    let login = login_before(text, start..end);
-    if let Some(login) = login {
+    if let Some(login) = login_before(text, start..end) {
         let scheme = scheme_before(text, colon);
         add_login(text, login, scheme, ranges);
     }
@@ -189,7 +188,7 @@ fn is_login(user: &[u8], host: &[u8]) -> bool {
     !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&UNLIKELY_USERS))
 }
 
-/// Whether the text after an `@` looks like a host.
+/// What the text after an `@` looks like.
 struct Host {
     /// Whether the text begins with a domain name or an IPv4 address, unlike in `npm:prettier@3.1` and `alpine:3@sha256:...`.
     is_name: bool,

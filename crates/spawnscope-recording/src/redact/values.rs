@@ -1,5 +1,5 @@
-//! Decides which part of the value of a secret name is secret: usually all of it, but not if it is a switch, a small number or a path, or if it
-//! refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
+//! Decides which part of the value of a secret name is secret: usually all of it, but nothing if the value is a switch, a small number or a path,
+//! or if it refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
 
 use std::ops::Range;
 
@@ -76,8 +76,8 @@ const LITERAL: &[u8] = b"pass:";
 const MIN_KEY_LENGTH: usize = 7;
 
 /// Returns the secret part of the value of a secret name.
-pub(super) fn secret_part(name: SecretType, value: &[u8]) -> Option<Range<usize>> {
-    let start = match name {
+pub(super) fn secret_part(secret_type: SecretType, value: &[u8]) -> Option<Range<usize>> {
+    let start = match secret_type {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
         SecretType::Login => password_start(value),
         _ => 0,
@@ -85,7 +85,7 @@ pub(super) fn secret_part(name: SecretType, value: &[u8]) -> Option<Range<usize>
     let rest = &value[start..];
     let is_secret = !is_plain(rest)
         && !is_path(rest)
-        && match name {
+        && match secret_type {
             SecretType::Password => true,
             SecretType::Secret | SecretType::Login => !is_scheme(rest),
             SecretType::Key => looks_random(rest),
@@ -198,7 +198,7 @@ fn is_name_byte(byte: &u8) -> bool {
 }
 
 /// Whether a value is the path of a file. Keys in base64 may also begin with a slash, but they are long and contain mixed characters.
-pub(super) fn is_path(value: &[u8]) -> bool {
+fn is_path(value: &[u8]) -> bool {
     let begins = |start: &&str| value.starts_with(start.as_bytes());
     if ["./", "../", "~/"].iter().any(begins) || value.first() == Some(&b'$') && value.contains(&b'/') {
         return true;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::Memory;
 use crate::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
-use crate::sample::*;
+use crate::test_events::*;
 use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::Scope;
 

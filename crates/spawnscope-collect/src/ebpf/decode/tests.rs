@@ -156,7 +156,7 @@ fn a_cache_that_the_loader_did_not_open_is_neither_present_nor_missing() {
                 ..
             }) => {
                 assert_eq!((search.opens, search.failed_opens), (4, 9));
-                search.cache
+                search.opened_cache
             }
             other => panic!("{other:?}"),
         }

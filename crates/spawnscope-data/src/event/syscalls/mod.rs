@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(numbers.x86_64(number).and_then(name), expected, "{number}");
         }
         assert_eq!(numbers.x86_64(300), None);
-        // wait4, clone, execve, read: the calls that the analysis looks up.
+        // wait4, clone, execve, read.
         let translated = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
         assert_eq!(translated, [61, 56, 59, 0].map(Some));
     }

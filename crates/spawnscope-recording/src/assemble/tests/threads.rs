@@ -1,4 +1,4 @@
-//! Tests when processes with several threads begin to exit, and when they become zombies.
+//! Tests of the instants at which processes with several threads begin to exit and become zombies.
 
 use super::*;
 

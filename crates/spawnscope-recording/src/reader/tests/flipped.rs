@@ -54,7 +54,7 @@ fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
     // Few flips in the file itself are detected, because the log contains newer versions of most of its pages.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {
         let intact = fs::read(file).unwrap();
-        // A flip in the mark that the last frame ends a batch is not detected: it looks as if the recorder was killed before.
+        // A flip in the mark that the last frame ends a batch is not detected: it looks as if the recorder had been killed earlier.
         let last_mark = intact.len() - PAGE_AND_HEADER + 4..intact.len() - PAGE_AND_HEADER + 16;
         let mut found = 0;
         for (at, bit) in flips(intact.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {

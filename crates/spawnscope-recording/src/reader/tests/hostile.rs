@@ -128,12 +128,12 @@ fn rows_that_contradict_each_other_are_counted() {
         ),
         (
             format!("UPDATE launch SET cpu_ns = {minute} WHERE id = 4"),
-            "launches whose CPU or set-up time exceeds their life",
+            "launches whose CPU or setup time exceeds their life",
             4,
         ),
         (
             format!("UPDATE launch SET setup_close_span = {minute} WHERE id = 4"),
-            "launches whose CPU or set-up time exceeds their life",
+            "launches whose CPU or setup time exceeds their life",
             4,
         ),
         (
@@ -205,7 +205,7 @@ fn rows_that_contradict_each_other_are_counted() {
 }
 
 const PAGE: usize = 4_096;
-/// Length of a text of which SQLite stores 489 bytes in the row itself, while the rest fills overflow pages.
+/// Length of a text whose first 489 bytes SQLite stores in the row itself, while the other bytes fill overflow pages.
 const LONG: usize = 489 + 48 * (PAGE - 4);
 
 #[test]

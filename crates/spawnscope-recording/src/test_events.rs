@@ -124,7 +124,7 @@ pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
         search: Some(LibrarySearch {
             opens: 2,
             failed_opens: 1,
-            cache: Some(true),
+            opened_cache: Some(true),
         }),
     };
     let kind = EventKind::Loaded(Loaded {
