@@ -234,16 +234,20 @@ impl Plan {
             Stage::CloseOthers => "close all other descriptors".to_owned(),
             Stage::ParentDeath => "ask for a signal at the parent's death".to_owned(),
             Stage::PreExec => "run the pre_exec function".to_owned(),
-            _ => match self.candidates.pointers() {
-                [] | [_] => format!("exec {}", self.program),
-                several => match several.get(index) {
-                    Some(path) if errno != libc::ENOENT => {
-                        // SAFETY: a string of the array, ended by NUL.
-                        let path = unsafe { CStr::from_ptr(*path) };
-                        format!("exec {}", path.to_string_lossy())
-                    }
-                    _ => format!("exec {}, which is in no directory of PATH", self.program),
-                },
+            _ => self.exec_action(index, errno),
+        }
+    }
+
+    fn exec_action(&self, index: usize, errno: i32) -> String {
+        match self.candidates.pointers() {
+            [] | [_] => format!("exec {}", self.program),
+            several => match several.get(index) {
+                Some(path) if errno != libc::ENOENT => {
+                    // SAFETY: a string of the array, ended by NUL.
+                    let path = unsafe { CStr::from_ptr(*path) };
+                    format!("exec {}", path.to_string_lossy())
+                }
+                _ => format!("exec {}, which is in no directory of PATH", self.program),
             },
         }
     }
