@@ -386,12 +386,7 @@ fn many_variables_are_passed_on_in_the_shells_order() {
                 .variables
                 .entry("SHLVL".into())
                 .and_modify(|level| "3".clone_into(level));
-            assert_eq!(
-                directory.compare(&setting, &[b"probe"]),
-                1,
-                "{:?}",
-                setting.variables
-            );
+            assert_eq!(directory.compare(&setting, &[b"probe"]), 1, "{:?}", setting.variables);
         }
     }
 }

@@ -237,7 +237,10 @@ fn invalid_requests() {
         command.new_session(true).process_group(0),
         "join a process group and begin a session: a session's leader has its own group",
     );
-    assert_refused(Command::new("/bin/true").fd_number(-1, 0), "give the child descriptor -1");
+    assert_refused(
+        Command::new("/bin/true").fd_number(-1, 0),
+        "give the child descriptor -1",
+    );
     let mut many = Command::new("/bin/true");
     for target in 3..2000 {
         many.fd_number(target, 0);
