@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacks a package the slow way: a shell loop runs `dirname` and `mv` for each path. Most of the time is spent
-# on starting them. Usage: unpack.sh [COUNT]; COUNT is the number of paths, 2,000 by default. Works in a temporary directory.
+# on starting these programs. Usage: unpack.sh [COUNT]; COUNT is the number of paths, 2,000 by default. Works in a temporary directory.
 set -euo pipefail
 
 count=${1:-2000}

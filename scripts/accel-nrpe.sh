@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the chroot that scripts/accel-suites.sh makes: starts nrpe, requests each command of its configuration, and prints status and answer. Figures
-# that differ from run to run are masked.
+# Runs in the chroot that scripts/accel-suites.sh makes: starts nrpe, requests each command of its configuration, and prints status and
+# answer. Figures that differ from run to run are masked.
 /usr/sbin/nrpe -n -f -c /nrpe.cfg &
 server=$!
 trap 'kill "$server"' EXIT

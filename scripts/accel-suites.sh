@@ -2,8 +2,9 @@
 # Runs those tests of CPython and PHP that launch many processes, with and without `spawnscope accel`, and compares the result of each test:
 #   accel-suites.sh [PREFIX...]        PREFIX is put before each command (default: target/release/spawnscope accel --)
 # CPython's tests are test_subprocess, test_os, test_popen and test_posix of 3.11 and 3.13, from Debian 12 and 13; PHP's are the tests in its source
-# that call exec, system, passthru, popen or proc_open. For nrpe, the answers of a server with the standard plugins are compared. Packages and sources are
-# unpacked into target/held-out or $HELD_OUT, never installed. scripts/held-out-suites.sh does the same for bash, make, git and perl.
+# that call exec, system, passthru, popen or proc_open. For nrpe, the answers of a server with the standard plugins are compared.
+# Packages and sources are unpacked into target/held-out or $HELD_OUT, never installed. scripts/held-out-suites.sh does the same for bash,
+# make, git and perl.
 # A test whose results differ is repeated, since some depend on time. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."

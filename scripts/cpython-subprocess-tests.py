@@ -18,8 +18,9 @@ from pathlib import Path
 import vspawn
 from vspawn import _popen
 
-# The tests that may fail, with the reason; versions of CPython have them in different classes. All other tests must pass. Each test in the list replaces or
-# reads a name that begins with an underscore, or a function that subprocess happens to call internally. "ours" names our test of the same behaviour.
+# The tests that may fail, with the reason; versions of CPython have them in different classes. All other tests must pass. Each test in the
+# list replaces or reads a name that begins with an underscore, or a function that subprocess happens to call internally. "ours" names our
+# test of the same behaviour.
 EXPLAINED = {
     "test_call_keyboardinterrupt_no_kill": "counts calls of Popen._wait (ours: test_signals.py)",
     "test_context_manager_keyboardinterrupt_no_kill": "counts calls of Popen._wait (ours: test_signals.py)",

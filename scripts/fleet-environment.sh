@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Creates target/venv-fleet with the engines that fleet/tests/engines_agree.py compares (ClickHouse as a library, chdb, and Spark, which needs Java), and
-# with what benchmarks/fleet.py needs.
-# It downloads 800 MB, so `.ci/run` does not run it: run `make test-engines` after a change to fleet/sql or to the dataset's tables.
+# Creates target/venv-fleet with the engines that fleet/tests/engines_agree.py compares (ClickHouse as a library, chdb, and Spark, which
+# needs Java), and with what benchmarks/fleet.py needs. It downloads 800 MB, so `.ci/run` does not run it: run `make test-engines` after
+# a change to fleet/sql or to the dataset's tables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Unpacks Debian packages for another architecture into a directory, without installing them or changing this machine's package manager:
 #     scripts/foreign-packages.sh ARCHITECTURE DIRECTORY [--with-dependencies] PACKAGE...
-# such as `arm64 target/sysroot libelf-dev`. The packages come from this machine's own package sources, or from those in the file SOURCES (a sources.list).
+# such as `arm64 target/sysroot libelf-dev`. The packages come from this machine's own package sources, or from those in the file SOURCES
+# (a sources.list).
 set -euo pipefail
 
-[ $# -ge 3 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 architecture=$1 directory=$2
 shift 2
 resolves=

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes the parsers of untrusted input: scripts/fuzz.sh [SECONDS [TARGET...]] builds the targets of crates/spawnscope/fuzz with
 # libFuzzer and runs each for this time (default: 10 seconds, all targets) on its corpus. At the first finding, it prints the
-# path of the input and exits with status 1. New inputs go to target/fuzz/corpus, not into the source tree. Needs a C++ compiler, but neither nightly Rust
-# nor cargo-fuzz: the coverage for libFuzzer comes from LLVM, whose passes stable Rust can enable. `cargo fuzz run TARGET` works as well, and adds the
-# address sanitizer.
+# path of the input and exits with status 1. New inputs go to target/fuzz/corpus, not into the source tree. Needs a C++ compiler, but
+# neither nightly Rust nor cargo-fuzz: the coverage for libFuzzer comes from LLVM, whose passes stable Rust can enable. `cargo fuzz run
+# TARGET` works as well, and adds the address sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-10}

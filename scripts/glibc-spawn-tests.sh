@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # Tests that are not run, with the reason.
 declare -A skipped=(
     [tst-spawn-static]="the same as tst-spawn, linked statically with glibc's own objects"
-    [tst-spawn4-compat]="tests symbol versions of glibc before 2.15, which run a text without an interpreter line with a shell; libvspawn has no such versions"
+    [tst-spawn4-compat]="tests symbol versions of glibc before 2.15, which run a text without an interpreter line with a shell; libvspawn has none"
 )
 
 work=$(mktemp -d)
@@ -36,8 +36,8 @@ for path in "$source"/posix/tst-*spawn*.c; do
     fi
     directory=$work/$name
     mkdir "$directory"
-    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$directory/test" "$path" "$adapter/posix_spawn.c" \
-        -L "$work/lib" -lvspawn >"$directory/log" 2>&1; then
+    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$directory/test" \
+        "$path" "$adapter/posix_spawn.c" -L "$work/lib" -lvspawn >"$directory/log" 2>&1; then
         echo "FAILED   $name does not compile"
         cat "$directory/log"
         status=1

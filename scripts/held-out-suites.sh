@@ -98,7 +98,9 @@ python_suite() {
     local directory=$sources/python
     mkdir -p "$directory"
     if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$directory/usr" ]; then
-        (cd "$directory" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
+        local version
+        version=$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')
+        (cd "$directory" && apt-get -qq -o APT::Sandbox::User=root download "lib$version-testsuite" &&
             dpkg-deb --extract ./*-testsuite_*.deb .)
         # The package lacks the part of `test` that is in the package of the standard library.
         cp -r /usr/lib/python3.*/test "$directory"/usr/lib/python3.*/
@@ -159,8 +161,8 @@ perl_suite() {
             case $part in /usr/lib/*/perl-base | /usr/share/perl/5.* | /usr/lib/*/perl/5.*) cp -a "$part/." lib ;; esac
         done'
     cd "$sources/perl/t"
-    for test in op/exec.t op/fork.t op/die_exit.t op/kill0.t op/alarm.t op/wantarray.t io/pipe.t io/dup.t io/open.t io/argv.t run/exit.t run/script.t \
-        run/fresh_perl.t; do
+    for test in op/exec.t op/fork.t op/die_exit.t op/kill0.t op/alarm.t op/wantarray.t io/pipe.t io/dup.t io/open.t io/argv.t run/exit.t \
+        run/script.t run/fresh_perl.t; do
         compare "perl $test" '^ *(ok|not ok|1\.\.)' /usr/bin/perl "$test"
     done
 }

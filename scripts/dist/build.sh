@@ -19,7 +19,8 @@ cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p vspawn-capi
 cargo zigbuild --profile preload --locked --target "$TARGET.$GLIBC" -p vspawn-preload
 scripts/dist/needs.sh check "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so"
 for path in "$PWD" "$registry" "$(rustc --print sysroot)"; do
-    ! grep -qaF "$path" "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so" || fail "$path is in the binaries of $BUILT: see --remap-path-prefix"
+    ! grep -qaF "$path" "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so" ||
+        fail "$path is in the binaries of $BUILT: see --remap-path-prefix"
 done
 maturin build --zig --release --locked --target "$TARGET" --compatibility "$MANYLINUX" \
     --manifest-path crates/vspawn-python/Cargo.toml --out "$DIST"

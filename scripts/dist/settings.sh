@@ -1,4 +1,5 @@
-# Sourced by the other scripts of this directory: what is built, with which tools, and where the results go. Changes to the repository's root directory.
+# Sourced by the other scripts of this directory: what is built, with which tools, and where the results go. Changes to the repository's
+# root directory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # For the architectures given as arguments, installs everything in target/dist in fresh root directories of each suite, and uses it there, as
-# described in scripts/dist/in-root.sh. Needs root. A fresh root directory is an overlay on one made by roots.sh, in its own mount namespace, and leaves
-# nothing behind. For architectures other than this machine's, the tests run on an emulated machine (guest.sh).
+# described in scripts/dist/in-root.sh. Needs root. A fresh root directory is an overlay on one made by roots.sh, in its own mount
+# namespace, and leaves nothing behind. For architectures other than this machine's, the tests run on an emulated machine (guest.sh).
 . "$(dirname "$0")/settings.sh"
 SUITES=(bullseye trixie)
 KINDS=(archive deb rpm wheel)

@@ -77,8 +77,11 @@ def lines(guest, console, result):
                 last_output = now
                 *complete_lines, rest = (rest + chunk).split(b"\n")
                 yield from (line.decode(errors="replace").strip("\r") for line in complete_lines)
-            if now - last_output > MAX_SILENT_SECONDS or now - began > MAX_SECONDS:
-                result["stopped"] = f"silent for {MAX_SILENT_SECONDS} s" if now - last_output > MAX_SILENT_SECONDS else f"not done after {MAX_SECONDS} s"
+            if now - last_output > MAX_SILENT_SECONDS:
+                result["stopped"] = f"silent for {MAX_SILENT_SECONDS} s"
+                return
+            if now - began > MAX_SECONDS:
+                result["stopped"] = f"not done after {MAX_SECONDS} s"
                 return
 
 

@@ -42,7 +42,7 @@ struct popen_noshell_pass_to_pclose {
 	struct popen_noshell_clone_arg *func_args;
 };
 
-/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The program's other one of
+/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one of
  * these two streams is /dev/null.
  *
  * file: the program, searched for in PATH if it has no slash. argv: its name and arguments, ended by NULL. Both are
@@ -57,7 +57,7 @@ FILE *popen_noshell(const char *file, const char *const *argv, const char *type,
 FILE *popen_noshell_compat(const char *command, const char *type, struct popen_noshell_pass_to_pclose *pclose_arg);
 
 /* Closes the stream and waits for the program. Returns what waitpid stores; -1 with errno on failure, EINVAL if the
- * stream of arg is not open, for instance because it was closed already. */
+ * stream of arg is not open, for instance because it was already closed. */
 int pclose_noshell(struct popen_noshell_pass_to_pclose *arg);
 
 /* Sets how later children are created, in all threads: POPEN_NOSHELL_MODE_*. */

@@ -233,7 +233,7 @@ int vspawn_command_open(struct vspawn_command *command,
                         int flags,
                         mode_t mode);
 
-// Closes one descriptor of the child. It is no error if the descriptor is closed already.
+// Closes one descriptor of the child. It is no error if the descriptor is already closed.
 int vspawn_command_close(struct vspawn_command *command, int fd);
 
 // Closes all descriptors of the child from this number on.

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn vspawn_command_open(
     }
 }
 
-/// Closes one descriptor of the child. It is no error if the descriptor is closed already.
+/// Closes one descriptor of the child. It is no error if the descriptor is already closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close(command: *mut Command, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.

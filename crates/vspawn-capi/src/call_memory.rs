@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The alignment of parts, in bytes. Requests of a larger alignment fail; the library makes none.
+/// The alignment of parts, in bytes. Requests with a larger alignment fail; the library makes none.
 const ALIGNMENT: usize = 16;
 
 /// The call that a thread is in. It needs no destructor: a call ends before its thread does.

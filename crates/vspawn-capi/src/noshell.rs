@@ -75,9 +75,7 @@ pub unsafe extern "C" fn popen_noshell_compat(
         let (stream_struct, text, direction) =
             unsafe { (clear(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
         let words = shell_words(text.as_encoded_bytes())?;
-        let mut words = words
-            .iter()
-            .map(|word| <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(word));
+        let mut words = words.iter().map(|word| OsStr::from_bytes(word));
         let program = words.next().ok_or_else(|| Failure::invalid("run an empty command"))?;
         let mut command = match first_executable(program) {
             Some(found) => {
@@ -94,8 +92,8 @@ pub unsafe extern "C" fn popen_noshell_compat(
     })
 }
 
-/// Returns the first executable file of this name along PATH. Shells execute this file. A search by execve would instead try the next
-/// directory if the file's interpreter is missing.
+/// Returns the first executable file of this name along PATH. Shells execute this file. The library's own search would instead try the
+/// next directory if the file's interpreter is missing.
 fn first_executable(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return None;

@@ -129,8 +129,7 @@ fn shell_at(path: &Path) -> Option<Shell> {
 }
 
 /// Whether the environment has no functions for bash and no variable that changes the behaviour of a shell.
-fn environment_is_plain(names: impl Iterator<Item = OsString>) -> bool {
-    let mut names = names;
+fn environment_is_plain(mut names: impl Iterator<Item = OsString>) -> bool {
     names.all(|name| {
         let is_special = SPECIAL_VARIABLES.iter().any(|known| name == *known);
         !is_special && !name.as_bytes().starts_with(b"BASH_FUNC_")

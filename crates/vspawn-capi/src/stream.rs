@@ -38,7 +38,7 @@ impl NewStream {
         if file.is_null() {
             return Err(Failure::last_os_error(Stage::Pipe, "make a stream of a pipe"));
         }
-        // The stream owns it now.
+        // The stream owns the descriptor now.
         let _ = fd.into_raw_fd();
         Ok(NewStream { file })
     }

@@ -105,21 +105,42 @@ unsafe fn replace_searched_program(file: *const c_char, argv: StringArray, envir
     }
 }
 
-/// Returns whether an exec may execute a shell. This check saves all other execs the large buffers on the stack.
-unsafe fn may_be_shell(path: *const c_char) -> bool {
-    // SAFETY: the callers pass a C string or NULL.
-    !path.is_null() && unsafe { is_named_as_shell(path) }
+/// Skips the shell of an exec, or does the work of a known program. If this function returns, the caller has to call the real function.
+unsafe fn intercept(path: *const c_char, argv: StringArray, environment: StringArray) {
+    if path.is_null() {
+        return;
+    }
+    // SAFETY: the arguments are those of `execve`.
+    unsafe {
+        // This check saves all other execs the large buffers of `skip_shell` on the stack.
+        if is_named_as_shell(path) {
+            skip_shell(path, argv, environment);
+        } else if in_place::is_candidate(path) {
+            in_place::replace_program(path, argv, environment);
+        }
+    }
+}
+
+/// Like `intercept`, for a program that is searched for in PATH.
+unsafe fn intercept_searched(file: *const c_char, argv: StringArray, environment: StringArray) {
+    if file.is_null() {
+        return;
+    }
+    // SAFETY: the arguments are those of `execvpe`.
+    unsafe {
+        if is_named_as_shell(file) {
+            skip_searched_shell(file, argv, environment);
+        } else if in_place::is_known(base_name(bytes(file))) {
+            replace_searched_program(file, argv, environment);
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn execve(path: *const c_char, argv: StringArray, environment: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if may_be_shell(path) {
-            skip_shell(path, argv, environment);
-        } else if !path.is_null() && in_place::is_candidate(path) {
-            in_place::replace_program(path, argv, environment);
-        }
+        intercept(path, argv, environment);
         real::execve(path, argv, environment)
     }
 }
@@ -128,11 +149,7 @@ unsafe extern "C" fn execve(path: *const c_char, argv: StringArray, environment:
 unsafe extern "C" fn execv(path: *const c_char, argv: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if may_be_shell(path) {
-            skip_shell(path, argv, own_environment());
-        } else if !path.is_null() && in_place::is_candidate(path) {
-            in_place::replace_program(path, argv, own_environment());
-        }
+        intercept(path, argv, own_environment());
         real::execv(path, argv)
     }
 }
@@ -141,11 +158,7 @@ unsafe extern "C" fn execv(path: *const c_char, argv: StringArray) -> c_int {
 unsafe extern "C" fn execvp(file: *const c_char, argv: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if may_be_shell(file) {
-            skip_searched_shell(file, argv, own_environment());
-        } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
-            replace_searched_program(file, argv, own_environment());
-        }
+        intercept_searched(file, argv, own_environment());
         real::execvp(file, argv)
     }
 }
@@ -154,11 +167,7 @@ unsafe extern "C" fn execvp(file: *const c_char, argv: StringArray) -> c_int {
 unsafe extern "C" fn execvpe(file: *const c_char, argv: StringArray, environment: StringArray) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if may_be_shell(file) {
-            skip_searched_shell(file, argv, environment);
-        } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
-            replace_searched_program(file, argv, environment);
-        }
+        intercept_searched(file, argv, environment);
         real::execvpe(file, argv, environment)
     }
 }

@@ -19,6 +19,8 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
 /// The number of concurrent callers, and the dispositions from before the first of them.
 struct SharedState {
     lock: Lock,
@@ -46,7 +48,7 @@ struct InterruptGuard {
 }
 
 impl InterruptGuard {
-    fn start() -> InterruptGuard {
+    fn new() -> InterruptGuard {
         let _guard = SHARED.lock.take();
         // SAFETY: the lock is held; all structures are libc's, zeroed before.
         unsafe {
@@ -98,7 +100,7 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
     let mut before = 0;
     // A cancelled thread must not be unwound through Rust, so cancellation waits until the command has ended.
     // SAFETY: the state is a number.
-    unsafe { pthread_setcancelstate(1, &raw mut before) };
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
     let status = run(text);
     // SAFETY: as above.
     unsafe { pthread_setcancelstate(before, core::ptr::null_mut()) };
@@ -106,7 +108,7 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
 }
 
 fn run(text: *const c_char) -> c_int {
-    let ignored = InterruptGuard::start();
+    let ignored = InterruptGuard::new();
     let (status, error) = match launch(text, &ignored) {
         Ok((pid, replaced)) => (wait(pid, replaced), errno()),
         // The status is the same as if the shell could not be executed.

@@ -231,7 +231,7 @@ impl Words {
         }
     }
 
-    /// Checks that the first word is a program. It decides what a shell does with the other words.
+    /// Checks that the first word is a program. The first word decides what a shell does with the other words.
     fn check_command(&self) -> Result<(), Refusal> {
         let command = self.get(0);
         // `%1` is bash's `fg %1`, and `a=b` an assignment.

@@ -158,7 +158,7 @@ fn value_error(text: &'static str) -> PyErr {
 
 /// Returns an error unless an option of this name exists. For options whose value changes nothing.
 fn check_name(name: &str) -> PyResult<()> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 9] = [
         "cwd",
         "env",
         "pass_fds",
@@ -168,7 +168,6 @@ fn check_name(name: &str) -> PyResult<()> {
         "group",
         "extra_groups",
         "preexec_fn",
-        "executable",
     ];
     if NAMES.contains(&name) {
         return Ok(());

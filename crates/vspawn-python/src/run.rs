@@ -122,7 +122,7 @@ impl RunningChild {
         let _ = self.kill();
     }
 
-    /// Kills the child and waits for it. Does not wait for a child that may not be killed (it now runs as another user).
+    /// Kills the child and waits for it. Does not wait for a child that may not be killed (because it now runs as another user).
     fn kill(&mut self) -> Result<i32, i32> {
         self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();

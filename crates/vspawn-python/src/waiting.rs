@@ -50,14 +50,8 @@ pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> R
     }
     let next_poll = Instant::now() + POLL_INTERVAL;
     let is_last = deadline.is_some_and(|deadline| deadline <= next_poll);
-    match wait_for_any(
-        &mut [],
-        Some(if is_last {
-            deadline.unwrap_or(next_poll)
-        } else {
-            next_poll
-        }),
-    )? {
+    let end = if is_last { deadline } else { Some(next_poll) };
+    match wait_for_any(&mut [], end)? {
         WaitResult::TimedOut if !is_last => Ok(WaitResult::Ready),
         waited => Ok(waited),
     }

@@ -56,7 +56,7 @@ impl Command {
         }
     }
 
-    /// Closes one descriptor of the child. As with `posix_spawn`, it is no error if the descriptor is closed already.
+    /// Closes one descriptor of the child. As with `posix_spawn`, it is no error if the descriptor is already closed.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -149,13 +149,12 @@ impl Command {
 impl Action {
     /// Describes the action for an error message.
     pub(crate) fn describe(&self) -> String {
-        let lossy = |path: &CString| path.to_string_lossy().into_owned();
         match self {
-            Action::Open { target, path, .. } => format!("open {} as {target}", lossy(path)),
+            Action::Open { target, path, .. } => format!("open {} as {target}", path.to_string_lossy()),
             Action::Close(fd) => format!("close {fd}"),
             Action::CloseFrom(first) => format!("close all descriptors from {first} on"),
             Action::Dup { source, target } => format!("dup {source} to {target}"),
-            Action::ChangeDirectory(path) => format!("chdir to {}", lossy(path)),
+            Action::ChangeDirectory(path) => format!("chdir to {}", path.to_string_lossy()),
             Action::ChangeDirectoryTo(fd) => format!("chdir to the directory at descriptor {fd}"),
             Action::Foreground(fd) => format!("become the foreground group of the terminal at descriptor {fd}"),
         }
@@ -202,7 +201,7 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
                 flags,
                 mode,
             } => return open(*target, path, *flags, *mode),
-            // EBADF is ignored: the descriptor was closed already.
+            // EBADF is ignored: the descriptor was already closed.
             Action::Close(fd) => drop(syscall!(SYS_close, *fd)),
             Action::CloseFrom(first) => return crate::descriptors::close_range(*first as u32, u32::MAX, 0),
             Action::Dup { source, target } if source == target => {

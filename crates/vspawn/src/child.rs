@@ -42,7 +42,7 @@ pub(crate) struct Job {
     pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
-    /// Set if the child starts with the parent's file table. It first gets its own table, without the descriptors above this number.
+    /// Set if the child starts with the parent's file table. The child first gets its own table, without the descriptors above this number.
     pub(crate) unshare_above: Option<i32>,
     /// Whether the parent of a detached child waits until the child has its own file table.
     pub(crate) parent_waits_for_files: bool,
@@ -133,7 +133,7 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
         if let Some(mask) = plan.umask {
             let _ = syscall!(SYS_umask, mask);
         }
-        set_limits(plan)?;
+        set_niceness_and_limits(plan)?;
         set_scheduler(plan)?;
         if let Some(path) = &plan.chroot {
             syscall!(SYS_chroot, path.as_ptr()).map_err(failed_at(Stage::Chroot))?;
@@ -231,7 +231,7 @@ unsafe fn set_mask(mask: SignalSet) -> Result<(), Errno> {
     .map(drop)
 }
 
-unsafe fn set_limits(plan: &Plan) -> Step {
+unsafe fn set_niceness_and_limits(plan: &Plan) -> Step {
     // SAFETY: integers, and limits that the plan holds.
     unsafe {
         if let Some(increment) = plan.nice {

@@ -214,7 +214,7 @@ impl Command {
         self
     }
 
-    /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
+    /// Takes the inherited variables directly from C's `environ`, without std's lock and copies. This halves the time of
     /// [`Command::prepare`], and [`Command::spawn`] makes no copy even in a process with several threads. It has no effect on a command
     /// that sets or removes variables.
     ///
@@ -245,8 +245,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's root directory. Programs and directories are then looked up in it. Without a
-    /// [`Command::current_dir`], the child starts in its root.
+    /// Sets the child's root directory. Programs and directories are then looked up in it. Without [`Command::current_dir`], the child
+    /// starts in its root.
     ///
     /// ```no_run
     /// // Needs CAP_SYS_CHROOT.

@@ -50,7 +50,7 @@ unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) 
     }
 }
 
-/// Creates the child by clone3 or, if it is missing, by clone. The child is a fork only if that was requested.
+/// Creates the child, with a pidfd if `pidfd_flag` is CLONE_PIDFD.
 unsafe fn create_with(
     plan: &Plan,
     job: *mut Job,

@@ -37,7 +37,9 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         {
             if is_source_a_target {
                 let copy = copy_to_non_target(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
-                moves.get_mut(index).into_iter().for_each(|a_move| a_move.source = copy);
+                if let Some(a_move) = moves.get_mut(index) {
+                    a_move.source = copy;
+                }
             }
             index = index.wrapping_add(1);
         }

@@ -76,7 +76,7 @@ pub(crate) fn replace(plan: &Plan) -> Error {
             job.parent_pid = std::os::unix::process::parent_id();
             let _blocked = SignalGuard::new()?;
             let failure = child::run(job);
-            Ok(plan.error(job, failure.stage, failure.index, failure.errno))
+            Ok(plan.error(failure.stage, failure.index, failure.errno))
         }
     };
     run_steps().unwrap_or_else(|error| error)
@@ -183,7 +183,7 @@ pub(crate) fn reported_error(plan: &Plan, job: &Job) -> Option<Error> {
     let errno = report.errno.load(Ordering::Acquire);
     let stage = Stage::from_number(report.stage.load(Ordering::Relaxed));
     let index = report.index.load(Ordering::Relaxed) as usize;
-    (errno != 0).then(|| plan.error(job, stage, index, errno))
+    (errno != 0).then(|| plan.error(stage, index, errno))
 }
 
 /// The memory that the child writes its report to: a part of the workspace or, for a forked child, which has only a copy of the

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::actions::Action;
-use crate::child::Job;
 use crate::descriptors::{Move, NULL_DEVICE};
 use crate::environment::Environment;
 use crate::error::{Error, Stage};
@@ -188,11 +187,11 @@ impl Plan {
     }
 
     /// Returns the error for a step that failed in the child.
-    pub(crate) fn error(&self, job: &Job, stage: Stage, index: usize, errno: i32) -> Error {
-        Error::new(stage, errno, self.action(job, stage, index, errno))
+    pub(crate) fn error(&self, stage: Stage, index: usize, errno: i32) -> Error {
+        Error::new(stage, errno, self.action(stage, index, errno))
     }
 
-    fn action(&self, job: &Job, stage: Stage, index: usize, errno: i32) -> String {
+    fn action(&self, stage: Stage, index: usize, errno: i32) -> String {
         let path = |path: &Option<CString>| path.as_ref().map_or(String::new(), to_lossy_string);
         match stage {
             Stage::Signals => "set the child's signals".to_owned(),
@@ -207,7 +206,7 @@ impl Plan {
                 Some(group) => format!("join process group {group}"),
             },
             Stage::OpenNull => format!("open /dev/null for descriptor {}", self.target(index)),
-            Stage::Dup => format!("dup {} to {}", self.source_name(job, index), self.target(index)),
+            Stage::Dup => format!("dup {} to {}", self.source_name(index), self.target(index)),
             Stage::Nice => format!("change the niceness by {}", self.nice.unwrap_or_default()),
             Stage::ResourceLimit => self.limits.get(index).map_or(String::new(), |limit| {
                 let [soft, hard] = limit.values;
@@ -215,8 +214,14 @@ impl Plan {
             }),
             Stage::Chroot => format!("chroot to {}", path(&self.chroot)),
             Stage::Groups => "set the supplementary groups".to_owned(),
-            Stage::Group => format!("become group {}", self.requested_id(|identity| identity.gid)),
-            Stage::User => format!("become user {}", self.requested_id(|identity| identity.uid)),
+            Stage::Group => match self.requested_id(|identity| identity.gid) {
+                Some(gid) => format!("become group {gid}"),
+                None => "set the effective group id to the real one".to_owned(),
+            },
+            Stage::User => match self.requested_id(|identity| identity.uid) {
+                Some(uid) => format!("become user {uid}"),
+                None => "set the effective user id to the real one".to_owned(),
+            },
             Stage::Chdir => format!("chdir to {}", path(&self.cwd)),
             Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
             Stage::Scheduler => match self.scheduler {
@@ -229,16 +234,20 @@ impl Plan {
             Stage::CloseOthers => "close all other descriptors".to_owned(),
             Stage::ParentDeath => "ask for a signal at the parent's death".to_owned(),
             Stage::PreExec => "run the pre_exec function".to_owned(),
-            _ => match self.candidates.pointers() {
-                [] | [_] => format!("exec {}", self.program),
-                several => match several.get(index) {
-                    Some(path) if errno != libc::ENOENT => {
-                        // SAFETY: a string of the array, ended by NUL.
-                        let path = unsafe { CStr::from_ptr(*path) };
-                        format!("exec {}", path.to_string_lossy())
-                    }
-                    _ => format!("exec {}, which is in no directory of PATH", self.program),
-                },
+            _ => self.exec_action(index, errno),
+        }
+    }
+
+    fn exec_action(&self, index: usize, errno: i32) -> String {
+        match self.candidates.pointers() {
+            [] | [_] => format!("exec {}", self.program),
+            several => match several.get(index) {
+                Some(path) if errno != libc::ENOENT => {
+                    // SAFETY: a string of the array, ended by NUL.
+                    let path = unsafe { CStr::from_ptr(*path) };
+                    format!("exec {}", path.to_string_lossy())
+                }
+                _ => format!("exec {}, which is in no directory of PATH", self.program),
             },
         }
     }
@@ -248,18 +257,18 @@ impl Plan {
     }
 
     /// Names the source of a placement as the caller knows it.
-    fn source_name(&self, job: &Job, index: usize) -> String {
+    fn source_name(&self, index: usize) -> String {
         match self.placements.get(index).map(|placement| &placement.source) {
             Some(Source::Fd(fd)) => fd.as_raw_fd().to_string(),
             Some(Source::Number(fd)) => fd.to_string(),
             Some(Source::Piped) => "a pipe".to_owned(),
             Some(Source::Stdout) => "standard output".to_owned(),
-            _ => format!("descriptor {index} of {}", job.move_count),
+            _ => "a descriptor".to_owned(),
         }
     }
 
-    fn requested_id(&self, id: impl Fn(&Identity) -> Option<u32>) -> u32 {
-        self.identity.as_ref().and_then(id).unwrap_or_default()
+    fn requested_id(&self, id: impl Fn(&Identity) -> Option<u32>) -> Option<u32> {
+        self.identity.as_ref().and_then(id)
     }
 }
 

@@ -140,7 +140,7 @@ fn check(command: &Command) -> Result<(), Error> {
             "run a pre_exec function in memory shared with the parent: it needs Command::mechanism(Mechanism::Fork)",
         ));
     }
-    if let Some((target, _)) = command.fds.iter().find(|(target, _)| **target < 0) {
+    if let Some(target) = command.fds.keys().find(|target| **target < 0) {
         return Err(Error::invalid(format!("give the child descriptor {target}")));
     }
     let negative = |source: &Source| match source {

@@ -101,7 +101,7 @@ impl Stdio {
     }
 }
 
-/// Uses any file. It is kept open until the command and everything prepared from it are dropped.
+/// Uses any file, which stays open until the command and everything prepared from it are dropped.
 impl<T: Into<OwnedFd>> From<T> for Stdio {
     fn from(file: T) -> Stdio {
         Stdio(Source::Fd(Arc::new(file.into())))

@@ -31,8 +31,7 @@ impl Child {
         self.signal(libc::SIGSTOP)?;
         let mut stopped: Vec<Handle> = Vec::new();
         for _ in 0..MAX_SCANS {
-            let found = self.stop_new_descendants(&mut stopped);
-            if !found {
+            if !self.stop_new_descendants(&mut stopped) {
                 break;
             }
         }

@@ -136,7 +136,7 @@ fn programs_that_change_how_another_runs_are_not_shims() {
 }
 
 /// Returns the advice on `python3 x.py` through the shims of pyenv. The scripts of pyenv fork `helpers` times before they execute python3.
-fn command_through_pyenv(helpers: u64) -> AdviceList {
+fn advice_on_command_through_pyenv(helpers: u64) -> AdviceList {
     const STEP: u64 = 20_000_000;
     let mut serial = Serial::with_command("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
     let shebang = serial.builder.text(b"/usr/bin/env");
@@ -159,7 +159,7 @@ fn command_through_pyenv(helpers: u64) -> AdviceList {
 
 #[test]
 fn a_shim_before_the_command_itself_is_reported() {
-    let advice = only(&command_through_pyenv(0), "shims");
+    let advice = only(&advice_on_command_through_pyenv(0), "shims");
     assert_eq!(
         advice.finding.title,
         "the recorded command reaches the real python3 through 2 earlier execs"
@@ -171,7 +171,7 @@ fn a_shim_before_the_command_itself_is_reported() {
 
 #[test]
 fn forks_of_a_version_manager_get_no_advice() {
-    let found = command_through_pyenv(COUNT);
+    let found = advice_on_command_through_pyenv(COUNT);
     assert!(is_silent(&found, "bare-forks"), "{found:?}");
     assert!(only(&found, "shims").saving[0] > Nanos(18_000_000));
 }
@@ -363,7 +363,7 @@ fn a_script_that_execs_itself_is_not_a_shim() {
 }
 
 /// Returns the advice on a start-up file of bash that runs a program once and reads its output.
-fn startup_with(path: &str, argv: &[&str]) -> AdviceList {
+fn advice_on_startup_program(path: &str, argv: &[&str]) -> AdviceList {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
     let spans = Spans {
         run: 40_000_000,
@@ -375,12 +375,12 @@ fn startup_with(path: &str, argv: &[&str]) -> AdviceList {
 
 #[test]
 fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
-    let found = startup_with("/usr/bin/node", &["node", "/usr/bin/npm", "completion"]);
+    let found = advice_on_startup_program("/usr/bin/node", &["node", "/usr/bin/npm", "completion"]);
     let advice = only(&found, "shell-code");
     assert_eq!(advice.finding.title, "bash calls `npm completion` once");
     assert!(advice.finding.fix.concat().contains("completions/npm"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(40_000_000), "{advice:?}");
-    let found = startup_with("/usr/bin/direnv", &["direnv", "hook", "bash"]);
+    let found = advice_on_startup_program("/usr/bin/direnv", &["direnv", "hook", "bash"]);
     let fix = only(&found, "shell-code").finding.fix;
     assert!(
         fix[2].ends_with("eval \"$(direnv hook bash)\"  ->  . ~/.direnv-init.sh"),
@@ -391,13 +391,13 @@ fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
 #[test]
 fn output_for_a_start_up_file_that_may_differ_each_time_gets_no_advice() {
     for argv in [&["direnv", "exec", "."][..], &["fnm", "env"], &["ssh-agent", "-s"]] {
-        let found = startup_with(&format!("/usr/bin/{}", argv[0]), argv);
+        let found = advice_on_startup_program(&format!("/usr/bin/{}", argv[0]), argv);
         assert!(is_silent(&found, "shell-code"), "{argv:?}: {found:?}");
     }
 }
 
 /// Returns the advice on a shell that calls a package manager repeatedly. Each call runs one command through a shell.
-fn runner_calls(argv: &[&str]) -> AdviceList {
+fn advice_on_runner_calls(argv: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans {
         run: 20_000_000,
@@ -417,7 +417,7 @@ fn runner_calls(argv: &[&str]) -> AdviceList {
 
 #[test]
 fn a_runner_that_starts_one_command_each_time_is_reported() {
-    let found = runner_calls(&["node", "/usr/bin/npx", "tsc", "--noEmit"]);
+    let found = advice_on_runner_calls(&["node", "/usr/bin/npx", "tsc", "--noEmit"]);
     let advice = only(&found, "package-script");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     assert!(
@@ -425,7 +425,7 @@ fn a_runner_that_starts_one_command_each_time_is_reported() {
         "{advice:?}"
     );
     assert!(advice.saving[0] > Nanos(COUNT * 10_000_000), "{advice:?}");
-    let found = runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "-s", "check"]);
+    let found = advice_on_runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "-s", "check"]);
     let advice = only(&found, "package-script");
     assert!(advice.finding.fix.concat().contains("node --run check"), "{advice:?}");
 }
@@ -436,7 +436,7 @@ fn other_work_of_a_package_manager_is_not_reported() {
         &["node", "/usr/bin/npm", "install", "tsc"][..],
         &["node", "server.js", "run", "check"],
     ] {
-        let found = runner_calls(argv);
+        let found = advice_on_runner_calls(argv);
         assert!(is_silent(&found, "package-script"), "{argv:?}: {found:?}");
     }
 }

@@ -244,8 +244,8 @@ fn a_shell_has_no_builtin_for_changes_of_files() {
     );
     assert!(fix_of(&rm).contains("several files"), "{rm:?}");
     assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
-    let date = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
-    assert!(fix_of(&date).contains("##*/"), "{date:?}");
+    let ask = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    assert!(fix_of(&ask).contains("##*/"), "{ask:?}");
 }
 
 const BASH: &[&str] = &["/bin/bash", "loop.sh"];
@@ -349,9 +349,9 @@ fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
         all.filter(|advice| advice.finding.title.contains("launches link"))
             .count()
     };
-    let collect2: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
-    assert_eq!(all(&advice_on_wrappers(collect2, 1)), 0);
-    assert_eq!(all(&advice_on_wrappers(collect2, 2)), 1);
+    let compiled: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
+    assert_eq!(all(&advice_on_wrappers(compiled, 1)), 0);
+    assert_eq!(all(&advice_on_wrappers(compiled, 2)), 1);
     let script: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "one.py"]);
     assert_eq!(all(&advice_on_wrappers(script, 1)), 1, "a script could do it itself");
 }

@@ -60,10 +60,10 @@ fn many_libraries_are_reported_and_a_usual_number_is_not() {
     let advice = only(&advice_on_loads(40, 1, Some(true)), "loader");
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
     assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
-    let results = advice_on_loads(3, 1, Some(true));
+    let found = advice_on_loads(3, 1, Some(true));
     assert!(
-        is_silent(&results, "loader") && is_silent(&results, "loader-search"),
-        "{results:?}"
+        is_silent(&found, "loader") && is_silent(&found, "loader-search"),
+        "{found:?}"
     );
 }
 
@@ -90,8 +90,8 @@ fn many_libraries_of_a_long_running_program_get_no_advice() {
         run: 100_000_000,
         ..Spans::USUAL
     };
-    let results = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
-    assert!(is_silent(&results, "loader"), "{results:?}");
+    let found = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
+    assert!(is_silent(&found, "loader"), "{found:?}");
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn as_many_processes_as_cpus_get_no_advice_on_cpus() {
         queue: 2_000_000,
         ..Spans::USUAL
     };
-    let results = advices(&tools(&spans, |_| ()));
-    assert!(is_silent(&results, "run-queue"), "{results:?}");
+    let found = advices(&tools(&spans, |_| ()));
+    assert!(is_silent(&found, "run-queue"), "{found:?}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_large_python_gets_advice_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // The creation beyond that of a vfork, and the exec, which frees the copy, beyond the exec of the command.
+    // Saved: the time of a creation above that of a vfork, and the time of an exec, which frees the copy, above that of the command's exec.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(
@@ -77,29 +77,29 @@ fn a_large_python_gets_advice_not_to_fork() {
 
 #[test]
 fn advice_names_the_call_of_each_runtime() {
-    let found = |program: &str| {
+    let fix = |program: &str| {
         let recorded = from_parent(program, 20, TRUE, |_| (3_000_000, 300_000_000));
         only(&advices(&recorded), "large-parent").finding.fix.concat()
     };
-    assert!(found("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
-    assert!(found("/usr/bin/perl").contains("Proc::FastSpawn"));
-    assert!(found("/opt/server").contains("posix_spawn()"));
+    assert!(fix("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
+    assert!(fix("/usr/bin/perl").contains("Proc::FastSpawn"));
+    assert!(fix("/opt/server").contains("posix_spawn()"));
 }
 
 #[test]
 fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
-    let tell = |program: &str, launched| {
+    let fix = |program: &str, launched| {
         let recorded = from_parent(program, 20, launched, |_| (3_000_000, 300_000_000));
         let found = advices(&recorded);
         assert!(is_silent(&found, "large-parent"), "{found:?}");
         only(&found, "large-parent-pages").finding.fix.concat()
     };
-    let workers = tell("/usr/bin/python3", None);
+    let workers = fix("/usr/bin/python3", None);
     assert!(
         workers.contains("forkserver") && workers.contains("glibc.malloc.hugetlb=1"),
         "{workers}"
     );
-    assert!(tell("/bin/bash", TRUE).contains("unset arrays"));
+    assert!(fix("/bin/bash", TRUE).contains("unset arrays"));
 }
 
 #[test]

@@ -103,11 +103,11 @@ fn many_scripts_that_differ_only_in_arguments_are_grouped() {
         let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
-        let counted = callers.count(&launches).largest;
-        let results = counted
+        let largest = callers.count(&launches).largest;
+        let labels = largest
             .iter()
             .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
-        results.collect::<Vec<_>>()
+        labels.collect::<Vec<_>>()
     };
     assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
     let few = places(2);
@@ -313,7 +313,7 @@ fn launches_are_selected_by_line() {
 }
 
 /// Returns the evidence of the advice on launches by a large Python process, whose innermost frame is the Python function that forks.
-fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
+fn evidence_on_forks_of_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
     let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
     for _ in 0..20 {
         let spans = Spans {
@@ -338,7 +338,7 @@ fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> 
 #[test]
 fn a_fork_from_python_is_reported_with_the_call_that_made_it() {
     let library = |file: &str| format!("/usr/lib/python3.11/{file}");
-    for (file, function, native, results) in [
+    for (file, function, native, expected) in [
         (
             library("subprocess.py"),
             "Popen._execute_child",
@@ -365,12 +365,12 @@ fn a_fork_from_python_is_reported_with_the_call_that_made_it() {
             "20 forks made by os.fork(), or a function of an extension",
         ),
     ] {
-        let evidence = from_python(&file, function, native);
+        let evidence = evidence_on_forks_of_python(&file, function, native);
         assert!(
-            evidence.iter().any(|sentence| sentence.starts_with(results)),
-            "{results}: {evidence:?}"
+            evidence.iter().any(|sentence| sentence.starts_with(expected)),
+            "{expected}: {evidence:?}"
         );
     }
-    let evidence = from_python(&library("subprocess.py"), "Popen._execute_child", None);
+    let evidence = evidence_on_forks_of_python(&library("subprocess.py"), "Popen._execute_child", None);
     assert_eq!(evidence.last().unwrap(), "call site: tool.py:9 in main()");
 }

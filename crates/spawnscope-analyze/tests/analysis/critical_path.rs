@@ -9,20 +9,17 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{READ, WAIT4, timelines};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
 /// The time from the release of the command to its exec, as in the builder.
 const RELEASE: u64 = 20_000;
-const WAIT4: u16 = 61;
 const NANOSLEEP: u16 = 35;
-const READ: u16 = 0;
 
-fn path_of(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
+fn path_of(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
     let forest = Forest::build(recording);
-    let mut collection = SliceCollection::new(&forest, &[]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
+    critical_path(&forest, &timelines(&forest, slices), Nanos(WALL)).expect("a command")
 }
 
 /// Builds a recording of a command that launches a child at 1 ms. Also returns the id of the child, which is also the id of its thread.
@@ -42,7 +39,7 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
     let zombie = 1_000_000 + spans.total() - spans.reap;
     let path = path_of(
         &builder.recording,
-        vec![
+        &[
             slice(
                 1,
                 0,
@@ -89,7 +86,7 @@ fn a_child_of_a_busy_parent_is_not_on_the_path() {
     let created_at = 1_000_000 + Spans::USUAL.create;
     let path = path_of(
         &builder.recording,
-        vec![
+        &[
             ended(1, 0, WALL),
             created(child.0, created_at, 20_000),
             ended(child.0, created_at + 20_000, 3_000_000),
@@ -109,7 +106,7 @@ fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_an_external_wait()
     let (builder, child) = one_child();
     let path = path_of(
         &builder.recording,
-        vec![
+        &[
             slice(
                 1,
                 0,
@@ -132,11 +129,11 @@ fn a_process_that_is_not_recorded_is_named() {
     let (mut builder, _) = one_child();
     let name = builder.recording.texts.push(b"dbus-daemon");
     let waker = Some(WakerRow::Other(Pid(7), Some(name)));
-    let slices = vec![
+    let slices = [
         slice(1, 0, 2_000_000, [3_000_000, 50_000], READ, waker),
         ended(1, 5_050_000, WALL),
     ];
-    let path = path_of(&builder.recording, slices);
+    let path = path_of(&builder.recording, &slices);
     assert_eq!(
         path.external_wait.get(&ExternalWait::Process(Some(name))),
         Some(&Nanos(3_000_000))
@@ -187,7 +184,7 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
     let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
     let path = path_of(
         &builder.recording,
-        vec![
+        &[
             slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
             ended(1, ends + 10_000, WALL),
             ended(writer.0, 1_140_000, written),
@@ -213,7 +210,7 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
 #[test]
 fn without_any_slice_the_wall_is_still_charged_once() {
     let (builder, _) = one_child();
-    let path = path_of(&builder.recording, Vec::new());
+    let path = path_of(&builder.recording, &[]);
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
@@ -229,16 +226,13 @@ proptest! {
         for launch in &mut builder.recording.launches[1..] {
             launch.parent_task = launch.parent.map(|parent| TaskId(parent.0));
         }
-        let path = path_of(&builder.recording, slices.clone());
+        let path = path_of(&builder.recording, &slices);
         prop_assert_eq!(path.sum(), Nanos(WALL));
 
         let forest = Forest::build(&builder.recording);
-        let mut collection = SliceCollection::new(&forest, &[]);
-        slices.into_iter().for_each(|slice| collection.push(slice));
-        let stretches = stretches(&forest, &collection.finish(), Nanos(WALL)).expect("a command");
-        let borders = |stretch: &Stretch| [stretch.start, stretch.end];
-        prop_assert_eq!(borders(&stretches[0])[0], Nanos(0));
-        prop_assert_eq!(borders(&stretches[stretches.len() - 1])[1], Nanos(WALL));
+        let stretches = stretches(&forest, &timelines(&forest, &slices), Nanos(WALL)).expect("a command");
+        prop_assert_eq!(stretches[0].start, Nanos(0));
+        prop_assert_eq!(stretches[stretches.len() - 1].end, Nanos(WALL));
         prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
         for (launch, charges) in (0..).zip(&path.launches) {
             let is_charged = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch);

@@ -45,7 +45,7 @@ fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<Laun
         let shell = serial.launch(&spans, Some((recipe.shell, recipe.argv)));
         let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
         if let Some((program, run)) = recipe.launches {
-            run_in_parallel(&mut serial, shell, loaded + 100_000, run, program, ENV);
+            run_in_parallel(&mut serial, shell, loaded + 100_000, run, program, None);
         }
         let mut at = loaded + 8 * MILLI;
         for (path, interpreter) in recipe.chain {
@@ -96,9 +96,8 @@ fn run_in_parallel(
 ) -> LaunchId {
     let spans = Spans { run, ..Spans::USUAL };
     let child = serial.builder.launch(shell, at, &spans, Some((program, &[program])));
-    let text = interpreter.map(|path| serial.builder.text(path.as_bytes()));
-    let is_script = program.contains("pyenv");
-    serial.builder.recording.execs.last_mut().unwrap().interpreter = text.filter(|_| is_script);
+    let interpreter = interpreter.map(|path| serial.builder.text(path.as_bytes()));
+    serial.builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
     let row = serial.builder.row(child);
     row.parent_task = Some(TaskId(shell.0));
     let (born, gone) = (row.created.unwrap().0, row.zombie.unwrap().0);

@@ -3,11 +3,12 @@
 
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
-use spawnscope_analyze::{Forest, SliceCollection, critical_path};
+use spawnscope_analyze::{Forest, critical_path};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, PeerRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::Builder;
+use crate::serial::timelines;
 use crate::slices::{ended, slice};
 
 const WALL: u64 = 10_000_000;
@@ -56,9 +57,7 @@ fn longest_wait_and_attribution(
     (recording, slices): &(Recording, Vec<SliceRow>),
 ) -> (ExternalWait, Vec<AttributedWait>) {
     let forest = Forest::build(recording);
-    let mut collection = SliceCollection::new(&forest, &[]);
-    slices.iter().for_each(|slice| collection.push(*slice));
-    let timelines = collection.finish();
+    let timelines = timelines(&forest, slices);
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
     let (longest, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
     assert_eq!(span, Nanos(2 * WAITED));

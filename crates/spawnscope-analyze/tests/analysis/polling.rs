@@ -11,9 +11,10 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
+use crate::recordings::DIRNAME;
 use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{DIRNAME, LAUNCH, no_constants};
+use crate::whatif::{LAUNCH, no_constants};
 
 const FUTEX: u16 = 202;
 const POLLING: u64 = 50;

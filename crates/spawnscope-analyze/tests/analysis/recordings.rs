@@ -15,7 +15,7 @@ use crate::slices::{created, ended, slice};
 pub(crate) const EMACS_WALL: u64 = 10_000_000;
 /// The wall of `shell_with`.
 pub(crate) const SHELL_WALL: u64 = 2_000_000_000;
-/// The number of launches in `calling`.
+/// The number of launches in `advice_on_calls`.
 pub(crate) const COUNT: usize = 40;
 pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 pub(crate) const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));

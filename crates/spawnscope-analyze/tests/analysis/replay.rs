@@ -4,20 +4,16 @@ use proptest::prelude::*;
 use spawnscope_analyze::external_wait::{ExternalWait, ExternalWaitTimes};
 use spawnscope_analyze::replay::simulate::Machine;
 use spawnscope_analyze::replay::{Parameters, critical_path_of};
-use spawnscope_analyze::{Forest, Replay, SliceCollection, critical_path};
+use spawnscope_analyze::{Forest, Replay, critical_path};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{Serial, timelines};
+use crate::serial::{Serial, WAIT4, timelines};
 use crate::slices::{any_slice, created, ended, slice};
-
-const WAIT4: u16 = 61;
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::build(recording);
-    let mut collection = SliceCollection::new(&forest, &[]);
-    slices.iter().for_each(|slice| collection.push(*slice));
     let parameters = Parameters {
         cpus,
         wall: Nanos(wall),
@@ -26,7 +22,7 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
         launch_ns: 0.0,
         exec_ns: 0.0,
     };
-    Replay::new(&forest, &collection.finish(), &parameters).expect("a command")
+    Replay::new(&forest, &timelines(&forest, slices), &parameters).expect("a command")
 }
 
 /// Builds a command that creates children one after the other, which run in parallel on a CPU each, and waits for each in turn. Returns the
@@ -125,14 +121,13 @@ fn a_wait_for_a_child_that_has_already_ended_costs_nothing() {
 #[test]
 fn a_cpu_taken_by_other_processes_is_lost_once_for_all_waiters() {
     // Another process uses one of the two CPUs, so that two threads share the other one.
-    let builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
     let preempted = |task: u64, on: u64, off: u64, back: u64| SliceRow {
         off_span: Some(Nanos(back - off)),
         wake_span: None,
         reason: LeftCpu::Preempted,
         ..slice(task, on, off, [0, 0], 0, None)
     };
-    let mut builder = builder;
+    let mut builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, None);
     let row = &mut builder.recording.launches[1];
     (row.parent_task, row.created) = (Some(TaskId(1)), Some(Nanos(0)));

@@ -64,7 +64,7 @@ impl Serial {
             call,
             waker,
         ));
-        self.end(zombie + spans.reap);
+        self.resume_shell_at(zombie + spans.reap);
         child
     }
 
@@ -76,7 +76,7 @@ impl Serial {
             .push(slice(1, self.on, created_at, [sleep, 0], CLOCK_NANOSLEEP, None));
         let reaped = created_at + sleep;
         self.builder.row(child).reaped = Some(Nanos(reaped));
-        self.end(reaped);
+        self.resume_shell_at(reaped);
         child
     }
 
@@ -120,11 +120,6 @@ impl Serial {
         (row.created.unwrap().0, row.zombie.unwrap().0)
     }
 
-    /// Lets the shell work from `now` on. To be called after slices of the shell were added by hand.
-    pub(crate) fn resume_shell_at(&mut self, now: u64) {
-        self.end(now);
-    }
-
     /// Returns when the next launch begins.
     pub(crate) fn now(&self) -> u64 {
         self.now
@@ -135,9 +130,10 @@ impl Serial {
         self.now = at;
     }
 
-    fn end(&mut self, reaped: u64) {
-        self.on = reaped;
-        self.now = reaped + BETWEEN;
+    /// Lets the shell work from `on` until the next launch. To be called after slices of the shell were added by hand.
+    pub(crate) fn resume_shell_at(&mut self, on: u64) {
+        self.on = on;
+        self.now = on + BETWEEN;
     }
 
     /// Ends the command, and returns the recording and its slices.
@@ -181,7 +177,7 @@ pub(crate) fn is_silent(advices: &AdviceList, rule: &str) -> bool {
     !advices.worth.iter().any(|advice| advice.finding.rule == rule)
 }
 
-/// Predicts the wall with some launches changed, given by their numbers.
+/// Predicts the wall with the given changes.
 pub(crate) fn predict(
     (recording, slices): &(Recording, Vec<SliceRow>),
     constants: &Constants,

@@ -6,22 +6,14 @@ use spawnscope_data::event::{LeftCpu, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::WAIT4;
+use crate::slices::slice;
 
-fn slice(task: u64, off_ns: u64, reason: LeftCpu, waker: Option<WakerRow>) -> SliceRow {
-    let spans = (Some(Nanos(500)), Some(Nanos(300)));
+fn wait(task: u64, off: u64, reason: LeftCpu, waker: Option<WakerRow>) -> SliceRow {
     SliceRow {
-        task: TaskId(task),
-        off: Nanos(off_ns),
         on_span: None,
-        off_span: spans.0,
-        wake_span: spans.1,
         reason,
-        syscall: Some(61),
-        argument: None,
-        waker,
-        is_waker_certain: None,
-        object: None,
-        calls: Some(0),
+        ..slice(task, off, off, [300, 200], WAIT4, waker)
     }
 }
 
@@ -41,10 +33,10 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
         cpu: None,
     };
     let slices = [
-        slice(50, 9_000, LeftCpu::Interruptible, Some(WakerRow::Task(TaskId(2)))),
-        slice(1, 4_000, LeftCpu::Uninterruptible, Some(WakerRow::Interrupt)),
-        slice(1, 6_000, LeftCpu::Preempted, None),
-        slice(77, 1_000, LeftCpu::Interruptible, None),
+        wait(50, 9_000, LeftCpu::Interruptible, Some(WakerRow::Task(TaskId(2)))),
+        wait(1, 4_000, LeftCpu::Uninterruptible, Some(WakerRow::Interrupt)),
+        wait(1, 6_000, LeftCpu::Preempted, None),
+        wait(77, 1_000, LeftCpu::Interruptible, None),
     ];
     let mut waits = WaitCollection::new(&recording, &forest, &[thread]);
     for slice in slices {

@@ -5,12 +5,12 @@ use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::{Forest, SliceCollection, critical_path};
+use spawnscope_analyze::{Forest, critical_path};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::predict;
+use crate::serial::{predict, timelines};
 use crate::slices::{created, ended, slice};
 
 const WALL: u64 = 10_000_000;
@@ -48,9 +48,7 @@ fn by_child() -> WakerRow {
 fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalWait, Nanos)> {
     let ((recording, slices), _) = waiting(call, waker, certain);
     let forest = Forest::build(&recording);
-    let mut collection = SliceCollection::new(&forest, &[]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let timelines = collection.finish();
+    let timelines = timelines(&forest, &slices);
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
     assert_eq!(path.sum(), Nanos(WALL));
     let attribution = attributed_waits(&recording, &forest, &timelines);

@@ -1,18 +1,18 @@
 //! Predictions that can be computed by hand: the removed time disappears from the wall, and nothing else does.
 
 use proptest::prelude::*;
+use spawnscope_analyze::Forest;
 use spawnscope_analyze::select::Selector;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::whatif::refill::Refill;
-use spawnscope_analyze::{Forest, phases::Phase};
 use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos};
-use spawnscope_data::rows::{ExecRow, Recording, SliceRow};
+use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::Spans;
+use crate::recordings::DIRNAME;
 use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
 
-pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 /// The wall time of a launch without the work of the shell before it, in nanoseconds.
 pub(crate) const LAUNCH: u64 = 1_150_000;
 
@@ -467,18 +467,17 @@ proptest! {
         let shuffle = |place: usize| (place as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
         shuffle_by(&mut slices, shuffle);
         shuffle_by(&mut recording.launches, shuffle);
-        let execs: &mut Vec<ExecRow> = &mut recording.execs;
-        shuffle_by(execs, shuffle);
+        shuffle_by(&mut recording.execs, shuffle);
         prop_assert_eq!(predict(&(recording, slices), &no_constants(), changes), expected);
     }
 
     #[test]
-    fn no_change_lengthens_the_wall(phase in 0..8usize, count in 1..8usize) {
+    fn no_change_lengthens_the_wall(index in 0..6usize, count in 1..8usize) {
         let (recorded, launches) = dirnames(count);
         let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
-        let change = changes[phase % changes.len()];
+        let change = changes[index];
         let prediction = predict(&recorded, &no_constants(), &[(change, &launches)]);
-        prop_assert!(prediction.predicted <= prediction.wall, "{change:?} {:?}", Phase::ALL[phase]);
+        prop_assert!(prediction.predicted <= prediction.wall, "{change:?}");
     }
 }
 

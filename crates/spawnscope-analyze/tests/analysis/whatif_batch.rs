@@ -5,9 +5,10 @@ use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
 use crate::builder::Spans;
+use crate::recordings::DIRNAME;
 use crate::serial::{Serial, WAIT4, predict};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{DIRNAME, LAUNCH, no_constants, saved};
+use crate::whatif::{LAUNCH, no_constants, saved};
 
 #[test]
 fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {

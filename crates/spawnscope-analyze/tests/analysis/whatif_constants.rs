@@ -6,8 +6,9 @@ use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_data::event::{Calibration, Constant, LaunchId};
 
 use crate::builder::{ROOT, Spans};
+use crate::recordings::DIRNAME;
 use crate::serial::{Serial, predict};
-use crate::whatif::{DIRNAME, LAUNCH, dirnames, no_constants, saved};
+use crate::whatif::{LAUNCH, dirnames, no_constants, saved};
 
 #[test]
 fn less_knowledge_of_cpu_identification_widens_the_interval() {

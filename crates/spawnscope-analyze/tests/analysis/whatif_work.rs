@@ -8,9 +8,8 @@ use spawnscope_data::event::LaunchId;
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::Spans;
+use crate::recordings::DIRNAME;
 use crate::serial::{Serial, predict};
-
-const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 
 #[test]
 fn work_done_in_process_keeps_no_launch() {

@@ -59,7 +59,7 @@ static void directory_and_limits(void)
 	CHECK(vspawn_command_umask(command, 027) == 0);
 	CHECK(vspawn_command_resource_limit(command, RLIMIT_NOFILE, 77, 78) == 0);
 	CHECK(vspawn_command_nice(command, 3) == 0);
-	/* Relative to this process's own niceness, which may be near the highest already. */
+	/* Relative to this process's own niceness, which may already be near the maximum. */
 	int niceness = getpriority(PRIO_PROCESS, 0) + 3;
 	char expected[64];
 	snprintf(expected, sizeof expected, "/usr\n0027\n77\n%d\n", niceness > 19 ? 19 : niceness);

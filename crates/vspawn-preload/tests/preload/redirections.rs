@@ -308,13 +308,13 @@ fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> b
         return false;
     }
     let null = || {
-        Some(Rc::new(
+        Rc::new(
             File::options()
                 .read(true)
                 .write(true)
                 .open("/dev/null")
                 .expect("a file"),
-        ))
+        )
     };
     let mut descriptors = [null(), null(), null()];
     for redirection in words.redirections() {
@@ -331,25 +331,20 @@ fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> b
                 let file = options
                     .open(directory.join(name))
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
-                Some(Rc::new(file))
+                Rc::new(file)
             }
         };
         descriptors[usize::try_from(redirection.target).expect("a number")] = file;
     }
-    let arguments: Vec<&[u8]> = (1..words.count().max(2)).map(|index| words.get(index)).collect();
-    for argument in arguments {
-        printed.extend_from_slice(argument);
+    for index in 1..words.count().max(2) {
+        printed.extend_from_slice(words.get(index));
         printed.push(0);
     }
     for (descriptor, text) in [(1, b"1"), (2, b"2")] {
-        if let Some(file) = &descriptors[descriptor] {
-            (&**file).write_all(text).expect("a file");
-        }
+        descriptors[descriptor].as_ref().write_all(text).expect("a file");
     }
     let mut input = Vec::new();
-    if let Some(file) = &descriptors[0] {
-        (&**file).read_to_end(&mut input).expect("a file");
-    }
+    descriptors[0].as_ref().read_to_end(&mut input).expect("a file");
     printed.push(1);
     printed.extend_from_slice(&input);
     printed.push(b'\n');

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._options import Args, File, Input, Options, Path
 
 # Ctrl-C at a terminal reaches the child, too. The child then has this many seconds to end by itself, as with `subprocess`.
-_GRACE = 0.25
+_GRACE_SECONDS = 0.25
 
 # Children that were still running when their Popen was garbage-collected. A later Popen reaps those that have ended.
 _abandoned: list[_core.Child | _fallback.ForkedChild] = []
@@ -149,7 +149,7 @@ class Popen:
                 return self._communicate_by_one_pipe(input)
             return self._communicate(input, timeout)
         except KeyboardInterrupt:
-            self._child.wait(_GRACE if timeout is None else min(timeout, _GRACE))
+            self._child.wait(_GRACE_SECONDS if timeout is None else min(timeout, _GRACE_SECONDS))
             raise
 
     def _communicate_by_one_pipe(self, input: str | Input | None) -> tuple[Any, Any]:
@@ -238,7 +238,7 @@ class Popen:
                 self.stdin.close()
         finally:
             if kind is not None and issubclass(kind, KeyboardInterrupt):
-                self._child.wait(_GRACE)
+                self._child.wait(_GRACE_SECONDS)
             else:
                 self.wait()
 

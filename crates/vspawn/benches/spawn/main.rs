@@ -1,5 +1,5 @@
-//! Compares ways to start a process. Each round starts one child in every way, so that disturbances of
-//! the machine affect all ways equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
+//! Compares mechanisms to start a process. Each round starts one child with each mechanism, so that disturbances of the machine affect
+//! all mechanisms equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
 //!
 //! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only NAME,NAME]`
 

@@ -160,8 +160,8 @@ impl<'a> Exchange<'a> {
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (it now runs
-    /// as another user). The caller then does not wait for the child, which could take forever.
+    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (which now
+    /// runs as another user). The caller then does not wait for the child, which could take forever.
     fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);

@@ -38,22 +38,17 @@ fn signal() {
     child.wait().unwrap();
 }
 
-/// Starts a shell that prints the pids of its descendants, one per line. Returns the shell, its output, and the first `count` pids. All
-/// these processes keep the output open.
-fn start_family(
-    command: &mut Command,
-    script: &str,
-    count: usize,
-) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
+/// Starts a shell that prints the pids of its descendants, one per line, and waits for the first `count` pids. Returns the shell and its
+/// output. All these processes keep the output open.
+fn start_family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>) {
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut pids = Vec::new();
     for _ in 0..count {
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
-        pids.push(line.trim().parse().unwrap());
+        line.trim().parse::<u32>().unwrap();
     }
-    (child, lines, pids)
+    (child, lines)
 }
 
 const FAMILY: &str = "sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & wait";
@@ -73,7 +68,7 @@ fn group() {
         } else {
             command.process_group(0)
         };
-        let (mut child, lines, _) = start_family(&mut command, FAMILY, 2);
+        let (mut child, lines) = start_family(&mut command, FAMILY, 2);
         child.signal_group(libc::SIGKILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         assert_all_ended(lines);
@@ -91,7 +86,7 @@ fn ended_group() {
 
 fn group_after_leader() {
     let mut command = Command::new("/bin/sh");
-    let (mut child, lines, _) = start_family(command.process_group(0), "sleep 1000 & echo $!", 1);
+    let (mut child, lines) = start_family(command.process_group(0), "sleep 1000 & echo $!", 1);
     assert!(child.wait().unwrap().success());
     child.signal_group(libc::SIGTERM).unwrap();
     assert_all_ended(lines);
@@ -109,8 +104,7 @@ fn tree() {
         let mut command = Command::new("/bin/sh");
         // Some descendants have their own session, which a signal to the child's group does not reach.
         let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & echo $!; wait' & wait) & wait";
-        let (mut child, lines, pids) = start_family(&mut command, script, 1);
-        assert_eq!(pids.len(), 1);
+        let (mut child, lines) = start_family(&mut command, script, 1);
         // The first sleep, the subshell, the shell in its own session, and that shell's sleep.
         assert_eq!(child.kill_tree().unwrap(), 4);
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));

@@ -161,11 +161,8 @@ fn failed_actions() {
 /// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file at its number need no free number.
 fn full_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
-    let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
+    let directory = TempDir::new().unwrap();
     let mut command = shell("echo text; exit 5");
-    let directory = TempDir::new_in("/tmp");
-    drop(held);
-    let directory = directory.or_else(|_| TempDir::new()).unwrap();
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
     command
         .close(1)

@@ -79,7 +79,7 @@ fn others() {
         .args(["-c", "exit 4"])
         .spawn()
         .unwrap();
-    let mut runs = std::process::Command::new("/bin/cat")
+    let mut running = std::process::Command::new("/bin/cat")
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -90,9 +90,9 @@ fn others() {
         Command::new("/bin/true").output().unwrap();
     }
     assert_eq!(ended.wait().unwrap().code(), Some(4));
-    assert!(runs.try_wait().unwrap().is_none());
-    drop(runs.stdin.take());
-    assert!(runs.wait().unwrap().success());
+    assert!(running.try_wait().unwrap().is_none());
+    drop(running.stdin.take());
+    assert!(running.wait().unwrap().success());
 }
 
 fn reaped_by_another() {
@@ -104,11 +104,11 @@ fn reaped_by_another() {
 
 fn sigchld_ignored() {
     kernel::set_handler(libc::SIGCHLD, libc::SIG_IGN);
-    let mut waits: Vec<vspawn::Child> = (0..3).map(|_| shell("sleep 0.05").spawn().unwrap()).collect();
+    let mut children: Vec<vspawn::Child> = (0..3).map(|_| shell("sleep 0.05").spawn().unwrap()).collect();
     let echild = (Stage::Wait, libc::ECHILD);
-    let error = waits[0].wait().unwrap_err();
+    let error = children[0].wait().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), echild);
-    let error = waits[1].wait_timeout(Duration::from_secs(100)).unwrap_err();
+    let error = children[1].wait_timeout(Duration::from_secs(100)).unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), echild);
     // If the exec fails, its error is still reported.
     let error = Command::new("/nowhere").spawn().unwrap_err();

@@ -13,11 +13,12 @@ use crate::support::{Test, helper, kernel, test};
 pub fn tests() -> Vec<Test> {
     (0..8u32)
         .map(|closed| {
-            let names: String = (0..3)
+            let numbers: String = (0..3)
                 .filter(|fd| closed & (1 << fd) != 0)
-                .map(|fd| format!("_{fd}"))
+                .map(|fd| format!("{fd}_"))
                 .collect();
-            let name = format!("with_closed{names}_each_stream_of_a_child_is_as_requested");
+            let numbers = if closed == 0 { "nothing_" } else { &numbers };
+            let name = format!("with_{numbers}closed_each_stream_of_a_child_is_as_requested");
             test(name, move || check(closed)).needs(&[Need::Cc])
         })
         .collect()
@@ -40,6 +41,7 @@ impl Request {
     }
 }
 
+/// Checks all combinations of requests. Each bit of `closed` stands for a stream that the parent has closed.
 fn check(closed: u32) {
     let directory = TempDir::new().unwrap();
     // Copies of the streams stay open at higher numbers, to restore the streams for the message of a failed assertion.

@@ -116,21 +116,21 @@ fn no_memory() {
 }
 
 fn childs_limit() {
-    let error = Command::new("/bin/true")
+    let spawned = Command::new("/bin/true")
         .resource_limit(libc::RLIMIT_STACK, 0, 0)
         .spawn();
     // Either the arguments do not fit, or the new program fails. The parent is never affected.
-    match error {
+    match spawned {
         Err(error) => {
             assert_eq!(error.stage(), Stage::Exec);
             assert!(matches!(error.raw_os_error(), E2BIG | ENOMEM), "{error}");
         }
         Ok(mut child) => assert!(!child.wait().unwrap().success()),
     }
-    let mut child = Command::new("/bin/true")
+    let spawned = Command::new("/bin/true")
         .resource_limit(libc::RLIMIT_AS, 4096, 4096)
         .spawn();
-    if let Ok(child) = &mut child {
+    if let Ok(mut child) = spawned {
         assert!(!child.wait().unwrap().success());
     }
 }

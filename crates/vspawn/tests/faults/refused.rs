@@ -26,7 +26,8 @@ struct Row {
 }
 
 macro_rules! row {
-    ($name:literal, $command:ident => $ask:expr, [$(($call:ident $(, $index:literal = $value:expr)?) => $refused:expr),*], $stage:ident, $errno:expr, $action:literal) => {
+    ($name:literal, $command:ident => $ask:expr, [$(($call:ident $(, $index:literal = $value:expr)?) => $refused:expr),*],
+        $stage:ident, $errno:expr, $action:literal) => {
         Row {
             name: $name,
             request: |$command: &mut Command| {
@@ -73,6 +74,10 @@ const ROWS: &[Row] = &[
     row!("setgroups", c => c.groups(&[1]), [(SYS_setgroups) => EPERM], Groups, EPERM, "set the supplementary groups"),
     row!("setresgid", c => c.gid(12), [(SYS_setresgid) => EPERM], Group, EPERM, "become group 12"),
     row!("setresuid", c => c.uid(13).groups(&[]), [(SYS_setgroups) => 0, (SYS_setresuid) => EAGAIN], User, EAGAIN, "become user 13"),
+    row!("setresgid_of_a_reset", c => c.reset_ids(), [(SYS_setresgid) => EPERM], Group, EPERM,
+        "set the effective group id to the real one"),
+    row!("setresuid_of_a_reset", c => c.reset_ids(), [(SYS_setresuid) => EPERM], User, EPERM,
+        "set the effective user id to the real one"),
     row!("chdir", c => c.current_dir("/tmp"), [(SYS_chdir) => EACCES], Chdir, EACCES, "chdir to /tmp"),
     row!("close_range", c => c.close_others(true), [(SYS_close_range) => EIO], CloseOthers, EIO, "close all other descriptors"),
     row!("close_range_and_getdents64", c => c.close_others(true), [(SYS_close_range) => EPERM, (SYS_getdents64) => EIO], CloseOthers,

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use super::{helper, kernel};
 
-/// Lists the needs that must be met, separated by commas. A test that lacks one of them fails.
-const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
+/// The environment variable that lists the needs that must be met, separated by commas. A test that lacks one of them fails.
+const REQUIRED_VARIABLE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
 const OTHER_CRATES_NEEDS: [&str; 15] = [
     "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners",
@@ -84,7 +84,7 @@ impl Need {
 
 /// Returns whether the need must be met. An unknown name is an error, since a typo would silently require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
-    let names = std::env::var(REQUIRE).unwrap_or_default();
+    let names = std::env::var(REQUIRED_VARIABLE).unwrap_or_default();
     let names: Vec<&str> = names
         .split(',')
         .map(str::trim)
@@ -92,7 +92,7 @@ pub fn required(need: Need) -> Result<bool, String> {
         .collect();
     let known = |name: &str| OTHER_CRATES_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
-        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which no test needs")),
+        Some(unknown) => Err(format!("{REQUIRED_VARIABLE} names `{unknown}`, which no test needs")),
         None => Ok(names.contains(&need.name())),
     }
 }

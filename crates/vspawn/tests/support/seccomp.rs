@@ -30,13 +30,13 @@ impl Call {
 fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter {
-        code: 0x15,
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
         jt: 0,
         jf: skip,
         k,
     };
-    let load = |offset| statement(0x20, offset);
-    let result = |value| statement(0x06, value);
+    let load = |offset| statement((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, offset);
+    let result = |value| statement((libc::BPF_RET | libc::BPF_K) as u16, value);
     let mut program = Vec::new();
     for (call, action) in rules {
         let number = call.number as u32;
