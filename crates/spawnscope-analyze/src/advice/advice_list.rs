@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::owner::{Foreign, Owner};
+use crate::advice::owner::{ForeignCode, Owner};
 use crate::advice::phrases::name;
 use crate::advice::rules::{self, off_path};
 use crate::callers::CallerCounts;
@@ -24,7 +24,7 @@ pub struct Advice {
     /// Call sites of the affected launches.
     pub callers: CallerCounts,
     /// The code that requests the launches, if the user does not maintain it.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignCode>,
     /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
     /// cannot be added.
     pub overlaps: Vec<usize>,
@@ -100,7 +100,8 @@ impl AdviceList {
         }
     }
 
-    /// Drops advice of a general rule if a specific rule has advice about most of its launches.
+    /// Drops advice of a general rule if specific rules have advice about most of its launches, and
+    /// all findings of the general rule that are not worth fixing.
     pub(super) fn drop_general(&mut self, general: &str) {
         let specific: HashSet<u32> = self
             .worth
@@ -142,7 +143,7 @@ impl AdviceList {
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
-            let Some(Foreign { owner, file }) = &advice.foreign else {
+            let Some(ForeignCode { owner, file }) = &advice.foreign else {
                 continue;
             };
             let kind = match owner {
@@ -151,8 +152,8 @@ impl AdviceList {
             };
             let file = name(base_name(file));
             let addition = match advice.finding.title.starts_with(&format!("{file} ")) {
-                true => format!(" ({kind} code)"),
-                false => format!(" ({kind} code: {file})"),
+                true => format!(" (requested by {kind} code)"),
+                false => format!(" (requested by {kind} code: {file})"),
             };
             advice.finding.title.push_str(&addition);
         }
@@ -167,7 +168,7 @@ impl AdviceList {
             by_title.entry(advice.finding.title.clone()).or_default().push(advice);
         }
         for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
-            let additions = [most_frequent_line, command]
+            let additions = [most_frequent_line_to_add, command_to_add]
                 .into_iter()
                 .find_map(|addition| distinct_additions(&alike, addition));
             for (advice, addition) in alike.iter_mut().zip(additions.unwrap_or_default()) {
@@ -184,12 +185,12 @@ fn distinct_additions(alike: &[&mut Advice], addition: fn(&Advice) -> Option<Str
     (distinct.len() == alike.len()).then_some(additions)
 }
 
-fn most_frequent_line(advice: &Advice) -> Option<String> {
+fn most_frequent_line_to_add(advice: &Advice) -> Option<String> {
     let (call_site, _) = advice.callers.largest.first()?;
     Some(format!(", at {}", name(&call_site.short_label())))
 }
 
-fn command(advice: &Advice) -> Option<String> {
+fn command_to_add(advice: &Advice) -> Option<String> {
     let words = &advice.finding.example;
     let command: String = name(&words.join(&b' ')).chars().take(MAX_CHARACTERS).collect();
     (!words.is_empty()).then(|| format!(": {command}"))

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::changes::Change;
 use super::constants::Constants;
-use super::{Fix, Prediction, WhatIf};
+use super::{AppliedChange, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
 use crate::patterns::pipeline::is_bare_fork;
@@ -150,8 +150,8 @@ pub fn whatif_report(
     if !recording.info.sees_scheduler() && !timelines.is_reconstructed() {
         return Err(WhatIfError::NoWaits);
     }
-    let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
-    let fixes = fixes?;
+    let resolved = requested.iter().map(|requested| resolve(requested, forest));
+    let changes: Vec<AppliedChange> = resolved.collect::<Result<_, WhatIfError>>()?;
     let replay = Replay::new(forest, timelines, &parameters).ok_or(WhatIfError::NoWall)?;
     if !is_reliable(replay.error()) {
         return Err(WhatIfError::Unreliable(replay.error()));
@@ -162,17 +162,17 @@ pub fn whatif_report(
         replay: &replay,
         constants: &Constants::of(recording, forest),
     };
-    let prediction = whatif.predict(&fixes);
-    let path = whatif.critical_path(&fixes);
+    let prediction = whatif.predict(&changes);
+    let path = whatif.critical_path(&changes);
     let removed = requested.iter().zip(&prediction.changed);
     let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
-    let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
+    let changed = requested.iter().zip(&changes).zip(&prediction.changed);
     Ok(WhatIfReport {
         collector: recording.info.collector.clone(),
         forks_left: forks_left(forest, &removed),
         changes: changed
-            .map(|((requested, fix), affected)| changed_by(requested, fix, affected))
+            .map(|((requested, applied), affected)| effect_of(requested, applied, affected))
             .collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -180,7 +180,7 @@ pub fn whatif_report(
     })
 }
 
-fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
+fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedChange, WhatIfError> {
     let launches = match &requested.selector {
         Some(selector) => selector.select(forest)?,
         None => Vec::new(),
@@ -192,7 +192,7 @@ fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, What
         Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(requested.text.clone())),
         _ => {}
     }
-    Ok(Fix {
+    Ok(AppliedChange {
         change: requested.change,
         launches,
     })
@@ -233,12 +233,12 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> ChangeEffect {
+fn effect_of(requested: &RequestedChange, applied: &AppliedChange, affected: &[u32]) -> ChangeEffect {
     ChangeEffect {
         text: requested.text.clone(),
         change: requested.change,
         launches: affected.len() as u64,
-        selected: fix.launches.len() as u64,
+        selected: applied.launches.len() as u64,
     }
 }
 

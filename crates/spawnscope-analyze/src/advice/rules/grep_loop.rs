@@ -147,7 +147,7 @@ fn finding(
     Finding::modelled("grep-loop", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fixes(fix.iter().copied())
+        .fix_lines(fix.iter().copied())
         .limits(limits)
         .predicted_by(
             Change::Batch(MAX_AT_ONCE),

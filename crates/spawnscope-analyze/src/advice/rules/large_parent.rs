@@ -10,7 +10,7 @@ use crate::advice::phrases::{forks, name, time};
 use crate::launch::Launch;
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
@@ -91,8 +91,8 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fixes(runtime.without_copying().iter().copied())
-        .fixes(huge_pages)
+        .fix_lines(runtime.without_copying().iter().copied())
+        .fix_lines(huge_pages)
         .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
@@ -116,9 +116,9 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fixes(without_huge_pages.iter().copied())
+        .fix_lines(without_huge_pages.iter().copied())
         .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
-        .fixes(malloc_setting)
+        .fix_lines(malloc_setting)
         .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
         .fix("for all programs on the machine:")
         .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
@@ -132,7 +132,7 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
 /// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
 /// replay predicts a saving.
 fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
-    let fix = || Fix {
+    let fix = || AppliedChange {
         change: Change::HugePages,
         launches: launches.to_vec(),
     };

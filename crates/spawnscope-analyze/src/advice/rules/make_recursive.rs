@@ -54,7 +54,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .evidence(spent)
         .evidence_lines(idle_evidence)
         .with_example(context)
-        .fixes(fix(generator, !idle.is_empty()))
+        .fix_lines(fix(generator, !idle.is_empty()))
         .limits(limits(generator))
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

@@ -89,7 +89,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
     Finding::modelled("many-files", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fixes(fix(runtime, program, is_pair))
+        .fix_lines(fix(runtime, program, is_pair))
         .limits(if program == b"mv" { MV_LIMITS } else { LIMITS })
         .predicted_by(
             Change::Batch(MAX_BATCH),

@@ -43,7 +43,7 @@ impl Chain<'_> {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
-        // Launches inside a version manager are its own business, not the user's.
+        // The user does not maintain the scripts of a version manager.
         if !launch.is_launch() || is_in_version_manager(context.forest(), index) {
             continue;
         }
@@ -204,7 +204,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
             )
         }))
         .with_example(context)
-        .fixes(instructions(chain, &real, is_launched))
+        .fix_lines(instructions(chain, &real, is_launched))
         .limits(limits(chain.kind))
         .predicted_by(Change::Direct, option)
 }

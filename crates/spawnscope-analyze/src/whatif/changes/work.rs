@@ -69,9 +69,8 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// Starts each program once per parent, and sends the work of its further launches to that process.
-pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let forest = context.forest;
+/// Groups launches by their parent and by the name of their program.
+fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<(usize, &'a [u8]), Vec<u32>> {
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
     for &launch in launches {
         if let Some(parent) = forest.parent(launch as usize) {
@@ -79,8 +78,14 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
             groups.entry(key).or_default().push(launch);
         }
     }
+    groups
+}
+
+/// Starts each program once per parent, and sends the work of its further launches to that process.
+pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
+    let groups = by_parent_and_program(context.forest, launches);
     for group in groups.into_values().filter(|group| group.len() > 1) {
         let fixed = start_ups.fixed_part(&group);
         for &launch in &group[1..] {
@@ -112,18 +117,11 @@ pub(super) fn replace(
 /// of CPUs.
 pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
-    let mut loops: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
-        if let Some(parent) = forest.parent(launch as usize) {
-            let key = (parent, forest.launches[launch as usize].command.name);
-            loops.entry(key).or_default().push(launch);
-        }
-    }
     let mut affected = Vec::new();
     let mut is_parallel = vec![false; forest.launches.len()];
     // Parents come before their children. A loop inside a launch that already runs in parallel is
     // not changed.
-    for ((parent, _), group) in loops {
+    for ((parent, _), group) in by_parent_and_program(forest, launches) {
         if is_parallel[parent] {
             continue;
         }
@@ -232,8 +230,7 @@ pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &
     let mut affected = Vec::new();
     for &launch in launches {
         let run = run_of(&forest.launches[launch as usize]);
-        let late = overslept(forest, launch).filter(|_| run > 0.0);
-        if let Some(late) = late {
+        if let Some(late) = overslept(forest, launch).filter(|_| run > 0.0) {
             adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
             affected.push(launch);
         }
