@@ -61,7 +61,7 @@ pub struct Replay {
     pub unrecorded: Nanos,
 }
 
-/// The parameters of a replay, taken from the recording: the machine and the wall.
+/// The parameters of a replay, taken from the recording: the CPUs, the wall, and measured costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Number of CPUs that the command could use.

@@ -16,7 +16,7 @@ use crate::spent::{Spent, where_the_wall_went};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::Recording;
+use spawnscope_data::rows::{Info, Recording};
 use spawnscope_data::units::counted;
 
 /// A change as the user requested it.
@@ -95,7 +95,8 @@ pub enum WhatIfError {
     NoLineSelected(String),
     /// The line only calls a function that requests launches.
     #[error(
-        "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} (select these with `line={call_site}`)"
+        "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} \
+         (select these with `line={call_site}`)"
     )]
     OnlyCalls {
         /// The text as typed.
@@ -121,7 +122,8 @@ pub enum WhatIfError {
     Unreliable(f64),
     /// The collector did not see what processes waited for.
     #[error(
-        "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF (`sudo spawnscope record -- CMD`)"
+        "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF \
+         (`sudo spawnscope record -- CMD`)"
     )]
     NoWaits,
     /// The recording is still in progress.
@@ -139,14 +141,7 @@ pub fn whatif_report(
     timelines: &Timelines,
     requested: &[RequestedChange],
 ) -> Result<WhatIfReport, WhatIfError> {
-    let no_wall = || {
-        if recording.info.is_live && !recording.info.command.is_empty() {
-            WhatIfError::IsLive
-        } else {
-            WhatIfError::NoWall
-        }
-    };
-    let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
+    let parameters = Parameters::of(recording).ok_or_else(|| no_wall(&recording.info))?;
     if !recording.info.sees_scheduler() && !timelines.is_reconstructed() {
         return Err(WhatIfError::NoWaits);
     }
@@ -180,17 +175,24 @@ pub fn whatif_report(
     })
 }
 
+fn no_wall(info: &Info) -> WhatIfError {
+    if info.is_live && !info.command.is_empty() {
+        WhatIfError::IsLive
+    } else {
+        WhatIfError::NoWall
+    }
+}
+
 fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedChange, WhatIfError> {
-    let launches = match &requested.selector {
-        Some(selector) => selector.select(forest)?,
-        None => Vec::new(),
-    };
-    match &requested.selector {
-        Some(selector) if launches.is_empty() && selector.is_by_line() => {
+    let mut launches = Vec::new();
+    if let Some(selector) = &requested.selector {
+        launches = selector.select(forest)?;
+        if launches.is_empty() && selector.is_by_line() {
             return Err(no_line(requested, selector, forest));
         }
-        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(requested.text.clone())),
-        _ => {}
+        if launches.is_empty() {
+            return Err(WhatIfError::NothingSelected(requested.text.clone()));
+        }
     }
     Ok(AppliedChange {
         change: requested.change,

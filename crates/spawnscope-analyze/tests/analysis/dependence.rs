@@ -187,7 +187,7 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
     };
     assert_eq!((*first, *second), (None, Some(Owner::Generated)));
     assert!(own.contains("basename 20 times") && !own.contains("generated"), "{own}");
-    assert!(generated.ends_with("(generated code: configure)"), "{generated}");
+    assert!(generated.ends_with("(requested by generated code: configure)"), "{generated}");
     let [(first, own), (second, packaged)] = &owners("/usr/share/tool/lib.sh", "build.sh")[..] else {
         panic!("not two findings");
     };

@@ -155,7 +155,7 @@ fn finding(
     script: &[u8],
     all: &[u32],
 ) -> Finding {
-    let size = size(context, all);
+    let size = batch_size(context, all);
     let script_text = match script {
         b"-" => String::new(),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
@@ -199,7 +199,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
 
 /// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work
 /// for every CPU.
-fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
         first

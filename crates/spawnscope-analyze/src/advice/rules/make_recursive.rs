@@ -44,8 +44,12 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     let spent = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let idle_evidence = (!idle.is_empty()).then(|| {
         format!(
-            "{} of them launch nothing, and take {}",
-            units::count(idle.len() as u64),
+            "{} {}",
+            units::counted(
+                idle.len() as u64,
+                "of them launches nothing, and takes",
+                "of them launch nothing, and take"
+            ),
             time(context.spent_on(&idle))
         )
     });

@@ -216,14 +216,14 @@ fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -
     let execs = chain_execs(context, example);
     let launched = child_exec().filter(|_| execs.len() == 1);
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
-    let is_namesake = |at: usize| {
+    let is_ambiguous = |at: usize| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
         neighbours
             .filter_map(|other| chain.links.get(other))
             .any(|other| *other == chain.links[at])
     };
     let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
-        Some(path) if is_namesake(at) => name(path),
+        Some(path) if is_ambiguous(at) => name(path),
         _ => name(link),
     };
     chain.links.iter().enumerate().map(link).collect()

@@ -126,7 +126,8 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
             continue;
         }
         let serial = serial_launches(forest, &group);
-        let spans: Vec<u64> = serial.iter().map(|launch| total_of(forest, *launch)).collect();
+        let span = |launch: &u32| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0;
+        let spans: Vec<u64> = serial.iter().map(span).collect();
         let total: u64 = spans.iter().sum();
         if serial.len() < 2 || total == 0 {
             continue;
@@ -162,11 +163,6 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
         latest = latest.max(end);
     }
     serial
-}
-
-fn total_of(forest: &Forest<'_>, launch: u32) -> u64 {
-    let total = forest.launches[launch as usize].total(forest.end);
-    total.unwrap_or_default().0
 }
 
 /// Returns the CPU time of a launch and its descendants.

@@ -277,7 +277,7 @@ fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
 }
 
 /// Returns the number of files per launch.
-fn size(key: &BatchKey<'_>, count: usize) -> usize {
+fn batch_size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
         Launcher::Xargs { parallel, .. } if parallel > 1 => {
             (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH)
@@ -288,7 +288,7 @@ fn size(key: &BatchKey<'_>, count: usize) -> usize {
 
 fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
     let (program, parent) = (name(key.program), name(key.parent));
-    let size = size(key, all.len() / batches.len());
+    let size = batch_size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
     let changes = batches.iter().map(|batch| AppliedChange {
         change: Change::Batch(size as u32),
