@@ -34,11 +34,11 @@ pub struct Advice {
 #[derive(Clone, Debug, Default)]
 pub struct AdviceList {
     /// Advice that saves wall time: first in code that the user maintains, then in other code; in
-    /// both parts the largest saving first.
+    /// each part, the largest saving first.
     pub worth: Vec<Advice>,
     /// Findings with expensive launches whose fix does not reliably save enough.
     pub not_worth: Vec<(Rejection, Advice)>,
-    /// Saving of the first three in `worth` together. `None` if `worth` has fewer than two.
+    /// Combined saving of the first two or three in `worth`. `None` if there are fewer than two.
     pub together: Option<[Nanos; 3]>,
     /// The wall without the overhead of recording. Savings are shown as shares of this wall.
     pub unrecorded: Nanos,

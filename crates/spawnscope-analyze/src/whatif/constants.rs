@@ -42,7 +42,7 @@ pub struct Constants {
 /// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
 /// real number is between zero and twice this number: 43 were counted on an AMD EPYC, 68 on an
 /// Intel processor, both with glibc 2.36.
-const PLAUSIBLE_IDENTIFICATIONS: f64 = 50.0;
+const ASSUMED_CPUID_COUNT: f64 = 50.0;
 /// Standard deviation, as a share of the mean, of a normal distribution with 95 % of its values
 /// between zero and twice the mean.
 const ZERO_TO_TWICE_SPREAD: f64 = 0.5;
@@ -119,7 +119,7 @@ fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
 fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) -> (Option<f64>, f64) {
     match (measured(Constant::Identify), measured(Constant::Cpuid)) {
         (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
-        (None, Some(one)) => (Some(PLAUSIBLE_IDENTIFICATIONS * one.ns), ZERO_TO_TWICE_SPREAD),
+        (None, Some(one)) => (Some(ASSUMED_CPUID_COUNT * one.ns), ZERO_TO_TWICE_SPREAD),
         (None, None) => (None, ZERO_TO_TWICE_SPREAD),
     }
 }

@@ -16,8 +16,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
 
-/// Forks by a parent are slow if their median time is at least this multiple of a fork by a small
-/// process.
+/// Forks by a parent are slow if their median time is at least this multiple of the time of a fork by
+/// a small process.
 const SLOW_FACTOR: f64 = 2.0;
 /// Minimum resident set of a parent whose size explains slow forks, in bytes.
 const MIN_RSS_BYTES: f64 = 10e6;
@@ -32,8 +32,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             .phases
             .get(Phase::Create)
             .filter(|_| has_large_parent[index as usize])?;
-        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * freed) as u64))
+        let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
+        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64))
     };
     let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {

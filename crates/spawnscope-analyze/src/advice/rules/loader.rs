@@ -29,20 +29,20 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
     });
     let search_candidates = context.candidates(|_, launch| {
-        let is_large = failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
-        is_large.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
+        let is_significant = failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
+        is_significant.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
     });
     let end = context.forest().end;
     let load_groups = groups_above_share(context, libraries, MIN_LOAD_SHARE, |launch| {
         Some((launch.phases.get(Phase::Load)?.0 as f64, launch.total(end)?.0 as f64))
     });
     let load_candidates = context.candidates(|_, launch| {
-        let is_large =
+        let is_significant =
             libraries(launch) >= MIN_LIBRARIES && load_groups.contains(&(launch.command.name, libraries(launch)));
         launch
             .phases
             .get(Phase::Load)
-            .filter(|_| is_large)
+            .filter(|_| is_significant)
             .map(|load| (launch.command.name, load))
     });
     let search_findings = search_candidates

@@ -37,16 +37,16 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replacement)>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
-            if let Some(replaced) = replacement_of(context, pair[0], pair[1]) {
-                let launch = pair[usize::from(!replaced.is_first)];
+            if let Some(form) = replacement_of(context, pair[0], pair[1]) {
+                let launch = pair[usize::from(!form.is_first)];
                 let parent = context.launch(launch as u32).birth_command.name;
-                by_parent.entry(parent).or_default().push((launch as u32, replaced));
+                by_parent.entry(parent).or_default().push((launch as u32, form));
             }
         }
     }
     let mut by_kind: BTreeMap<PipelineGroup<'_>, Vec<u32>> = BTreeMap::new();
     for (parent, found) in by_parent {
-        let forms = found.iter().map(|(_, replaced)| *replaced).collect();
+        let forms = found.iter().map(|(_, form)| *form).collect();
         let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();
         all.sort_unstable();
         all.dedup();

@@ -34,14 +34,13 @@ fn unexplained_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
     let cost = launch.launch_cost()?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-    let copied = if launch.copies_page_tables() {
-        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
-        create * freed
+    let copied_and_freed = if launch.copies_page_tables() {
+        create * (1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0))
     } else {
         0.0
     };
     let closed = launch.setup_close_span.get().unwrap_or_default().0;
-    Some(cost - copied - closed as f64 - wait_outside_run(context, index) as f64)
+    Some(cost - copied_and_freed - closed as f64 - wait_outside_run(context, index) as f64)
 }
 
 /// Returns how many nanoseconds the first thread of a launch waited for a CPU or for a scanner
