@@ -114,7 +114,7 @@ pub(super) fn write(
                 window,
                 contention: &contention,
                 call_ns: parameters.call_ns,
-                call_overhead: 0.0,
+                call_overhead_share: 0.0,
                 launch_overhead: LaunchOverhead::new(forest, parameters),
                 outlives: timelines.outlives(thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
@@ -235,7 +235,7 @@ struct Writer<'w> {
     /// Overhead of recording per system call, in nanoseconds.
     call_ns: f64,
     /// Overhead of recording system calls, as a share of the current stretch on the CPU.
-    call_overhead: f64,
+    call_overhead_share: f64,
     launch_overhead: LaunchOverhead<'w>,
     /// Whether the process was alive at the end of the recording.
     outlives: bool,
@@ -257,11 +257,11 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            self.call_overhead = self.call_overhead_of(&slice);
+            self.call_overhead_share = self.call_overhead_share_of(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
             self.leave(&slice, token, self.contention.lost(index));
         }
-        self.call_overhead = 0.0;
+        self.call_overhead_share = 0.0;
         // The last slice was lost. If the process had ended, it was on a CPU until its end. If it
         // outlived the recording, what it did is unknown: nothing is added, and the replayed wall
         // is too short.
@@ -299,7 +299,7 @@ impl Writer<'_> {
         }
         for (span, activity) in self.activities.between(from, to) {
             let calls = if makes_many_calls(activity) {
-                self.call_overhead
+                self.call_overhead_share
             } else {
                 0.0
             };
@@ -314,7 +314,7 @@ impl Writer<'_> {
 
     /// Returns the overhead of recording the system calls of a slice, as a share of the activities
     /// that make many calls. Assumes that the calls are spread evenly over these.
-    fn call_overhead_of(&self, slice: &SliceRow) -> f64 {
+    fn call_overhead_share_of(&self, slice: &SliceRow) -> f64 {
         let calls = slice.calls.unwrap_or(0);
         if calls == 0 || self.call_ns == 0.0 {
             return 0.0;

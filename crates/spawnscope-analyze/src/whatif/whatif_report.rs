@@ -175,6 +175,7 @@ pub fn whatif_report(
     })
 }
 
+/// Returns why a recording has no wall.
 fn no_wall(info: &Info) -> WhatIfError {
     if info.is_live && !info.command.is_empty() {
         WhatIfError::IsLive
