@@ -81,10 +81,12 @@ pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
 /// assignments.
 pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
-        Runtime::Python => {
-            &["  stderr=subprocess.DEVNULL for 2>/dev/null; cwd=\"x\" for cd x &&; env={**os.environ, \"VAR\": \"x\"} for VAR=x"]
+        Runtime::Python => &[
+            "  stderr=subprocess.DEVNULL for 2>/dev/null; cwd=\"x\" for cd x &&; env={**os.environ, \"VAR\": \"x\"} for VAR=x",
+        ],
+        Runtime::Perl => {
+            &["  local $ENV{VAR} = \"x\" for VAR=x; chdir for cd x &&; IPC::Open3 or IPC::Run for 2>/dev/null"]
         }
-        Runtime::Perl => &["  local $ENV{VAR} = \"x\" for VAR=x; chdir for cd x &&; IPC::Open3 or IPC::Run for 2>/dev/null"],
         Runtime::Raku => &["  run(..., :err) for 2>; :cwd<x> for cd x &&; :env(|%*ENV, VAR => \"x\") for VAR=x"],
         Runtime::Ruby => &["  system({\"VAR\" => \"x\"}, \"prog\", chdir: \"x\", err: File::NULL)"],
         Runtime::Node => {

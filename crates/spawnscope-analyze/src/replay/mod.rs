@@ -80,7 +80,11 @@ pub struct Parameters {
 
 /// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
 fn plausible_or_zero(overhead_ns: f64) -> f64 {
-    if overhead_ns <= MAX_OVERHEAD_NS { overhead_ns } else { 0.0 }
+    if overhead_ns <= MAX_OVERHEAD_NS {
+        overhead_ns
+    } else {
+        0.0
+    }
 }
 
 impl Parameters {

@@ -33,7 +33,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             .get(Phase::Create)
             .filter(|_| has_large_parent[index as usize])?;
         let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64))
+        Some(Nanos(
+            ((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64,
+        ))
     };
     let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {

@@ -29,7 +29,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
     });
     let search_candidates = context.candidates(|_, launch| {
-        let is_significant = failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
+        let is_significant =
+            failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
         is_significant.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
     });
     let end = context.forest().end;
