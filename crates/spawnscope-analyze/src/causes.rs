@@ -13,7 +13,7 @@ use crate::replay::{Parameters, Replay, is_reliable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use crate::whatif::constants::Constants;
-use crate::whatif::{Fix, WhatIf};
+use crate::whatif::{AppliedChange, WhatIf};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 
@@ -104,7 +104,7 @@ fn predict(context: &RuleContext<'_, '_>) -> (AdviceList, Vec<Dependence>) {
     let whatif = &context.whatif;
     let findings = advice::find(context);
     let removals = removals_of_commands(whatif);
-    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.changes.as_slice()).collect();
+    let mut sets: Vec<&[AppliedChange]> = findings.iter().map(|finding| finding.changes.as_slice()).collect();
     sets.extend(removals.iter().map(|(_, fix)| slice::from_ref(fix)));
     let predictions = whatif.predict_each(&sets);
     let (of_findings, of_removals) = predictions.split_at(findings.len());

@@ -11,7 +11,7 @@ use crate::launch::Command;
 use crate::patterns::shells::is_shell;
 use crate::tree::Forest;
 use crate::whatif::changes::Change;
-use crate::whatif::{Fix, Prediction, WhatIf};
+use crate::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
@@ -80,7 +80,7 @@ struct Candidate {
 }
 
 /// Returns the commands that run longest, each with a fix that removes its launches.
-pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, Fix)> {
+pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
     let candidates = candidates(whatif.forest, whatif.replay.measured);
     let without = |(command, launches): (Command<'a>, Vec<u32>)| (command, removal(launches));
     candidates.into_iter().map(without).collect()
@@ -90,10 +90,10 @@ pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<
 /// `predictions` has one entry for each removal.
 pub(crate) fn dependence(
     whatif: &WhatIf<'_, '_>,
-    removals: &[(Command<'_>, Fix)],
+    removals: &[(Command<'_>, AppliedChange)],
     predictions: &[Prediction],
 ) -> Vec<Dependence> {
-    let dependence = |((command, fix), prediction): (&(Command<'_>, Fix), &Prediction)| Dependence {
+    let dependence = |((command, fix), prediction): (&(Command<'_>, AppliedChange), &Prediction)| Dependence {
         label: command.label(),
         count: fix.launches.len() as u64,
         saving: prediction.saving(),
@@ -112,15 +112,15 @@ pub(crate) fn dependence(
 /// Predicts, for each of several sets of launches, the saving without these launches: expected value, lower and upper end of the confidence
 /// interval.
 pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
-    let fixes: Vec<Fix> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
-    let fixes: Vec<&[Fix]> = fixes.iter().map(slice::from_ref).collect();
+    let fixes: Vec<AppliedChange> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
+    let fixes: Vec<&[AppliedChange]> = fixes.iter().map(slice::from_ref).collect();
     let predictions = whatif.predict_each(&fixes);
     predictions.iter().map(Prediction::saving).collect()
 }
 
-fn removal(launches: Vec<u32>) -> Fix {
+fn removal(launches: Vec<u32>) -> AppliedChange {
     let change = Change::Remove;
-    Fix { change, launches }
+    AppliedChange { change, launches }
 }
 
 /// Returns the commands that run longest, with their launches. Launches are in order of creation,

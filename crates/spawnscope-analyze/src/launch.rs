@@ -140,8 +140,7 @@ impl<'a> Launch<'a> {
     /// on the program.
     #[must_use]
     pub fn launch_cost(&self) -> Option<Nanos> {
-        let phases_of_work = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
-        self.phases.sum(phases_of_work)
+        self.phases.sum(Phase::COST)
     }
 
     /// Returns the launch tax: all phases except `run`. `None` when no such phase is known.

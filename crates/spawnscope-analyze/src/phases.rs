@@ -50,6 +50,9 @@ impl Phase {
         Phase::Reap,
     ];
 
+    /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for the parent.
+    pub(crate) const COST: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+
     /// Returns the phase's name in every output.
     #[must_use]
     pub fn name(self) -> &'static str {

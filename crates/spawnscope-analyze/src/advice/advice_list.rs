@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::owner::{Foreign, Owner};
+use crate::advice::owner::{ForeignCode, Owner};
 use crate::advice::phrases::name;
 use crate::advice::rules::{self, off_path};
 use crate::callers::CallerCounts;
@@ -24,7 +24,7 @@ pub struct Advice {
     /// Call sites of the affected launches.
     pub callers: CallerCounts,
     /// The code that requests the launches, if the user does not maintain it.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignCode>,
     /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
     /// cannot be added.
     pub overlaps: Vec<usize>,
@@ -34,11 +34,11 @@ pub struct Advice {
 #[derive(Clone, Debug, Default)]
 pub struct AdviceList {
     /// Advice that saves wall time: first in code that the user maintains, then in other code; in
-    /// both parts the largest saving first.
+    /// each part, the largest saving first.
     pub worth: Vec<Advice>,
     /// Findings with expensive launches whose fix does not reliably save enough.
     pub not_worth: Vec<(Rejection, Advice)>,
-    /// Saving of the first three in `worth` together. `None` if `worth` has fewer than two.
+    /// Combined saving of the first two or three in `worth`. `None` if there are fewer than two.
     pub together: Option<[Nanos; 3]>,
     /// The wall without the overhead of recording. Savings are shown as shares of this wall.
     pub unrecorded: Nanos,
@@ -100,7 +100,8 @@ impl AdviceList {
         }
     }
 
-    /// Drops advice of a general rule if a specific rule has advice about most of its launches.
+    /// Drops advice of a general rule if specific rules have advice about most of its launches, and
+    /// all findings of the general rule that are not worth fixing.
     pub(super) fn drop_general(&mut self, general: &str) {
         let specific: HashSet<u32> = self
             .worth
@@ -143,7 +144,7 @@ impl AdviceList {
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
-            let Some(Foreign { owner, file }) = &advice.foreign else {
+            let Some(ForeignCode { owner, file }) = &advice.foreign else {
                 continue;
             };
             let kind = match owner {
@@ -154,7 +155,7 @@ impl AdviceList {
             let title = &mut advice.finding.title;
             match title.starts_with(&format!("{file} ")) {
                 true => title.insert_str(file.len(), &format!(" ({kind} code)")),
-                false => title.push_str(&format!(" ({kind} code: {file})")),
+                false => title.push_str(&format!(" (requested by {kind} code: {file})")),
             }
         }
     }
@@ -168,7 +169,7 @@ impl AdviceList {
             by_title.entry(advice.finding.title.clone()).or_default().push(advice);
         }
         for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
-            let additions = [most_frequent_line, command]
+            let additions = [most_frequent_line_to_add, command_to_add]
                 .into_iter()
                 .find_map(|addition| distinct_additions(&alike, addition));
             for (advice, addition) in alike.iter_mut().zip(additions.unwrap_or_default()) {
@@ -185,12 +186,12 @@ fn distinct_additions(alike: &[&mut Advice], addition: fn(&Advice) -> Option<Str
     (distinct.len() == alike.len()).then_some(additions)
 }
 
-fn most_frequent_line(advice: &Advice) -> Option<String> {
+fn most_frequent_line_to_add(advice: &Advice) -> Option<String> {
     let (call_site, _) = advice.callers.largest.first()?;
     Some(format!(", at {}", name(&call_site.short_label())))
 }
 
-fn command(advice: &Advice) -> Option<String> {
+fn command_to_add(advice: &Advice) -> Option<String> {
     let words = &advice.finding.example;
     let command: String = name(&words.join(&b' ')).chars().take(MAX_CHARACTERS).collect();
     (!words.is_empty()).then(|| format!(": {command}"))

@@ -104,12 +104,6 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         median(launches.iter().filter_map(|index| value(self.launch(*index))))
     }
 
-    /// Returns the time that launches spend on the critical path.
-    pub(super) fn critical(&self, launches: &[u32]) -> Nanos {
-        let critical = launches.iter().map(|index| &self.path.launches[*index as usize]);
-        Nanos(critical.map(|charges| charges.total().0).sum())
-    }
-
     /// Whether the parent reads the output of a launch while the launch runs, as a shell does for
     /// `$( )`.
     pub(super) fn is_captured(&self, index: u32) -> bool {

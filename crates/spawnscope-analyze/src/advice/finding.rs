@@ -2,7 +2,7 @@
 //! build a finding with methods that add one sentence or line each.
 
 use crate::advice::context::RuleContext;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 /// A finding of a rule: launches that cost more than necessary, and a fix.
@@ -26,8 +26,8 @@ pub struct Finding {
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
-    /// The changes of the fix, as input of the replay.
-    pub changes: Vec<Fix>,
+    /// The fix as input of the replay.
+    pub changes: Vec<AppliedChange>,
     /// How the saving is derived.
     pub basis: Basis,
 }
@@ -91,8 +91,8 @@ impl Finding {
         self
     }
 
-    /// Adds lines to the fix.
-    pub(super) fn fixes<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
+    /// Adds any number of lines to the fix.
+    pub(super) fn fix_lines<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
         self.fix.extend(lines.into_iter().map(Into::into));
         self
     }
@@ -107,11 +107,11 @@ impl Finding {
     /// that makes the same change. The change applies to all affected launches.
     pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
         let launches = self.launches.clone();
-        self.predicted_by_all(vec![Fix { change, launches }], option)
+        self.predicted_by_all(vec![AppliedChange { change, launches }], option)
     }
 
     /// Sets several changes from which the saving is predicted, and the `options` that make them.
-    pub(super) fn predicted_by_all(mut self, changes: Vec<Fix>, options: impl Into<String>) -> Finding {
+    pub(super) fn predicted_by_all(mut self, changes: Vec<AppliedChange>, options: impl Into<String>) -> Finding {
         self.changes = changes;
         self.whatif = options.into();
         self

@@ -41,7 +41,7 @@ pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Node => &["  use a module: fs, path, crypto, os"],
         Runtime::Ruby => &["  use a library: File, FileUtils, Time, Digest"],
         Runtime::Go => &["  use a package: os, path/filepath, time, crypto"],
-        Runtime::Rust => &["  use a crate or std: fs, path, time"],
+        Runtime::Rust => &["  use a module of std (fs, path, time) or a crate"],
         _ => &["  use a function of the language, or a library"],
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Java => &["  new ProcessBuilder(\"prog\", \"arg\") instead of sh -c"],
         Runtime::Emacs => &["  call-process and process-lines instead of shell-command and shell-command-to-string"],
         Runtime::Make => {
-            &["  a recipe line without quotes, redirections and ; needs no shell: make then executes it directly"]
+            &["  a recipe line without quotes, redirections or ; needs no shell: make then executes it directly"]
         }
         Runtime::Go => &["  exec.Command(\"prog\", \"arg\") instead of exec.Command(\"sh\", \"-c\", ...)"],
         Runtime::Rust => &["  Command::new(\"prog\").arg(\"arg\") instead of Command::new(\"sh\").arg(\"-c\")"],
@@ -81,10 +81,12 @@ pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
 /// assignments.
 pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
-        Runtime::Python => {
-            &["  2>/dev/null: stderr=subprocess.DEVNULL; cd x &&: cwd=\"x\"; VAR=x: env={**os.environ, \"VAR\": \"x\"}"]
+        Runtime::Python => &[
+            "  stderr=subprocess.DEVNULL for 2>/dev/null; cwd=\"x\" for cd x &&; env={**os.environ, \"VAR\": \"x\"} for VAR=x",
+        ],
+        Runtime::Perl => {
+            &["  local $ENV{VAR} = \"x\" for VAR=x; chdir for cd x &&; IPC::Open3 or IPC::Run for 2>/dev/null"]
         }
-        Runtime::Perl => &["  VAR=x: local $ENV{VAR} = \"x\"; cd x &&: chdir; 2>/dev/null: IPC::Open3 or IPC::Run"],
         Runtime::Raku => &["  run(..., :err) for 2>; :cwd<x> for cd x &&; :env(|%*ENV, VAR => \"x\") for VAR=x"],
         Runtime::Ruby => &["  system({\"VAR\" => \"x\"}, \"prog\", chdir: \"x\", err: File::NULL)"],
         Runtime::Node => {

@@ -17,11 +17,11 @@ mod unknown_arguments;
 
 use std::cmp::Reverse;
 
-use crate::whatif::{Fix, Prediction};
+use crate::whatif::{AppliedChange, Prediction};
 pub use advice_list::{Advice, AdviceList, Rejection};
 pub use context::RuleContext;
 pub use finding::{Basis, Finding};
-pub use owner::{Foreign, Owner};
+pub use owner::{ForeignCode, Owner};
 #[cfg(fuzzing)]
 pub use rules::builtin::substitute_for_fuzzing;
 use spawnscope_data::parallel;
@@ -43,35 +43,35 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each
 /// finding.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> AdviceList {
-    let mut advices = AdviceList {
+    let mut list = AdviceList {
         unrecorded: context.whatif.unrecorded(),
         ..AdviceList::default()
     };
     for (finding, prediction) in findings.into_iter().zip(predictions) {
-        add(&mut advices, context, advice_of(context, finding, prediction));
+        add(&mut list, context, advice_of(context, finding, prediction));
     }
-    advices.worth.sort_by_key(|advice| {
+    list.worth.sort_by_key(|advice| {
         let finding = &advice.finding;
         let is_foreign = advice.foreign.is_some();
         (is_foreign, Reverse(advice.saving), finding.rule, finding.title.clone())
     });
-    advices.not_worth.sort_by_key(|(rejection, advice)| {
+    list.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
         (*rejection, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
-    advices.drop_general(rules::launch_loop::RULE);
-    advices.drop_contained([rules::batch::RULE, rules::per_item::RULE]);
-    advices.distinguish_titles();
-    advices.name_owners();
-    advices.mark_overlaps();
-    if advices.worth.len() > 1 {
-        let first = advices.worth.iter().take(MAX_TOGETHER);
-        let fixes: Vec<Fix> = first
+    list.drop_general(rules::launch_loop::RULE);
+    list.drop_contained([rules::batch::RULE, rules::per_item::RULE]);
+    list.distinguish_titles();
+    list.name_owners();
+    list.mark_overlaps();
+    if list.worth.len() > 1 {
+        let first = list.worth.iter().take(MAX_TOGETHER);
+        let changes: Vec<AppliedChange> = first
             .flat_map(|advice| advice.finding.changes.iter().cloned())
             .collect();
-        advices.together = Some(context.whatif.predict(&fixes).saving());
+        list.together = Some(context.whatif.predict(&changes).saving());
     }
-    advices
+    list
 }
 
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Prediction) -> Advice {
@@ -86,15 +86,15 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Predi
 
 /// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
 /// cheap.
-fn add(advices: &mut AdviceList, context: &RuleContext<'_, '_>, advice: Advice) {
+fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, advice: Advice) {
     let min_saving = context.min_saving();
     if advice.finding.rule == rules::off_path::RULE && advice.saving[0] > min_saving {
         // The finding would be wrong: without these launches, the wall would be clearly shorter.
         return;
     }
     if advice.saving[1] > min_saving {
-        advices.worth.push(advice);
+        list.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
-        advices.not_worth.push((Rejection::of(context, &advice), advice));
+        list.not_worth.push((Rejection::of(context, &advice), advice));
     }
 }

@@ -1,6 +1,6 @@
 //! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`),
 //! or a third party (`node_modules`, `/usr`). Advice about code that the user does not maintain
-//! ranks below the user's own.
+//! ranks below advice about the user's own code.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub enum Owner {
 
 /// Code that the user does not maintain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignCode {
     /// The owner of the code, who is never the user.
     pub owner: Owner,
     /// The file that requests most of the launches.
@@ -31,7 +31,7 @@ pub struct Foreign {
 }
 
 /// Scripts that Autoconf, Automake and Libtool generate or copy into a project.
-const GENERATED: [&[u8]; 15] = [
+const GENERATED_SCRIPTS: [&[u8]; 15] = [
     b"ar-lib",
     b"compile",
     b"config.guess",
@@ -66,7 +66,7 @@ const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/",
 /// The directory below `/usr/` in which users keep their own scripts.
 const LOCAL_PREFIX: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
-const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
+const DOWNLOADED_PARTS: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
 /// Compiled programs that decide for themselves what to launch. No script or makefile of the user
 /// requests these launches.
 const SELF_DIRECTED: [&[u8]; 18] = [
@@ -111,7 +111,7 @@ impl Owner {
     pub fn of(path: &[u8]) -> Owner {
         let contains = |part: &&[u8]| path.windows(part.len()).any(|window| window == *part);
         let mut directories = path.rsplit(|byte| *byte == b'/').skip(1);
-        if GENERATED.contains(&base_name(path)) {
+        if GENERATED_SCRIPTS.contains(&base_name(path)) {
             return Owner::Generated;
         }
         let kind = directories.find_map(|directory| match directory {
@@ -123,7 +123,7 @@ impl Owner {
             INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
         match kind {
             Some(owner) => owner,
-            None if is_installed || DOWNLOADED.iter().any(contains) => Owner::ThirdParty,
+            None if is_installed || DOWNLOADED_PARTS.iter().any(contains) => Owner::ThirdParty,
             None => Owner::User,
         }
     }
@@ -131,7 +131,7 @@ impl Owner {
 
 /// Returns the code that requests most of the launches of a finding. `None` if the user maintains
 /// it, if it is unknown, or if the rule's fix is elsewhere.
-pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
+pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<ForeignCode> {
     if FIXED_ELSEWHERE.contains(&rule) {
         return None;
     }
@@ -144,7 +144,7 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: 
         return None;
     }
     let ((owner, file), _) = files.into_iter().min_by_key(|(_, count)| Reverse(*count))?;
-    Some(Foreign {
+    Some(ForeignCode {
         owner,
         file: file.to_vec(),
     })

@@ -4,10 +4,10 @@
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;
 
-/// Maximum number of columns of a replacement in one line, so that it fits on a narrow page.
+/// Maximum number of columns of a replacement on one line, so that it fits on a narrow page.
 const MAX_COLUMNS: usize = 70;
 
-/// Formats a replacement `before -> after`, in one line if it fits, otherwise in two.
+/// Formats a replacement `before -> after`, on one line if it fits, otherwise on two.
 pub(super) fn replacement(before: &str, after: &str) -> Vec<String> {
     let line = format!("  {before}  ->  {after}");
     if line.chars().count() <= MAX_COLUMNS {
@@ -16,19 +16,19 @@ pub(super) fn replacement(before: &str, after: &str) -> Vec<String> {
     vec![format!("  {before}"), format!("    ->  {after}")]
 }
 
-/// Returns an option of `spawnscope whatif` for the launches of a program by a parent, quoted for a
-/// shell.
+/// Returns an option of `spawnscope whatif` that selects a parent's launches of a program, quoted
+/// for a shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
     quoted(&format!("{change}={}", selector(program, parent)))
 }
 
-/// Returns the selector of the launches of a program by a parent.
+/// Returns a selector of a parent's launches of a program.
 pub(super) fn selector(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
-/// Returns a glob that matches exactly this name. A comma, which would end the term of a selector,
-/// becomes `?`.
+/// Returns a glob that matches exactly this name, except that a comma, which would end the term of a
+/// selector, becomes `?`.
 pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {

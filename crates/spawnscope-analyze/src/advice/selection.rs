@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::phrases::{literal, name, quoted, selector};
 use crate::select::Selector;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 /// Maximum number of options for one change.
 const MAX_SELECTIONS: usize = 8;
-/// Maximum number of script lines, or of argument patterns, that select the launches of a program
-/// by a parent.
+/// Maximum number of script lines, or of argument patterns, that select a parent's launches of a
+/// program.
 const MAX_SELECTORS_PER_GROUP: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 100;
@@ -22,12 +22,12 @@ const MAX_ERROR_SHARE: f64 = 0.05;
 
 /// Returns the options that make these changes. Empty if some of the launches cannot be
 /// distinguished from other launches.
-pub(super) fn options(context: &RuleContext<'_, '_>, changes: &[Fix]) -> String {
+pub(super) fn options(context: &RuleContext<'_, '_>, changes: &[AppliedChange]) -> String {
     let options: Option<Vec<String>> = changes.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
 }
 
-fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
+fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<String> {
     let option = match fix.change {
         Change::Remove => "--remove",
         Change::Builtin => "--builtin",
@@ -60,9 +60,9 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the option that merges these launches into batches. It selects all launches of a program
-/// by a parent or, if those are too many, those with `word` among their arguments. Empty if neither
-/// selector matches these launches.
+/// Returns the option that merges these launches into batches. It selects all of the parent's
+/// launches of the program or, if those are too many, those with `word` among their arguments. Empty
+/// if neither selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
     (program, parent): (&[u8], &[u8]),

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::advice::{Basis, Finding};
     use crate::callers::{CallSite, CallerCounts};
-    use crate::whatif::Fix;
+    use crate::whatif::AppliedChange;
     use spawnscope_data::event::{Language, Nanos};
 
     fn call_site() -> CallSite {
@@ -183,7 +183,7 @@ mod tests {
                 fix: Vec::new(),
                 limits: String::new(),
                 whatif: String::new(),
-                changes: vec![Fix {
+                changes: vec![AppliedChange {
                     change,
                     launches: vec![1],
                 }],

@@ -18,8 +18,8 @@ use spawnscope_data::event::Nanos;
 /// Version managers: programs that choose a version of a program and exec it.
 const VERSION_MANAGERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
-/// The purpose of an exec that is followed by another exec. The greatest of all links of a chain,
-/// in this order, describes the chain.
+/// The purpose of an exec that is followed by another exec. The greatest link of a chain, in this
+/// order, describes the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Link {
     /// `env PROGRAM` without changes to the environment.
@@ -59,8 +59,8 @@ impl Link {
     }
 }
 
-/// Returns the index of the exec at which the chain to the last program starts; the index of the
-/// last exec if there is no chain. Earlier work of the process is not part of the chain, such as
+/// Returns the index of the exec at which the chain to the last program starts, or of the last exec
+/// if there is no chain. Earlier work of the process is not part of the chain, such as
 /// that of a shell that executes its last command.
 pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
@@ -100,7 +100,7 @@ fn only_leads_to_next(forest: &Forest<'_>, timelines: &Timelines, launch: u32, a
     if execs[at].entered().is_none() || execs[at + 1].entered().is_none() {
         return false;
     }
-    if script_of(&execs[..=at]).is_some_and(is_version_manager) {
+    if current_exec(&execs[..=at]).is_some_and(is_version_manager) {
         return true;
     }
     let launched = launched_between(forest, launch, at, at + 1);
@@ -110,8 +110,8 @@ fn only_leads_to_next(forest: &Forest<'_>, timelines: &Timelines, launch: u32, a
     }
 }
 
-/// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: those whose output
-/// the parent does not read ran together for at most their summed launch cost.
+/// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: in total, those whose
+/// output the parent does not read ran for no longer than their launch cost.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
     let not_read = launches
         .iter()
@@ -141,7 +141,7 @@ pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
     let mut child = launch as usize;
     while let Some(parent) = forest.parent(child) {
         let at = forest.launches[child].start().unwrap_or_default();
-        if script_of(forest.launches[parent].execs_until(at)).is_some_and(is_version_manager) {
+        if current_exec(forest.launches[parent].execs_until(at)).is_some_and(is_version_manager) {
             return true;
         }
         child = parent;
@@ -152,7 +152,7 @@ pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
 /// Returns the name and arguments of a version manager that was called directly. `None` if the
 /// process is not a version manager, or runs the program that the manager chose.
 pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
-    script_of(&launch.execs).filter(|exec| is_version_manager(exec) && !is_shim(exec))?;
+    current_exec(&launch.execs).filter(|exec| is_version_manager(exec) && !is_shim(exec))?;
     let manager = launch
         .execs
         .iter()
@@ -162,9 +162,9 @@ pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8
     Some([name].into_iter().chain(arguments.skip(1)).collect())
 }
 
-/// Returns the program that a process runs after these execs. This is the script if it starts with
-/// `#!/usr/bin/env` and the last exec is that of its shell.
-fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
+/// Returns the exec of the program that a process runs after these execs. This is the last exec, or
+/// the one before it if `#!/usr/bin/env` in a script executed the script's shell.
+fn current_exec<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
         [.., script, shell] if script.program_name() == b"env" && is_shell(base_name(shell.path())) => Some(script),
         others => others.last(),
@@ -200,8 +200,8 @@ pub(crate) fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -
         (wrapped_child(forest, parent) == Some(*script)).then_some(parent)
     });
     let execs = scripts.map(|script| &forest.launches[script as usize].execs[..]);
-    let mut execs = execs.map_while(|execs| execs.last().filter(|exec| is_shell_script(exec)));
-    execs.by_ref().take(MAX_SCRIPTS).any(|exec| is_same_script(exec, real))
+    let execs = execs.map_while(|execs| execs.last().filter(|exec| is_shell_script(exec)));
+    execs.take(MAX_SCRIPTS).any(|exec| is_same_script(exec, real))
 }
 
 /// Whether two execs run the same script, regardless of how its path was written.

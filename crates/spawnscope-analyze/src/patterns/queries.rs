@@ -162,12 +162,12 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         || subcommand_of(exec).is_some_and(asks)
         || is_about_itself(exec)
         || arguments.any(is_print_option);
-    match () {
-        () if is_same => Some(Answer::Same),
-        // Any other subcommand changes something, or reads something that changes.
-        () if PROGRAMS_WITH_CHANGING_OUTPUT.contains(&program) || subcommand_of(exec).is_some() => None,
-        () => Some(Answer::PerhapsSame),
+    if is_same {
+        return Some(Answer::Same);
     }
+    // Any other subcommand changes something, or reads something that changes.
+    let may_change = PROGRAMS_WITH_CHANGING_OUTPUT.contains(&program) || subcommand_of(exec).is_some();
+    (!may_change).then_some(Answer::PerhapsSame)
 }
 
 /// Whether the only argument asks a program about itself.

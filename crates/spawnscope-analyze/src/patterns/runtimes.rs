@@ -100,7 +100,7 @@ impl Runtime {
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }
 
-    /// Whether its programs allocate memory with the C library's `malloc`. Other runtimes map their
+    /// Whether the runtime's programs allocate memory with the C library's `malloc`. Other runtimes map their
     /// heaps themselves.
     pub(crate) fn uses_malloc(self) -> bool {
         matches!(
@@ -155,7 +155,7 @@ impl Runtime {
                 &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"]
             }
             Runtime::Rust => {
-                &["Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set"]
+                &["Command without pre_exec, uid, gid or groups; give the path of the program if env(\"PATH\") is set"]
             }
             Runtime::Native => {
                 &["posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()"]

@@ -31,12 +31,12 @@ pub enum ActivityKind {
 const KIND_BITS: u16 = 4;
 /// The exec number of work before the first exec.
 const BEFORE_EXECS: usize = (u16::MAX >> KIND_BITS) as usize;
-/// Number of activities, starting with the one that was found last, that are checked before all are
+/// Number of activities, from the one that was found last onwards, that are checked before all are
 /// searched.
 const MAX_CHECKED: usize = 4;
 /// Size of a small page in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// The kinds of work that are no phases have the numbers after those of the phases.
+/// The kinds of work that are not phases are numbered after the phases.
 const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
 
@@ -282,8 +282,8 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
 }
 
 /// Returns how many page faults of a parent after its last launch, up to its exit, came from
-/// sharing pages with the child. There cannot be more than shared pages. If the resident set at the
-/// exit is unknown, because some kernels free it before, no memory growth is subtracted.
+/// sharing pages with the child. There cannot be more of them than shared pages. If the resident
+/// set at the exit is unknown, because some kernels free the memory earlier, no growth is subtracted.
 fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
     let (child, parent) = (&forest.launches[child], &forest.launches[parent]);
     let (Some(faults), Some(shared)) = (parent.exit_faults.get(), child.parent_rss_bytes.get()) else {

@@ -1,8 +1,8 @@
 //! Computes how much CPU time runnable threads lost to something that was not recorded. While
-//! recorded threads used all CPUs, they lost nothing, because the replay reproduces such waits.
-//! While threads were runnable and no recorded thread used some CPU, an unrecorded process used
-//! that CPU, or it was waking from idle, or the scheduler had not assigned it yet. Its time was
-//! lost to all runnable threads together.
+//! recorded threads used all CPUs, nothing counts as lost, because the replay reproduces such waits.
+//! If no recorded thread used a CPU although threads were runnable, an unrecorded process used that
+//! CPU, or the CPU was waking from idle, or the scheduler had not assigned it yet. This time was lost
+//! to all runnable threads together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -95,7 +95,8 @@ enum Transition {
     StartsWaiting,
 }
 
-/// A change of the state of a thread, packed into one number that sorts by time, by transition, and by thread. There are several per slice.
+/// A transition of a thread, packed into one number that sorts by time, by transition, and by
+/// thread, because there are several per slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event(u128);
 
@@ -201,7 +202,7 @@ impl Sweep<'_> {
         Some(event)
     }
 
-    /// Adds the events of the next slice of a thread that has any.
+    /// Adds the events of the next slice of a thread, skipping slices without events.
     fn open(&mut self, thread: ThreadIndex) {
         let slices = self.timelines.slices(thread);
         while let Some(slice) = slices.get(self.next[thread as usize] as usize) {

@@ -17,7 +17,7 @@ pub(super) struct DelayedThreads {
     /// Nanoseconds that each thread has lost since the start.
     clock: u64,
     /// When the clock was last advanced.
-    read: Nanos,
+    advanced: Nanos,
     /// Number of unused CPUs since then.
     free: u64,
     /// When the first thread will have lost all its time, according to the last forecast.
@@ -37,10 +37,10 @@ impl DelayedThreads {
     /// Advances the clock to an instant.
     pub(super) fn advance(&mut self, now: Nanos) {
         let waiting = self.waiting.len() as u64;
-        let passed = now.since(self.read).0;
+        let passed = now.since(self.advanced).0;
         let lost_by_each = (passed * self.free.min(waiting)).checked_div(waiting);
         self.clock += lost_by_each.unwrap_or_default();
-        self.read = now;
+        self.advanced = now;
     }
 
     /// Sets the number of unused CPUs from now on. Returns a forecast of when the first thread will

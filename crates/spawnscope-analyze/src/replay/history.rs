@@ -9,7 +9,7 @@ use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
 /// Maximum number of jumps between threads without progress in time. After that, time is charged to
-/// an external wait, and no further thread is followed.
+/// an external wait instead of following another thread.
 const MAX_JUMPS: usize = 64;
 
 /// The states of each thread in chronological order. Each state lasts until the next one starts.

@@ -6,7 +6,7 @@ pub mod activity;
 mod contention;
 mod delayed;
 mod history;
-mod launch_cost;
+mod launch_overhead;
 pub mod program;
 mod reaps;
 pub mod simulate;
@@ -61,7 +61,7 @@ pub struct Replay {
     pub unrecorded: Nanos,
 }
 
-/// The parameters of a replay, taken from the recording: the machine and the wall.
+/// The parameters of a replay, taken from the recording: the CPUs, the wall, and measured costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Number of CPUs that the command could use.
@@ -79,8 +79,12 @@ pub struct Parameters {
 }
 
 /// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
-fn plausible_or_zero(cost: f64) -> f64 {
-    if cost <= MAX_OVERHEAD_NS { cost } else { 0.0 }
+fn plausible_or_zero(overhead_ns: f64) -> f64 {
+    if overhead_ns <= MAX_OVERHEAD_NS {
+        overhead_ns
+    } else {
+        0.0
+    }
 }
 
 impl Parameters {

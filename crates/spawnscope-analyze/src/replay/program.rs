@@ -24,12 +24,12 @@ pub struct Programs {
 impl Programs {
     /// Creates programs without steps for these threads.
     #[must_use]
-    pub fn new(launch_of: Vec<u32>, tokens: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
+    pub fn new(launch_of: Vec<u32>, token_count: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
         Programs {
             steps: Steps::default(),
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
-            signalled_at_start: vec![false; tokens as usize],
+            signalled_at_start: vec![false; token_count as usize],
             roots,
             last,
         }

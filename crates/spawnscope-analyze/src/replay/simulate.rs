@@ -60,11 +60,11 @@ impl Machine {
 
 /// Receives the changes of all threads in chronological order.
 pub(super) trait Watch {
-    /// Receives the new state of a thread.
+    /// A thread enters a state.
     fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
-    /// Receives that the thread `by` ends the wait of a thread.
+    /// The thread `by` ends the wait of `thread`.
     fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
-    /// Receives that the thread `by` creates a thread.
+    /// The thread `by` creates `thread`.
     fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex);
 }
 

@@ -22,7 +22,7 @@ pub enum Step {
     Lose(Nanos, Activity),
     /// Waits until another thread signals this token. The duration is that of the recorded wait.
     Wait(Token, Activity, Nanos),
-    /// Makes an external wait of this duration.
+    /// Has an external wait of this duration.
     Sleep(Nanos, Activity, ExternalWait),
     /// Wakes the thread that waits for this token.
     Wake(Token),
@@ -38,7 +38,7 @@ pub(super) struct Steps {
     /// For each token, the duration of the recorded wait. Only one step waits for a token.
     waits: Vec<u32>,
     /// The distinct external waits, of which there are few.
-    external_wait: Vec<ExternalWait>,
+    external_waits: Vec<ExternalWait>,
 }
 
 /// A packed step. Its indices refer to the fields of `Steps`.
@@ -89,7 +89,7 @@ impl Steps {
                 let span = self.waits[packed.number as usize];
                 Step::Wait(packed.number, activity, Nanos(u64::from(span)))
             }
-            StepKind::Sleep => Step::Sleep(span, activity, self.external_wait[usize::from(packed.external_wait)]),
+            StepKind::Sleep => Step::Sleep(span, activity, self.external_waits[usize::from(packed.external_wait)]),
             StepKind::Wake => Step::Wake(packed.number),
             StepKind::Spawn => Step::Spawn(packed.number),
             StepKind::Unpacked => self.unpacked[packed.number as usize],
@@ -124,10 +124,10 @@ impl Steps {
     }
 
     fn number_of(&mut self, external_wait: ExternalWait) -> Option<u8> {
-        let index = self.external_wait.iter().position(|known| *known == external_wait);
-        let number = u8::try_from(index.unwrap_or(self.external_wait.len())).ok()?;
+        let index = self.external_waits.iter().position(|known| *known == external_wait);
+        let number = u8::try_from(index.unwrap_or(self.external_waits.len())).ok()?;
         if index.is_none() {
-            self.external_wait.push(external_wait);
+            self.external_waits.push(external_wait);
         }
         Some(number)
     }
@@ -210,6 +210,6 @@ mod tests {
         let mut steps = Steps::default();
         (0..300).for_each(|name| steps.push(sleep(name)));
         assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
-        assert_eq!((steps.external_wait.len(), steps.unpacked.len()), (256, 44));
+        assert_eq!((steps.external_waits.len(), steps.unpacked.len()), (256, 44));
     }
 }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::Parameters;
 use super::activity::{Activities, Activity, ActivityKind};
 use super::contention::{Contention, runnable};
-use super::launch_cost::LaunchCost;
+use super::launch_overhead::LaunchOverhead;
 use super::program::Programs;
 use super::reaps::{self, Reap};
 use super::steps::{Step, Steps, Token};
@@ -114,8 +114,8 @@ pub(super) fn write(
                 window,
                 contention: &contention,
                 call_ns: parameters.call_ns,
-                cost_share: 0.0,
-                launch_cost: LaunchCost::new(forest, parameters),
+                call_overhead_share: 0.0,
+                launch_overhead: LaunchOverhead::new(forest, parameters),
                 outlives: timelines.outlives(thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
             };
@@ -235,8 +235,8 @@ struct Writer<'w> {
     /// Overhead of recording per system call, in nanoseconds.
     call_ns: f64,
     /// Overhead of recording system calls, as a share of the current stretch on the CPU.
-    cost_share: f64,
-    launch_cost: LaunchCost<'w>,
+    call_overhead_share: f64,
+    launch_overhead: LaunchOverhead<'w>,
     /// Whether the process was alive at the end of the recording.
     outlives: bool,
     activities: Activities,
@@ -257,11 +257,11 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            self.cost_share = self.cost_of_calls(&slice);
+            self.call_overhead_share = self.call_overhead_share_of(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
             self.leave(&slice, token, self.contention.lost(index));
         }
-        self.cost_share = 0.0;
+        self.call_overhead_share = 0.0;
         // The last slice was lost. If the process had ended, it was on a CPU until its end. If it
         // outlived the recording, what it did is unknown: nothing is added, and the replayed wall
         // is too short.
@@ -299,22 +299,22 @@ impl Writer<'_> {
         }
         for (span, activity) in self.activities.between(from, to) {
             let calls = if makes_many_calls(activity) {
-                self.cost_share
+                self.call_overhead_share
             } else {
                 0.0
             };
-            let cost = (calls + self.launch_cost.share(activity)).min(MAX_OVERHEAD_SHARE);
-            let recording = Nanos((span.0 as f64 * cost) as u64);
-            self.steps.push(Step::Run(span.since(recording), activity));
-            if recording.0 > 0 {
-                self.steps.push(Step::Record(recording, activity));
+            let share = (calls + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
+            let overhead = Nanos((span.0 as f64 * share) as u64);
+            self.steps.push(Step::Run(span.since(overhead), activity));
+            if overhead.0 > 0 {
+                self.steps.push(Step::Record(overhead, activity));
             }
         }
     }
 
     /// Returns the overhead of recording the system calls of a slice, as a share of the activities
     /// that make many calls. Assumes that the calls are spread evenly over these.
-    fn cost_of_calls(&self, slice: &SliceRow) -> f64 {
+    fn call_overhead_share_of(&self, slice: &SliceRow) -> f64 {
         let calls = slice.calls.unwrap_or(0);
         if calls == 0 || self.call_ns == 0.0 {
             return 0.0;

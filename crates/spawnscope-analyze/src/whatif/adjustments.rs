@@ -193,7 +193,7 @@ impl Adjustments {
     }
 
     /// Returns the approximate savings of changed launches, grouped by program. Merged launches
-    /// have one saving together. Callers use only the spread of these values.
+    /// have one saving together. Callers use only the spread of these values, relative to their sum.
     #[must_use]
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
         let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);

@@ -121,7 +121,7 @@ impl Script for &mut EditedPrograms<'_> {
     }
 }
 
-/// Marks the tokens that removed threads would signal as signalled, so that no thread waits for
+/// Marks tokens as signalled if removed threads would signal them, so that no thread waits for
 /// them.
 fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, signalled_at_start: &mut [bool]) {
     for (thread, launch) in (0..).zip(&programs.launch_of) {

@@ -1,6 +1,6 @@
 //! The cost of creating a process on the recorded machine, without the part that depends on the
-//! size of the parent. The costs were measured by the recorder; otherwise, the smallest values in
-//! the recording are used.
+//! size of the parent. Costs that the recorder did not measure are derived from the launches in the
+//! recording, or assumed.
 
 use super::refill::Refill;
 use crate::launch::Launch;
@@ -42,7 +42,7 @@ pub struct Constants {
 /// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
 /// real number is between zero and twice this number: 43 were counted on an AMD EPYC, 68 on an
 /// Intel processor, both with glibc 2.36.
-const PLAUSIBLE_IDENTIFICATIONS: f64 = 50.0;
+const ASSUMED_CPUID_COUNT: f64 = 50.0;
 /// Standard deviation, as a share of the mean, of a normal distribution with 95 % of its values
 /// between zero and twice the mean.
 const ZERO_TO_TWICE_SPREAD: f64 = 0.5;
@@ -72,14 +72,15 @@ impl Constants {
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
         let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
         let nanos = |what: Constant| measured(what).map(|row| row.ns);
-        let observed = Constants::observed(forest);
+        let min_fork = || min_create(forest, &[Mechanism::Fork]);
+        let min_vfork = || min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]).or_else(min_fork);
         let (identify, identify_spread) = identification(measured);
         let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
         Constants {
-            fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MAX_FORK_CREATE),
-            vfork_create: at_most(nanos(Constant::VforkCreate).or(observed.vfork_create), MAX_VFORK_CREATE),
+            fork_create: at_most(nanos(Constant::ForkCreate).or_else(min_fork), MAX_FORK_CREATE),
+            vfork_create: at_most(nanos(Constant::VforkCreate).or_else(min_vfork), MAX_VFORK_CREATE),
             page_free: nanos(Constant::PageFree),
-            exec: observed.exec,
+            exec: exec_of_small(forest),
             refill: nanos(Constant::ForkExit)
                 .zip(nanos(Constant::ColdForkExit))
                 .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
@@ -90,7 +91,7 @@ impl Constants {
                 .map(|open| open + nanos(Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
-                .or(observed.free_per_copy),
+                .or(Some(USUAL_FREE_PER_COPY)),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
                 .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
@@ -99,34 +100,18 @@ impl Constants {
                 .min(MAX_FREE_SPREAD),
         }
     }
+}
 
-    /// Returns the smallest value of each constant in the recording.
-    fn observed(forest: &Forest<'_>) -> Constants {
-        let min_create = |mechanisms: &[Mechanism]| {
-            let launches = forest.launches.iter();
-            let created = launches.filter(|launch| {
-                launch
-                    .mechanism
-                    .is_some_and(|mechanism| mechanisms.contains(&mechanism))
-            });
-            let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
-            create.min().map(|Nanos(create)| create as f64)
-        };
-        let fork_create = min_create(&[Mechanism::Fork]);
-        Constants {
-            vfork_create: min_create(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
-            fork_create,
-            free_per_copy: Some(USUAL_FREE_PER_COPY),
-            page_free: None,
-            exec: exec_of_small(forest),
-            identify: None,
-            identify_spread: ZERO_TO_TWICE_SPREAD,
-            failed_lookup: None,
-            refill: Refill::default(),
-            spread: UNMEASURED_SPREAD,
-            free_spread: UNMEASURED_SPREAD,
-        }
-    }
+/// Returns the shortest `create` of the launches by these mechanisms.
+fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
+    let launches = forest.launches.iter();
+    let created = launches.filter(|launch| {
+        launch
+            .mechanism
+            .is_some_and(|mechanism| mechanisms.contains(&mechanism))
+    });
+    let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
+    create.min().map(|Nanos(create)| create as f64)
 }
 
 /// Returns how long a program takes to identify the CPU at its start, and the relative deviation.
@@ -134,7 +119,7 @@ impl Constants {
 fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) -> (Option<f64>, f64) {
     match (measured(Constant::Identify), measured(Constant::Cpuid)) {
         (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
-        (None, Some(one)) => (Some(PLAUSIBLE_IDENTIFICATIONS * one.ns), ZERO_TO_TWICE_SPREAD),
+        (None, Some(one)) => (Some(ASSUMED_CPUID_COUNT * one.ns), ZERO_TO_TWICE_SPREAD),
         (None, None) => (None, ZERO_TO_TWICE_SPREAD),
     }
 }

@@ -30,7 +30,7 @@ use spawnscope_data::parallel;
 
 /// A change, and the launches that it is requested for.
 #[derive(Clone, Debug)]
-pub struct Fix {
+pub struct AppliedChange {
     /// The change.
     pub change: Change,
     /// The launches, by index.
@@ -116,10 +116,10 @@ struct AffectedLaunches {
 }
 
 impl AffectedLaunches {
-    fn of(fix: &Fix, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
-        let mut before: HashSet<u32> = fix.launches.iter().copied().collect();
+    fn of(applied: &AppliedChange, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
+        let mut before: HashSet<u32> = applied.launches.iter().copied().collect();
         before.retain(|launch| !adjustments.is_removed(*launch));
-        let affected = fix.change.edit(context, &fix.launches, adjustments).into_iter();
+        let affected = applied.change.edit(context, &applied.launches, adjustments).into_iter();
         let (removed, others) = affected.partition(|launch| before.contains(launch) && adjustments.is_removed(*launch));
         AffectedLaunches { removed, others }
     }
@@ -136,15 +136,15 @@ impl AffectedLaunches {
 impl WhatIf<'_, '_> {
     /// Predicts the wall with each of several sets of changes, as many concurrently as memory
     /// allows.
-    pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
+    pub(crate) fn predict_each(&self, sets: &[&[AppliedChange]]) -> Vec<Prediction> {
         let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
         parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))
     }
 
     /// Predicts the wall with all changes together.
     #[must_use]
-    pub fn predict(&self, fixes: &[Fix]) -> Prediction {
-        let (adjustments, changed) = self.adjustments(fixes);
+    pub fn predict(&self, changes: &[AppliedChange]) -> Prediction {
+        let (adjustments, changed) = self.adjustments(changes);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let (savings, (played, uncertainty)) = parallel::join(
             || adjustments.savings(self.forest),
@@ -230,8 +230,8 @@ impl WhatIf<'_, '_> {
 
     /// Returns the critical path with all changes together.
     #[must_use]
-    pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
-        self.path_with(&self.adjustments(fixes).0)
+    pub fn critical_path(&self, changes: &[AppliedChange]) -> CriticalPath {
+        self.path_with(&self.adjustments(changes).0)
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
@@ -241,7 +241,7 @@ impl WhatIf<'_, '_> {
         critical_path_of(&mut edited, &machine, self.forest.launches.len())
     }
 
-    fn adjustments(&self, fixes: &[Fix]) -> (Adjustments, Vec<Vec<u32>>) {
+    fn adjustments(&self, changes: &[AppliedChange]) -> (Adjustments, Vec<Vec<u32>>) {
         let context = Context {
             forest: self.forest,
             timelines: self.timelines,
@@ -250,9 +250,9 @@ impl WhatIf<'_, '_> {
         };
         let mut adjustments = Adjustments::none(self.forest);
         adjustments.refill = self.constants.refill;
-        let changed: Vec<AffectedLaunches> = fixes
+        let changed: Vec<AffectedLaunches> = changes
             .iter()
-            .map(|fix| AffectedLaunches::of(fix, context, &mut adjustments))
+            .map(|applied| AffectedLaunches::of(applied, context, &mut adjustments))
             .collect();
         let changed = changed
             .into_iter()

@@ -13,7 +13,7 @@ use crate::replay::steps::Step;
 /// `subprocess` module of Python 1 ms.
 const MAX_SUPERVISION_NS: u64 = 3_000_000;
 /// If a parent sleeps at least this often before it reaps a child, it is polling.
-const MIN_NAPS: u32 = 2;
+const MIN_POLLING_SLEEPS: u32 = 2;
 
 /// The launches during which a thread does work of its own. There are few, even if the thread
 /// supervises a million launches.
@@ -51,11 +51,11 @@ impl Supervision {
                 Step::Sleep(_, activity, ExternalWait::Timer) => (0, 1, activity),
                 _ => continue,
             };
-            if !is_supervising(activity, launch) {
+            if activity.launch == launch || !is_supervision(activity) {
                 continue;
             }
             match efforts.last_mut() {
-                Some((last, efforts)) if *last == activity.launch => efforts.add(&Effort { worked, slept }),
+                Some((last, effort)) if *last == activity.launch => effort.add(&Effort { worked, slept }),
                 _ => efforts.push((activity.launch, Effort { worked, slept })),
             }
         }
@@ -63,7 +63,7 @@ impl Supervision {
         let by_launch = efforts.chunk_by(|(launch, _), (other, _)| launch == other);
         let own = by_launch.filter_map(|all| {
             let mut sum = Effort::default();
-            all.iter().for_each(|(_, efforts)| sum.add(efforts));
+            all.iter().for_each(|(_, effort)| sum.add(effort));
             Some((all[0].0, sum.own_activity()?))
         });
         Supervision { own: own.collect() }
@@ -80,11 +80,7 @@ impl Supervision {
     }
 
     fn has_own(&self, activity: Activity, is_own: impl Fn(&OwnActivity) -> bool) -> bool {
-        let is_supervision = matches!(
-            activity.stage.kind(),
-            ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
-        );
-        is_supervision && self.own.get(&activity.launch).is_some_and(is_own)
+        is_supervision(activity) && self.own.get(&activity.launch).is_some_and(is_own)
     }
 }
 
@@ -97,7 +93,7 @@ impl Effort {
     /// Returns whether the work and the sleeps are the thread's own. `None` if neither is.
     fn own_activity(&self) -> Option<OwnActivity> {
         let has_own_work = self.worked > MAX_SUPERVISION_NS;
-        let has_own_sleep = (1..MIN_NAPS).contains(&self.slept);
+        let has_own_sleep = (1..MIN_POLLING_SLEEPS).contains(&self.slept);
         (has_own_work || has_own_sleep).then_some(OwnActivity {
             has_own_work,
             has_own_sleep,
@@ -105,12 +101,11 @@ impl Effort {
     }
 }
 
-fn is_supervising(activity: Activity, launch: u32) -> bool {
-    activity.launch != launch
-        && matches!(
-            activity.stage.kind(),
-            ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
-        )
+fn is_supervision(activity: Activity) -> bool {
+    matches!(
+        activity.stage.kind(),
+        ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
+    )
 }
 
 #[cfg(test)]

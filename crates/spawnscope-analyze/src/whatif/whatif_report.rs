@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::changes::Change;
 use super::constants::Constants;
-use super::{Fix, Prediction, WhatIf};
+use super::{AppliedChange, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
 use crate::patterns::pipeline::is_bare_fork;
@@ -16,7 +16,7 @@ use crate::spent::{Spent, where_the_wall_went};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::Recording;
+use spawnscope_data::rows::{Info, Recording};
 use spawnscope_data::units::counted;
 
 /// A change as the user requested it.
@@ -95,7 +95,8 @@ pub enum WhatIfError {
     NoLineSelected(String),
     /// The line only calls a function that requests launches.
     #[error(
-        "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} (select these with `line={call_site}`)"
+        "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} \
+         (select these with `line={call_site}`)"
     )]
     OnlyCalls {
         /// The text as typed.
@@ -121,7 +122,8 @@ pub enum WhatIfError {
     Unreliable(f64),
     /// The collector did not see what processes waited for.
     #[error(
-        "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF (`sudo spawnscope record -- CMD`)"
+        "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF \
+         (`sudo spawnscope record -- CMD`)"
     )]
     NoWaits,
     /// The recording is still in progress.
@@ -139,19 +141,12 @@ pub fn whatif_report(
     timelines: &Timelines,
     requested: &[RequestedChange],
 ) -> Result<WhatIfReport, WhatIfError> {
-    let no_wall = || {
-        if recording.info.is_live && !recording.info.command.is_empty() {
-            WhatIfError::IsLive
-        } else {
-            WhatIfError::NoWall
-        }
-    };
-    let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
+    let parameters = Parameters::of(recording).ok_or_else(|| no_wall(&recording.info))?;
     if !recording.info.sees_scheduler() && !timelines.is_reconstructed() {
         return Err(WhatIfError::NoWaits);
     }
-    let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
-    let fixes = fixes?;
+    let resolved = requested.iter().map(|requested| resolve(requested, forest));
+    let changes: Vec<AppliedChange> = resolved.collect::<Result<_, WhatIfError>>()?;
     let replay = Replay::new(forest, timelines, &parameters).ok_or(WhatIfError::NoWall)?;
     if !is_reliable(replay.error()) {
         return Err(WhatIfError::Unreliable(replay.error()));
@@ -162,17 +157,17 @@ pub fn whatif_report(
         replay: &replay,
         constants: &Constants::of(recording, forest),
     };
-    let prediction = whatif.predict(&fixes);
-    let path = whatif.critical_path(&fixes);
+    let prediction = whatif.predict(&changes);
+    let path = whatif.critical_path(&changes);
     let removed = requested.iter().zip(&prediction.changed);
     let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
-    let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
+    let changed = requested.iter().zip(&changes).zip(&prediction.changed);
     Ok(WhatIfReport {
         collector: recording.info.collector.clone(),
         forks_left: forks_left(forest, &removed),
         changes: changed
-            .map(|((requested, fix), affected)| changed_by(requested, fix, affected))
+            .map(|((requested, applied), affected)| effect_of(requested, applied, affected))
             .collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -180,19 +175,27 @@ pub fn whatif_report(
     })
 }
 
-fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
-    let launches = match &requested.selector {
-        Some(selector) => selector.select(forest)?,
-        None => Vec::new(),
-    };
-    match &requested.selector {
-        Some(selector) if launches.is_empty() && selector.is_by_line() => {
+/// Returns why a recording has no wall.
+fn no_wall(info: &Info) -> WhatIfError {
+    if info.is_live && !info.command.is_empty() {
+        WhatIfError::IsLive
+    } else {
+        WhatIfError::NoWall
+    }
+}
+
+fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedChange, WhatIfError> {
+    let mut launches = Vec::new();
+    if let Some(selector) = &requested.selector {
+        launches = selector.select(forest)?;
+        if launches.is_empty() && selector.is_by_line() {
             return Err(no_line(requested, selector, forest));
         }
-        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(requested.text.clone())),
-        _ => {}
+        if launches.is_empty() {
+            return Err(WhatIfError::NothingSelected(requested.text.clone()));
+        }
     }
-    Ok(Fix {
+    Ok(AppliedChange {
         change: requested.change,
         launches,
     })
@@ -233,12 +236,12 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> ChangeEffect {
+fn effect_of(requested: &RequestedChange, applied: &AppliedChange, affected: &[u32]) -> ChangeEffect {
     ChangeEffect {
         text: requested.text.clone(),
         change: requested.change,
         launches: affected.len() as u64,
-        selected: fix.launches.len() as u64,
+        selected: applied.launches.len() as u64,
     }
 }
 

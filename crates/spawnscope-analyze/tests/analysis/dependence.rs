@@ -203,13 +203,19 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
     };
     assert_eq!((*first, *second), (None, Some(Owner::Generated)));
     assert!(own.contains("basename 20 times") && !own.contains("generated"), "{own}");
-    assert!(generated.ends_with("(generated code: configure)"), "{generated}");
+    assert!(
+        generated.ends_with("(requested by generated code: configure)"),
+        "{generated}"
+    );
     let [(first, own), (second, packaged)] = &owners("/usr/share/tool/lib.sh", "build.sh")[..] else {
         panic!("not two findings");
     };
     assert_eq!((*first, *second), (None, Some(Owner::ThirdParty)));
     assert!(own.contains("basename"), "{own}");
-    assert!(packaged.ends_with("(third-party code: lib.sh)"), "{packaged}");
+    assert!(
+        packaged.ends_with("(requested by third-party code: lib.sh)"),
+        "{packaged}"
+    );
     // If both are the user's own files, the larger saving comes first.
     let [(None, larger), (None, _)] = &owners("lib.sh", "build.sh")[..] else {
         panic!("not two findings of the user");

@@ -7,7 +7,7 @@ use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Causes, Forest};
 use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
 use spawnscope_data::rows::{Origin, Recording, SliceRow, WakerRow};
@@ -102,7 +102,7 @@ fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -
         replay: &replay,
         constants: &Constants::default(),
     };
-    whatif.predict(&[Fix {
+    whatif.predict(&[AppliedChange {
         change,
         launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
     }])

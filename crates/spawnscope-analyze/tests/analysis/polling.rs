@@ -5,7 +5,7 @@ use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
@@ -92,7 +92,7 @@ fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u6
     let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0);
     let critical = critical.sum();
     let change = Change::Remove;
-    (whatif.predict(&[Fix { change, launches }]), critical)
+    (whatif.predict(&[AppliedChange { change, launches }]), critical)
 }
 
 #[test]

@@ -5,7 +5,7 @@ use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Causes, Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
@@ -186,11 +186,11 @@ pub(crate) fn predict(
     let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
-    let fix = |(change, launches): &(Change, &[LaunchId])| Fix {
+    let fix = |(change, launches): &(Change, &[LaunchId])| AppliedChange {
         change: *change,
         launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
     };
-    let fixes: Vec<Fix> = changes.iter().map(fix).collect();
+    let fixes: Vec<AppliedChange> = changes.iter().map(fix).collect();
     let whatif = WhatIf {
         forest: &forest,
         timelines: &timelines,

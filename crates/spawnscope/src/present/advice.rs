@@ -10,7 +10,7 @@ use super::table::{argument, title};
 use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
-use crate::analyze::advice::{Advice, AdviceList, Basis, Finding, Foreign, Owner, Rejection};
+use crate::analyze::advice::{Advice, AdviceList, Basis, Finding, ForeignCode, Owner, Rejection};
 use crate::analyze::replay::is_reliable;
 use crate::analyze::report::Report;
 
@@ -162,7 +162,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
 }
 
 /// Returns why the user should not edit this file.
-fn foreign_note(foreign: &Foreign) -> String {
+fn foreign_note(foreign: &ForeignCode) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
         Owner::Generated => format!("{file} is generated: an edit is lost when the file is generated again"),

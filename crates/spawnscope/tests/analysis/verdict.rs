@@ -111,6 +111,6 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     assert!(finding.contains("basename 20 times"), "{printed}");
     assert!(saving.contains(" ms ("), "{printed}");
     let full = whole_table(&report_with_causes(&recorded, GroupBy::Command), 200);
-    let finding = "dirname 40 times although `${p%/*}` would do (generated code: configure)";
+    let finding = "dirname 40 times although `${p%/*}` would do (requested by generated code: configure)";
     assert_contains(&full, [finding, "Repeated command lines"]);
 }

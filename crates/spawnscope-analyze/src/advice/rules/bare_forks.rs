@@ -12,7 +12,7 @@ use crate::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
@@ -58,12 +58,7 @@ fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let count = launches.len();
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
-    let captured = if captured == 0 {
-        "none".to_owned()
-    } else {
-        units::count(captured as u64)
-    };
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Remove,
         launches: launches.clone(),
     }];
@@ -76,9 +71,10 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             forks(count)
         ))
         .evidence(format!(
-            "the shell reads the output of {captured} of them, as in `$( )`; any others are parts of pipelines, or run in `( )`"
+            "forks for `$( )`: {}; any others are parts of pipelines, or run in `( )`",
+            units::count(captured as u64)
         ))
-        .fixes(snippets(dialect).iter().copied())
+        .fix_lines(snippets(dialect).iter().copied())
         .limits(
             "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
              end, `printf -v` does not",
@@ -110,7 +106,7 @@ fn snippets(dialect: Dialect) -> &'static [&'static str] {
             "do the work in the shell process itself:",
             "  x=$(function arg)          ->  function arg; x=$REPLY",
             "  x=$(echo \"$y\")             ->  x=$y",
-            "  echo \"$x\" | program        ->  program <<EOF, with $x in the next line",
+            "  echo \"$x\" | program        ->  program <<EOF, with $x on the next line",
             "  ( ... )                    ->  { ...; }",
         ],
     }

@@ -8,7 +8,7 @@ use crate::advice::phrases::{launches, name, time};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-/// Minimum number of `close` calls before an exec that indicates a loop. Shells and libraries that
+/// Minimum number of `close` calls before an exec that count as a loop. Shells and libraries that
 /// set up redirections make about ten.
 const MIN_CLOSES: u32 = 32;
 
@@ -30,12 +30,12 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let count = launches(candidate.launches.len());
     Finding::measured("close-loop", title, candidate.launches)
         .evidence(format!(
-            "{count} by {parent} made a median of {} `close` calls before the exec, which took {} in all",
+            "{count} by {parent} made a median of {} `close` calls before the exec; the calls took {} in all",
             units::count(closes.unwrap_or_default() as u64),
             time(candidate.max_saving),
         ))
         .with_example(context)
-        .fix("replace the loop with one call (Linux 5.11; without the flag Linux 5.9; or closefrom(3) of glibc 2.34):")
+        .fix("replace the loop with one call (needs Linux 5.11, or 5.9 without the flag; alternatively closefrom(3), glibc 2.34):")
         .fix("  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);")
         .fix("with posix_spawn: `posix_spawn_file_actions_addclosefrom_np(&actions, 3)` (glibc 2.34)")
         .fix("best: open everything with O_CLOEXEC (\"e\" in fopen, SOCK_CLOEXEC, pipe2), and close nothing")

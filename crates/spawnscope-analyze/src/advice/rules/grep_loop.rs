@@ -118,7 +118,20 @@ fn finding(
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let has_arrays = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell
         && Dialect::of_parent(context.forest(), all[0] as usize) != Some(Dialect::Posix);
-    let (fix, limits): (&[&str], &str) = match (varying, has_arrays) {
+    let (fix, limits) = fix_and_limits(varying, has_arrays);
+    Finding::modelled("grep-loop", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix_lines(fix.iter().copied())
+        .limits(limits)
+        .predicted_by(
+            Change::Batch(MAX_AT_ONCE),
+            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
+        )
+}
+
+fn fix_and_limits(varying: Varying, has_arrays: bool) -> (&'static [&'static str], &'static str) {
+    match (varying, has_arrays) {
         (Varying::File, _) => (
             &[
                 "pass all files to one grep:",
@@ -143,14 +156,5 @@ fn finding(
             ],
             "grep -F finds fixed words only, not regular expressions; one grep prints the results of all words at once",
         ),
-    };
-    Finding::modelled("grep-loop", title, all)
-        .evidence(evidence)
-        .with_example(context)
-        .fixes(fix.iter().copied())
-        .limits(limits)
-        .predicted_by(
-            Change::Batch(MAX_AT_ONCE),
-            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
-        )
+    }
 }

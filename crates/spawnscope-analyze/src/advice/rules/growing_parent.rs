@@ -49,7 +49,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
             time(Nanos(growth.ns_per_mb.max(0.0) as u64)),
         ))
         .with_example(context)
-        .fixes(fix(Runtime::of_parent(forest, first)))
+        .fix_lines(fix(Runtime::of_parent(forest, first)))
         .limits(
             "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
              launch without copying instead",

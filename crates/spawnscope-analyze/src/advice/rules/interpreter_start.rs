@@ -71,7 +71,7 @@ const INTERPRETERS: [Interpreter; 7] = [
         advice: &["  run one R that loops; --vanilla shortens start-up"],
     },
 ];
-/// Maximum batch size. Larger batches would save hardly more.
+/// Maximum batch size. Larger batches would hardly save more.
 const MAX_BATCH: usize = 1000;
 /// Number of batches per CPU that keeps all CPUs busy, for launches that ran in parallel.
 const BATCHES_PER_CPU: usize = 2;
@@ -155,7 +155,7 @@ fn finding(
     script: &[u8],
     all: &[u32],
 ) -> Finding {
-    let size = size(context, all);
+    let size = batch_size(context, all);
     let script_text = match script {
         b"-" => String::new(),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
@@ -171,7 +171,7 @@ fn finding(
         .evidence(evidence(context, all))
         .with_example(context)
         .fix("use one process for all the work:")
-        .fixes(interpreter.advice.iter().copied())
+        .fix_lines(interpreter.advice.iter().copied())
         .limits(
             "the prediction assumes that the shortest run consists of start-up only; if every run does the same work, less is \
              saved; in one process, the variables and modules of one job remain visible to the next",
@@ -189,7 +189,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     let shortest = runs.min().unwrap_or_default();
     let run = context.total_phase(all, Phase::Run);
     format!(
-        "{} take {} in all; the shortest runs for {}, the average is {}, mostly start-up",
+        "{} take {} in all; the shortest run takes {}, the average run {}, mostly for start-up",
         launches(all.len()),
         time(context.spent_on(all)),
         time(shortest),
@@ -199,7 +199,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
 
 /// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work
 /// for every CPU.
-fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
         first

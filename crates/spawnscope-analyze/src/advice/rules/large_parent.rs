@@ -10,14 +10,14 @@ use crate::advice::phrases::{forks, name, time};
 use crate::launch::Launch;
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
 
-/// Forks by a parent are slow if their median time is at least this multiple of a fork by a small
-/// process.
+/// Forks by a parent are slow if their median time is at least this multiple of the time of a fork by
+/// a small process.
 const SLOW_FACTOR: f64 = 2.0;
 /// Minimum resident set of a parent whose size explains slow forks, in bytes.
 const MIN_RSS_BYTES: f64 = 10e6;
@@ -32,8 +32,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             .phases
             .get(Phase::Create)
             .filter(|_| has_large_parent[index as usize])?;
-        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * freed) as u64))
+        let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
+        Some(Nanos(
+            ((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64,
+        ))
     };
     let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {
@@ -91,8 +93,8 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fixes(runtime.without_copying().iter().copied())
-        .fixes(huge_pages)
+        .fix_lines(runtime.without_copying().iter().copied())
+        .fix_lines(huge_pages)
         .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
@@ -116,9 +118,9 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fixes(without_huge_pages.iter().copied())
+        .fix_lines(without_huge_pages.iter().copied())
         .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
-        .fixes(malloc_setting)
+        .fix_lines(malloc_setting)
         .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
         .fix("for all programs on the machine:")
         .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
@@ -132,7 +134,7 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
 /// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
 /// replay predicts a saving.
 fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
-    let fix = || Fix {
+    let fix = || AppliedChange {
         change: Change::HugePages,
         launches: launches.to_vec(),
     };

@@ -94,7 +94,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     Finding::measured("late-reaping", title, candidate.launches)
         .evidence(evidence)
         .with_example(context)
-        .fixes(fix(runtime).iter().copied())
+        .fix_lines(fix(runtime).iter().copied())
         .limits(
             "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
              CPU time",

@@ -15,7 +15,7 @@ use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::phases::Phase;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
@@ -41,7 +41,7 @@ const LAUNCHERS: [&[u8]; 10] = [
     b"gcc",
 ];
 /// Programs that only change files.
-const CHANGE_FILES: [&[u8]; 9] = [
+const FILE_CHANGERS: [&[u8]; 9] = [
     b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch",
 ];
 /// Programs whose work the parent cannot do itself.
@@ -113,7 +113,7 @@ fn has_one_launch_per_process(context: &RuleContext<'_, '_>, all: &[u32]) -> boo
 /// Returns the lines that show how to make fewer launches. Shells have no builtins that change
 /// files.
 fn how_to_launch_less(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
-    if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
+    if runtime == Runtime::Shell && FILE_CHANGERS.contains(&program) {
         return vec![
             "  pass several files to one launch",
             "  skip launches that change nothing, such as rm -f of a missing file",
@@ -183,12 +183,12 @@ fn command_lines_finding(
     let mut all = lines.concat();
     all.sort_unstable();
     let evidence = format!(
-        "{} and forks, {} in all; most of it is launch tax",
+        "{}, including forks without an exec, take {} in all, most of it launch tax",
         launches(all.len()),
         time(context.spent_on(&shells))
     );
     let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::InProcess,
         launches: all.clone(),
     }];
@@ -197,7 +197,7 @@ fn command_lines_finding(
         .evidence(evidence)
         .with_example(context)
         .fix("do the work without a shell and its programs:")
-        .fixes(without_launching(runtime).iter().copied())
+        .fix_lines(without_launching(runtime).iter().copied())
         .fix("  or pass all inputs to one launch")
         .limits(LIMITS)
         .predicted_by_all(changes, options)
@@ -223,7 +223,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): ParentAndProgram<'_
         .evidence(evidence)
         .with_example(context)
         .fix("launch it less often:")
-        .fixes(fixes)
+        .fix_lines(fixes)
         .limits(LIMITS)
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

@@ -29,28 +29,29 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
     });
     let search_candidates = context.candidates(|_, launch| {
-        let is_large = failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
-        is_large.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
+        let is_significant =
+            failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
+        is_significant.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
     });
     let end = context.forest().end;
     let load_groups = groups_above_share(context, libraries, MIN_LOAD_SHARE, |launch| {
         Some((launch.phases.get(Phase::Load)?.0 as f64, launch.total(end)?.0 as f64))
     });
     let load_candidates = context.candidates(|_, launch| {
-        let is_large =
+        let is_significant =
             libraries(launch) >= MIN_LIBRARIES && load_groups.contains(&(launch.command.name, libraries(launch)));
         launch
             .phases
             .get(Phase::Load)
-            .filter(|_| is_large)
+            .filter(|_| is_significant)
             .map(|load| (launch.command.name, load))
     });
     let search_findings = search_candidates
         .into_iter()
-        .map(|candidate| long_search(context, candidate));
+        .map(|candidate| search_finding(context, candidate));
     let load_findings = load_candidates
         .into_iter()
-        .map(|candidate| many_libraries(context, candidate));
+        .map(|candidate| libraries_finding(context, candidate));
     search_findings.chain(load_findings).collect()
 }
 
@@ -90,7 +91,7 @@ fn libraries(launch: &Launch<'_>) -> u32 {
 }
 
 /// Returns the finding for a loader that searches directories without the libraries.
-fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
+fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let all = &candidate.launches;
     let failed = context.median_of(all, |launch| Some(f64::from(failed_lookups(launch))));
@@ -104,7 +105,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);
     let fix = search_fix(&name(file), lacks_cache);
     let evidence = format!(
-        "in {} of {program}, the loader makes a median of {} failed lookups for {}; together they take {} of {} in the load phase",
+        "in {} of {program}, the loader makes a median of {} failed lookups for {}; together, the lookups take {} of the {} of the load phase",
         launches(all.len()),
         units::count(failed.unwrap_or_default() as u64),
         libraries_text(opened),
@@ -116,7 +117,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         .evidence(evidence)
         .evidence_lines(lacks_cache.then(|| "its cache, /etc/ld.so.cache, could not be opened".to_owned()))
         .with_example(context)
-        .fixes(fix)
+        .fix_lines(fix)
         .limits(
             "the time of failed lookups is estimated from their number; on a network file system each takes longer, and more is saved",
         )
@@ -147,7 +148,7 @@ fn search_fix(file: &str, lacks_cache: bool) -> impl Iterator<Item = String> + u
 }
 
 /// Returns the finding for a program with many libraries.
-fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
+fn libraries_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let all = &candidate.launches;
     let opened = context.median_of(all, |launch| Some(f64::from(libraries(launch))));

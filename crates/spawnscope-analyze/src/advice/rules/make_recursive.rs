@@ -44,8 +44,12 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     let spent = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let idle_evidence = (!idle.is_empty()).then(|| {
         format!(
-            "{} of them launch nothing, and take {}",
-            units::count(idle.len() as u64),
+            "{} {}",
+            units::counted(
+                idle.len() as u64,
+                "of them launches nothing, and takes",
+                "of them launch nothing, and take"
+            ),
             time(context.spent_on(&idle))
         )
     });
@@ -54,7 +58,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .evidence(spent)
         .evidence_lines(idle_evidence)
         .with_example(context)
-        .fixes(fix(generator, !idle.is_empty()))
+        .fix_lines(fix(generator, !idle.is_empty()))
         .limits(limits(generator))
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

@@ -1,16 +1,14 @@
 //! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was
 //! defined with `=`.
 
-use std::collections::BTreeMap;
-
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::advice::thresholds::longest_frequent_groups;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
@@ -23,16 +21,14 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let is_function = Runtime::of_parent(context.forest(), index) == Runtime::Make && context.is_captured(index);
         is_function.then_some((text, launch.execs.first()?.cwd()))
     });
-    let frequent_groups = by_text.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    let frequent_groups: BTreeMap<_, _> = frequent_groups.collect();
-    longest_groups(context, frequent_groups, MAX_FINDINGS)
+    longest_frequent_groups(context, by_text, MAX_FINDINGS)
         .into_iter()
         .map(|((text, _), all)| finding(context, text, all))
         .collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding {
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Remove,
         launches: all[1..].to_vec(),
     }];

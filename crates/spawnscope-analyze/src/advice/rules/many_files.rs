@@ -89,7 +89,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
     Finding::modelled("many-files", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fixes(fix(runtime, program, is_pair))
+        .fix_lines(fix(runtime, program, is_pair))
         .limits(if program == b"mv" { MV_LIMITS } else { LIMITS })
         .predicted_by(
             Change::Batch(MAX_BATCH),
@@ -103,29 +103,21 @@ const MV_LIMITS: &str = "a single process must check each file for errors itself
                          after it; unlike mv, rename() does not move files to another file system";
 
 fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
-    let functions: &[&str] = match runtime {
-        Runtime::Python => {
-            &["  os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod, which launch nothing"]
-        }
-        Runtime::Perl => &["  rename, File::Copy::copy, symlink, unlink, mkdir, chmod, which launch nothing"],
-        Runtime::Raku => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
-        Runtime::Ruby => &["  FileUtils.mv, cp, ln_s, rm, mkdir_p, chmod, which launch nothing"],
-        Runtime::Node => {
-            &["  fs.renameSync, copyFileSync, symlinkSync, rmSync, mkdirSync, chmodSync, which launch nothing"]
-        }
-        Runtime::Php => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
-        Runtime::Go => &["  os.Rename, os.Symlink, os.Remove, os.MkdirAll, os.Chmod, which launch nothing"],
-        Runtime::Rust => {
-            &["  std::fs::rename, copy, remove_file, create_dir_all, set_permissions, which launch nothing"]
-        }
-        _ => &[],
+    let functions = match runtime {
+        Runtime::Python => Some("os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod"),
+        Runtime::Perl => Some("rename, File::Copy::copy, symlink, unlink, mkdir, chmod"),
+        Runtime::Raku | Runtime::Php => Some("rename, copy, symlink, unlink, mkdir, chmod"),
+        Runtime::Ruby => Some("FileUtils.mv, cp, ln_s, rm, mkdir_p, chmod"),
+        Runtime::Node => Some("fs.renameSync, copyFileSync, symlinkSync, rmSync, mkdirSync, chmodSync"),
+        Runtime::Go => Some("os.Rename, os.Symlink, os.Remove, os.MkdirAll, os.Chmod"),
+        Runtime::Rust => Some("std::fs::rename, copy, remove_file, create_dir_all, set_permissions"),
+        _ => None,
     };
-    if !functions.is_empty() {
-        let heading = "call the functions of the language instead:".to_owned();
-        return [heading]
-            .into_iter()
-            .chain(functions.iter().map(|line| (*line).to_owned()))
-            .collect();
+    if let Some(functions) = functions {
+        return vec![
+            "call functions of the language instead, which launch nothing:".to_owned(),
+            format!("  {functions}"),
+        ];
     }
     let program = name(program);
     if !is_pair {

@@ -81,14 +81,14 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     .evidence(evidence)
     .evidence_lines(syntax)
     .with_example(context)
-    .fixes(if is_per_file {
+    .fix_lines(if is_per_file {
         without_shell_in_arguments(parent)
     } else {
         let direct = ["start the program directly, with its arguments as a list:"];
         [&direct, languages::without_shell(runtime)].concat()
     })
-    .fixes(replacing.iter().copied())
-    .fixes(accelerated)
+    .fix_lines(replacing.iter().copied())
+    .fix_lines(accelerated)
     .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
     .predicted_by(
         Change::NoShell,

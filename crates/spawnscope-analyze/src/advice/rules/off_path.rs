@@ -18,7 +18,7 @@ const MAX_FINDINGS: usize = 3;
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let critical = critical_with_descendants(context);
     let mut by_programs = context.grouped_by(|_, launch| Some((launch.birth_command.name, *launch.command)));
-    by_programs.retain(|_, launches| are_off_path_by(context, &critical, launches));
+    by_programs.retain(|_, launches| have_small_critical_share(context, &critical, launches));
     longest_frequent_groups(context, by_programs, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, command), all)| finding(context, parent, &command.label(), all))
@@ -27,10 +27,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether launches, including their descendants, delay almost nothing.
 pub(in crate::advice) fn are_off_path(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
-    are_off_path_by(context, &critical_with_descendants(context), launches)
+    have_small_critical_share(context, &critical_with_descendants(context), launches)
 }
 
-fn are_off_path_by(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
+fn have_small_critical_share(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
     let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
     on_path as f64 <= context.spent_on(launches).0 as f64 * MAX_CRITICAL_SHARE
 }
@@ -52,7 +52,8 @@ fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<u32>) -> Finding {
     let spent = context.spent_on(&all);
-    let critical = context.critical(&all);
+    let charges = all.iter().map(|index| &context.path.launches[*index as usize]);
+    let critical = Nanos(charges.map(|charges| charges.total().0).sum());
     let title = format!(
         "{} of {} by {} take {} off the critical path: not worth fixing",
         launches(all.len()),

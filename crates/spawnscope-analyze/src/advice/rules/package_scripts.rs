@@ -7,7 +7,7 @@ use crate::advice::phrases::{abridged, launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::package_scripts::ScriptCall;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
@@ -53,7 +53,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         time(context.spent_on(&all)),
         time(own),
     );
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Direct,
         launches: all.clone(),
     }];
@@ -61,7 +61,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fixes(instructions(&call, is_nested))
+        .fix_lines(instructions(&call, is_nested))
         .limits(format!(
             "{runner} also sets npm_* variables, and may run pre and post scripts (`prelint`); a direct command and `node --run` do neither"
         ))

@@ -61,7 +61,7 @@ fn finding(
     Finding::measured("path-search", title, searching)
         .evidence_lines(evidence(searches, &parents))
         .with_example(context)
-        .fixes(instructions(searches, &found))
+        .fix_lines(instructions(searches, &found))
         .limits("only the time of the failed execs is saved")
         .predicted_by(Change::Absolute, "--absolute='*'")
 }
@@ -77,7 +77,7 @@ fn most_frequent<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64
 fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
     let directories = searches.directories.iter().take(MAX_NAMED);
     let directories: Vec<String> = directories
-        .map(|fault| format!("{} ({})", name(&fault.name), units::count(fault.misses)))
+        .map(|directory| format!("{} ({})", name(&directory.name), units::count(directory.misses)))
         .collect();
     let each = Nanos(searches.cost.0 / searches.misses.max(1));
     vec![
@@ -95,7 +95,7 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
 fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> [String; 4] {
     let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
     let directories = searches.directories.iter().take(MAX_NAMED);
-    let directories: Vec<String> = directories.map(|fault| name(&fault.name)).collect();
+    let directories: Vec<String> = directories.map(|directory| name(&directory.name)).collect();
     [
         format!("launch the program by its path: {}", programs.join(", ")),
         format!(

@@ -7,17 +7,17 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::advice::thresholds::longest_frequent_groups;
 use crate::launch::Exec;
 use crate::patterns::pipeline::overlap;
 use crate::patterns::shells::Dialect;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
 const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 
-/// How the neighbour of a program in a pipeline can replace it.
+/// How a program in a pipeline can be replaced by its neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Replacement {
     /// Whether the replaced program is the first of the two.
@@ -37,23 +37,22 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replacement)>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
-            if let Some(replaced) = replacement_of(context, pair[0], pair[1]) {
-                let launch = pair[usize::from(!replaced.is_first)];
+            if let Some(form) = replacement_of(context, pair[0], pair[1]) {
+                let launch = pair[usize::from(!form.is_first)];
                 let parent = context.launch(launch as u32).birth_command.name;
-                by_parent.entry(parent).or_default().push((launch as u32, replaced));
+                by_parent.entry(parent).or_default().push((launch as u32, form));
             }
         }
     }
     let mut by_kind: BTreeMap<PipelineGroup<'_>, Vec<u32>> = BTreeMap::new();
     for (parent, found) in by_parent {
-        let forms = found.iter().map(|(_, replaced)| *replaced).collect();
+        let forms = found.iter().map(|(_, form)| *form).collect();
         let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();
         all.sort_unstable();
         all.dedup();
         by_kind.insert((parent, forms), all);
     }
-    let frequent_groups = by_kind.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    longest_groups(context, frequent_groups, MAX_FINDINGS)
+    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, forms), all)| finding(context, parent, &forms, &all))
         .collect()
@@ -159,7 +158,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
     );
     let limits: BTreeSet<&str> = forms.iter().map(|form| form.limits).collect();
     let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Remove,
         launches: all.to_vec(),
     }];
@@ -173,7 +172,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
         ))
         .with_example(context)
         .fix("let the other program of the pipeline do it:")
-        .fixes(lines)
+        .fix_lines(lines)
         .limits(limits.join("; "))
         .predicted_by_all(changes, options)
 }

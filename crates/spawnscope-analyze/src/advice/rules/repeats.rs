@@ -15,7 +15,7 @@ use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
@@ -72,7 +72,7 @@ fn finding(
         .flat_map(|launches| &launches[1..])
         .copied()
         .collect();
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Remove,
         launches: repeated,
     }];
@@ -94,7 +94,7 @@ fn finding(
         .evidence_lines(lines(context, questions))
         .with_example(context)
         .fix("ask once, and keep the answer:")
-        .fixes(languages::how_to_keep_an_answer(runtime).iter().copied())
+        .fix_lines(languages::how_to_keep_an_answer(runtime).iter().copied())
         .limits(match answer {
             Answer::Same => {
                 "if the work in between changes the answer (a commit, an installation), ask again after that step"

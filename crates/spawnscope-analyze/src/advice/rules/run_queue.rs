@@ -30,8 +30,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .map(|(index, _)| index)
         .collect();
     let waited = Nanos(waited.sum());
-    let worthwhile = context.share_of_wall(MIN_SHARE);
-    if waited <= context.min_saving() || waited < worthwhile {
+    let min_worthwhile = context.share_of_wall(MIN_SHARE);
+    if waited <= context.min_saving() || waited < min_worthwhile {
         return Vec::new();
     }
     let threads = average_threads(context);
@@ -42,7 +42,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     // Every wake-up has some latency, so only time that more CPUs would save counts. This check
     // needs a replay, which takes much longer than the checks above, so it comes last.
     let replay = context.whatif.replay;
-    if replay.unchanged.since(replay.with_cpus(limit.cpus_to_try)) < worthwhile {
+    if replay.unchanged.since(replay.with_cpus(limit.cpus_to_try)) < min_worthwhile {
         return Vec::new();
     }
     vec![finding(context, &limit, launches, waited, threads)]

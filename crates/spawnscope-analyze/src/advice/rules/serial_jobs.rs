@@ -20,8 +20,8 @@ const MAX_FINDINGS: usize = 2;
 const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
 const MIN_DISTINCT_PERCENT: usize = 80;
-/// Parents that by default run one command after the other, with the option that changes this.
-const SERIAL: [(&[u8], &str); 4] = [
+/// Parents with an option for the number of commands to run at a time.
+const JOBS_OPTIONS: [(&[u8], &str); 4] = [
     (b"gmake", "make -j"),
     (b"make", "make -j"),
     (b"ninja", "ninja -j"),
@@ -29,7 +29,7 @@ const SERIAL: [(&[u8], &str); 4] = [
 ];
 
 /// Parents that by default run as many commands at a time as there are CPUs.
-const PARALLEL: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
+const PARALLEL_BY_DEFAULT: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let cpus = context.whatif.replay.cpus;
@@ -62,12 +62,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands in parallel as there
-/// are CPUs, as `make -j2` does on two CPUs. Commands that such a process ran one after the other
+/// Whether a program that can run commands in parallel ran at least as many at a time as there are
+/// CPUs, as `make -j2` does on two CPUs. Commands that such a process ran one after the other
 /// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let name = forest.launches[parent].command.name;
-    if !SERIAL.iter().any(|(serial, _)| *serial == name) && !PARALLEL.contains(&name) {
+    if !JOBS_OPTIONS.iter().any(|(program, _)| *program == name) && !PARALLEL_BY_DEFAULT.contains(&name) {
         return false;
     }
     let mut changes: Vec<(Nanos, i32)> = Vec::new();
@@ -140,7 +140,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .evidence(evidence)
         .with_example(context)
         .fix(format!("run {cpus} of them at a time:"))
-        .fixes(fix(context, parent, program, all, cpus))
+        .fix_lines(fix(context, parent, program, all, cpus))
         .limits("only if they do not need each other's results; their output may come in another order; together they need more memory")
         .predicted_by(Change::Jobs(cpus), quoted(&option))
 }
@@ -154,7 +154,7 @@ fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32]
             "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
         ];
     }
-    if let Some((_, option)) = SERIAL.iter().find(|(name, _)| *name == parent) {
+    if let Some((_, option)) = JOBS_OPTIONS.iter().find(|(name, _)| *name == parent) {
         return vec![format!("  {option}{cpus}")];
     }
     let program = name(program);

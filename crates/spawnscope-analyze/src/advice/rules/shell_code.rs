@@ -56,8 +56,8 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, argument
         ]
     });
     same_result(context, "shell-code", caller, &call, all)
-        .fixes(save_output(&call, &format!(".{program}-{purpose}.sh")))
-        .fixes(on_first_use.into_iter().flatten())
+        .fix_lines(save_output(&call, &format!(".{program}-{purpose}.sh")))
+        .fix_lines(on_first_use.into_iter().flatten())
         .limits(format!("the file must be written again after each update of {program}"))
 }
 

@@ -5,7 +5,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, literal, name, quoted, time, times};
 use crate::advice::rules::needless_shell::is_needless;
-use crate::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::advice::thresholds::longest_frequent_groups;
 use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
@@ -20,8 +20,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let can_share = is_shell && PER_FILE_LAUNCHERS.contains(&parent) && takes_one_file(context, index);
         (can_share && !is_needless(context, index)).then_some(parent)
     });
-    let frequent_groups = by_parent.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    longest_groups(context, frequent_groups, MAX_FINDINGS)
+    longest_frequent_groups(context, by_parent, MAX_FINDINGS)
         .into_iter()
         .map(|(parent, all)| finding(context, parent, all))
         .collect()

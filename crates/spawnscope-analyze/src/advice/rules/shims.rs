@@ -43,7 +43,7 @@ impl Chain<'_> {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
-        // Launches inside a version manager are its own business, not the user's.
+        // The user does not maintain the scripts of a version manager.
         if !launch.is_launch() || is_in_version_manager(context.forest(), index) {
             continue;
         }
@@ -204,7 +204,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
             )
         }))
         .with_example(context)
-        .fixes(instructions(chain, &real, is_launched))
+        .fix_lines(instructions(chain, &real, is_launched))
         .limits(limits(chain.kind))
         .predicted_by(Change::Direct, option)
 }
@@ -216,14 +216,14 @@ fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -
     let execs = chain_execs(context, example);
     let launched = child_exec().filter(|_| execs.len() == 1);
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
-    let is_namesake = |at: usize| {
+    let is_ambiguous = |at: usize| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
         neighbours
             .filter_map(|other| chain.links.get(other))
             .any(|other| *other == chain.links[at])
     };
     let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
-        Some(path) if is_namesake(at) => name(path),
+        Some(path) if is_ambiguous(at) => name(path),
         _ => name(link),
     };
     chain.links.iter().enumerate().map(link).collect()

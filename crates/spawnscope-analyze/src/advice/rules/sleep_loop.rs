@@ -79,7 +79,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         .evidence_lines(late_evidence)
         .evidence_lines(condition_evidence)
         .with_example(context)
-        .fixes(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
+        .fix_lines(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(
             "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; if the \
              recording does not show what the script waited for, nothing is predicted",

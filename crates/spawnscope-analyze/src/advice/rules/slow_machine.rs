@@ -11,21 +11,18 @@ use spawnscope_data::statistics::median;
 
 /// A machine is slow if the median launch cost is at least this long.
 const MIN_SLOW_LAUNCH: Nanos = Nanos(50_000_000);
-/// The phases whose duration depends on the machine, without the phases of waiting for a CPU and
-/// for the parent.
-const MACHINE_PHASES: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let launched = context.launched().filter(|(_, launch)| !launch.execs.is_empty());
     let launches: Vec<u32> = launched.map(|(index, _)| index).collect();
-    let cost = context.median_of(&launches, |launch| Some(launch.phases.sum(MACHINE_PHASES)?.0 as f64));
+    let cost = context.median_of(&launches, |launch| Some(launch.launch_cost()?.0 as f64));
     let Some(median_cost) = cost.filter(|cost| *cost >= MIN_SLOW_LAUNCH.0 as f64) else {
         return Vec::new();
     };
     // This expensive check comes last. If CPUs are scarce, every launch is slow, but the machine is
     // not the cause.
-    let own_median = median(launches.iter().filter_map(|index| own_cost(context, *index)));
-    if own_median.is_none_or(|own| own < MIN_SLOW_LAUNCH.0 as f64) {
+    let unexplained_median = median(launches.iter().filter_map(|index| unexplained_cost(context, *index)));
+    if unexplained_median.is_none_or(|cost| cost < MIN_SLOW_LAUNCH.0 as f64) {
         return Vec::new();
     }
     vec![finding(context, launches, Nanos(median_cost as u64))]
@@ -33,18 +30,17 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Returns the cost of a launch in nanoseconds, without the time that other rules report: for a
 /// large parent, for closing descriptors, and for waits for a CPU or a scanner.
-fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
+fn unexplained_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
-    let cost = launch.phases.sum(MACHINE_PHASES)?.0 as f64;
+    let cost = launch.launch_cost()?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-    let copied = if launch.copies_page_tables() {
-        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
-        create * freed
+    let copied_and_freed = if launch.copies_page_tables() {
+        create * (1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0))
     } else {
         0.0
     };
     let closed = launch.setup_close_span.get().unwrap_or_default().0;
-    Some(cost - copied - closed as f64 - wait_outside_run(context, index) as f64)
+    Some(cost - copied_and_freed - closed as f64 - wait_outside_run(context, index) as f64)
 }
 
 /// Returns how many nanoseconds the first thread of a launch waited for a CPU or for a scanner
@@ -72,7 +68,7 @@ fn wait_outside_run(context: &RuleContext<'_, '_>, index: u32) -> u64 {
 }
 
 fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, median_cost: Nanos) -> Finding {
-    let mut phases = MACHINE_PHASES.map(|phase| (phase, context.median_phase(&launches, phase)));
+    let mut phases = Phase::COST.map(|phase| (phase, context.median_phase(&launches, phase)));
     phases.sort_by_key(|(_, span)| std::cmp::Reverse(*span));
     let by_phase = phases.map(|(phase, span)| format!("{} {}", phase.name(), time(span)));
     let count = phrases::launches(launches.len());

@@ -45,8 +45,8 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         )
         .fix("with several such programs, start the next one before the previous one has ended")
         .fix(
-            "use huge pages, which are freed 512 at a time (glibc 2.35 and later; jemalloc: MALLOC_CONF=thp:always; or madvise with \
-             MADV_HUGEPAGE):",
+            "use huge pages, each of which replaces 512 small pages to be freed (glibc 2.35 and later; jemalloc: \
+             MALLOC_CONF=thp:always; or madvise with MADV_HUGEPAGE):",
         )
         .fix("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM")
         .fix("use less memory: map parts of files, and process streams instead of whole files")

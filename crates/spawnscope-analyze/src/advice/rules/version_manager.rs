@@ -1,4 +1,4 @@
-//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a
+//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's start-up file starts a
 //! dozen scripts, which print the same text each time.
 
 use crate::advice::context::RuleContext;
@@ -7,7 +7,7 @@ use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::longest_groups;
 use crate::patterns::chains::{direct_manager_call, is_in_version_manager};
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
@@ -31,7 +31,7 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
     let (fix, limits) = replacement(&manager, &command, &call)?;
     Some(
         same_result(context, "version-manager", caller, &call, all)
-            .fixes(fix)
+            .fix_lines(fix)
             .limits(limits),
     )
 }
@@ -44,7 +44,7 @@ pub(super) fn same_result(
     call: &str,
     all: Vec<u32>,
 ) -> Finding {
-    let changes = vec![Fix {
+    let changes = vec![AppliedChange {
         change: Change::Remove,
         launches: all.clone(),
     }];
@@ -89,7 +89,7 @@ fn replacement(manager: &str, command: &str, call: &str) -> Option<(Vec<String>,
                 format!("omit it: {manager} updates its shims itself when it installs a version"),
                 format!("  {manager} init -  ->  {manager} init - --no-rehash"),
             ],
-            format!("programs that pip, gem or npm installed have no shim before the next `{manager} rehash`"),
+            format!("programs installed by pip, gem or npm have no shim until the next `{manager} rehash`"),
         )),
         "which" | "whence" | "where" | "root" | "prefix" | "version" | "version-name" | "current" => Some((
             vec!["call it once, and keep the result in a variable".to_owned()],

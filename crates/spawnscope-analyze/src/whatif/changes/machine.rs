@@ -12,9 +12,6 @@ use spawnscope_data::event::Nanos;
 /// milliseconds.
 pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
 
-/// The phases of the launch cost, without those spent waiting for a CPU or for the parent.
-const COST_PHASES: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
-
 /// Removes `teardown`, so that a launch ends with its work.
 pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = launches.to_vec();
@@ -32,14 +29,11 @@ pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustment
 pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = Vec::new();
     for &launch in launches {
-        let tax = forest.launches[launch as usize]
-            .phases
-            .sum(COST_PHASES)
-            .unwrap_or_default();
-        if tax > QUICK_LAUNCH {
-            let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
+        let cost = forest.launches[launch as usize].launch_cost().unwrap_or_default();
+        if cost > QUICK_LAUNCH {
+            let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
             adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
-            COST_PHASES
+            Phase::COST
                 .iter()
                 .for_each(|phase| adjustments.scale(launch, *phase, remains));
             affected.push(launch);

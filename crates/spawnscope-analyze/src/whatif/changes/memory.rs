@@ -56,7 +56,8 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// One in this many launches of a parent, the earliest ones, count as its first launches.
+/// The first `1 / FIRST_LAUNCHES_DIVISOR` of a parent's launches show their cost before its memory
+/// grew.
 const FIRST_LAUNCHES_DIVISOR: usize = 10;
 
 /// Reduces `create` of every launch to the median of the first tenth of its parent's launches.

@@ -62,7 +62,7 @@ pub enum Change {
     Coprocess,
     /// Lets another program do the work. Its run takes this many thousandths of the recorded time.
     Replace(u32),
-    /// Runs up to this many launches at a time that ran one after the other.
+    /// Runs up to this many launches at a time, instead of one after the other.
     Jobs(u32),
     /// Ends each `sleep` of a polling parent when the child that it waits for ends.
     WakeInTime,

@@ -29,8 +29,8 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     affected
 }
 
-/// Removes the execs that only lead to the last exec, and all launches between them. Removes a
-/// wrapper that launches the program completely.
+/// Removes the execs that only lead to the last exec, and all launches between them. Completely
+/// removes a wrapper that launches the program.
 pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let mut affected = Vec::new();
@@ -90,10 +90,10 @@ fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &m
     for phase in [Phase::Create, Phase::Queue, Phase::Setup, Phase::Reap] {
         adjustments.scale(child, phase, 0.0);
     }
-    let execs = |launch: u32| forest.launches[launch as usize].execs.first();
-    let own = execs(child).and_then(span).filter(|own| *own > 0.0);
-    if let Some((first, own)) = execs(launch).and_then(span).zip(own) {
-        adjustments.scale_piece(child, Phase::Exec, 0, (first / own).max(1.0));
+    let exec_span = |launch: u32| forest.launches[launch as usize].execs.first().and_then(span);
+    let own = exec_span(child).filter(|own| *own > 0.0);
+    if let Some((launcher, own)) = exec_span(launch).zip(own) {
+        adjustments.scale_piece(child, Phase::Exec, 0, (launcher / own).max(1.0));
     }
     adjustments.drop_supervision(child);
 }

@@ -69,9 +69,8 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// Starts each program once per parent, and sends the work of its further launches to that process.
-pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let forest = context.forest;
+/// Groups launches by their parent and by the name of their program.
+fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<(usize, &'a [u8]), Vec<u32>> {
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
     for &launch in launches {
         if let Some(parent) = forest.parent(launch as usize) {
@@ -79,8 +78,14 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
             groups.entry(key).or_default().push(launch);
         }
     }
+    groups
+}
+
+/// Starts each program once per parent, and sends the work of its further launches to that process.
+pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
+    let groups = by_parent_and_program(context.forest, launches);
     for group in groups.into_values().filter(|group| group.len() > 1) {
         let fixed = start_ups.fixed_part(&group);
         for &launch in &group[1..] {
@@ -112,23 +117,22 @@ pub(super) fn replace(
 /// of CPUs.
 pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
-    let mut loops: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
-        if let Some(parent) = forest.parent(launch as usize) {
-            let key = (parent, forest.launches[launch as usize].command.name);
-            loops.entry(key).or_default().push(launch);
-        }
-    }
     let mut affected = Vec::new();
     let mut is_parallel = vec![false; forest.launches.len()];
     // Parents come before their children. A loop inside a launch that already runs in parallel is
     // not changed.
-    for ((parent, _), group) in loops {
+    for ((parent, _), group) in by_parent_and_program(forest, launches) {
         if is_parallel[parent] {
             continue;
         }
         let serial = serial_launches(forest, &group);
-        let spans: Vec<u64> = serial.iter().map(|launch| total_of(forest, *launch)).collect();
+        let span = |launch: &u32| {
+            forest.launches[*launch as usize]
+                .total(forest.end)
+                .unwrap_or_default()
+                .0
+        };
+        let spans: Vec<u64> = serial.iter().map(span).collect();
         let total: u64 = spans.iter().sum();
         if serial.len() < 2 || total == 0 {
             continue;
@@ -164,11 +168,6 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
         latest = latest.max(end);
     }
     serial
-}
-
-fn total_of(forest: &Forest<'_>, launch: u32) -> u64 {
-    let total = forest.launches[launch as usize].total(forest.end);
-    total.unwrap_or_default().0
 }
 
 /// Returns the CPU time of a launch and its descendants.
@@ -232,8 +231,7 @@ pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &
     let mut affected = Vec::new();
     for &launch in launches {
         let run = run_of(&forest.launches[launch as usize]);
-        let late = overslept(forest, launch).filter(|_| run > 0.0);
-        if let Some(late) = late {
+        if let Some(late) = overslept(forest, launch).filter(|_| run > 0.0) {
             adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
             affected.push(launch);
         }

@@ -27,7 +27,10 @@ pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),
         // Only a command at the end of the expression can be batched. Anywhere else it is a test,
         // whose result find needs for each file.
-        b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
+        b"find" | b"gfind" => arguments
+            .last()
+            .is_some_and(|last| last == ";")
+            .then_some(Launcher::Find),
         _ => Dialect::of_program(program).map(Launcher::Shell),
     }
 }

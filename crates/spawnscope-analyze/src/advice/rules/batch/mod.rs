@@ -11,7 +11,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups};
 use crate::launch::Exec;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
 use snippet::snippet;
@@ -121,7 +121,7 @@ const NOT_BATCHABLE: [&[u8]; 34] = [
 ];
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "batch";
-/// Maximum batch size. Larger batches would save hardly more, and the command line must not get too
+/// Maximum batch size. Larger batches would hardly save more, and the command line must not get too
 /// long.
 const MAX_BATCH: usize = 1000;
 /// Number of batches for each parallel process of xargs, so that all processes stay busy until the
@@ -215,8 +215,8 @@ fn batch_member<'a>(
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
     let is_loop = matches!(launcher, Launcher::Shell(_));
-    // In a loop, only programs of `TAKES_MANY` count. They wait only for the disk, so their waits
-    // do not count as work.
+    // In a loop, only programs that are known to take many files count. They wait only for the
+    // disk, so their waits do not count as work.
     let is_small = is_mostly_tax(context, index) || is_loop && is_mostly_tax_by_cpu_time(context, index);
     if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program, exec) {
         return None;
@@ -277,7 +277,7 @@ fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
 }
 
 /// Returns the number of files per launch.
-fn size(key: &BatchKey<'_>, count: usize) -> usize {
+fn batch_size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
         Launcher::Xargs { parallel, .. } if parallel > 1 => {
             (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH)
@@ -288,13 +288,13 @@ fn size(key: &BatchKey<'_>, count: usize) -> usize {
 
 fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
     let (program, parent) = (name(key.program), name(key.parent));
-    let size = size(key, all.len() / batches.len());
+    let size = batch_size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
-    let changes = batches.iter().map(|batch| Fix {
+    let changes = batches.iter().map(|batch| AppliedChange {
         change: Change::Batch(size as u32),
         launches: batch.clone(),
     });
-    let mean = all.len().div_ceil(remaining).max(2);
+    let mean_size = all.len().div_ceil(remaining).max(2);
     let title = format!("{parent} launches {program} {} with one file each", times(all.len()));
     let spent = time(context.spent_on(&all));
     let count = launches(all.len());
@@ -303,7 +303,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         .evidence(format!("{count} take {spent} in all and differ in only one argument"))
         .evidence(format!("{} would do the same", launches(remaining)))
         .with_example(context)
-        .fixes(fix)
+        .fix_lines(fix)
         .limits(format!(
             "only for programs that handle each file independently: {program} then gets all files at once, with one combined output and one \
              exit status; later steps must wait until the batch has finished"
@@ -312,6 +312,6 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
             changes.collect(),
             // The option cannot say which files belong together, so its batch size is the mean
             // number of files per remaining launch.
-            format!("{}={mean}", option("--batch", key.program, key.parent)),
+            format!("{}={mean_size}", option("--batch", key.program, key.parent)),
         )
 }

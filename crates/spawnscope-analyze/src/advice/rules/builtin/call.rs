@@ -45,7 +45,7 @@ pub(super) enum Effect {
     NoProcess,
     /// The launch of the program, but not a fork for `$( )` or a pipe.
     Builtin,
-    /// All calls but the first, since the result does not change.
+    /// All calls but the first, since the result rarely changes.
     Once,
 }
 
@@ -139,8 +139,8 @@ pub(super) fn escape_pattern(text: &str) -> String {
     pattern
 }
 
-/// Like `escape_pattern`, for `${x/a/b}`, where a slash would end the pattern.
-pub(super) fn escape_replaced_pattern(text: &str) -> String {
+/// Like `escape_pattern`, for the pattern in `${x/a/b}`, which a slash would end.
+pub(super) fn escape_substitution_pattern(text: &str) -> String {
     escape_pattern(text).replace('/', "\\/")
 }
 

@@ -22,7 +22,7 @@ use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
-use crate::whatif::Fix;
+use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
 use spawnscope_data::event::{Mechanism, Nanos};
@@ -150,7 +150,7 @@ fn finding(
     let finding = Finding::modelled("builtin", title, all)
         .evidence_lines(evidence)
         .with_example(context)
-        .fixes(instructions(&forms))
+        .fix_lines(instructions(&forms))
         .limits(limits(&forms))
         .predicted_by_all(changes, options);
     Some(finding)
@@ -227,7 +227,7 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
 }
 
 /// Returns the changes to replay: the removal of launches, and programs that become builtins.
-fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch]) -> Vec<Fix> {
+fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch]) -> Vec<AppliedChange> {
     let (mut removed, mut builtin) = (Vec::new(), Vec::new());
     let mut first_calls: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
@@ -244,7 +244,7 @@ fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch])
     [(Change::Remove, removed), (Change::Builtin, builtin)]
         .into_iter()
         .filter(|(_, launches)| !launches.is_empty())
-        .map(|(change, launches)| Fix { change, launches })
+        .map(|(change, launches)| AppliedChange { change, launches })
         .collect()
 }
 
@@ -261,7 +261,7 @@ pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
             is_fed: flags & 4 != 0,
             is_captured: flags & 8 != 0,
         };
-        // Control characters in the result are escaped when it is shown.
+        // Only panics count: control characters in a result are escaped when it is shown.
         let _ = rows
             .iter()
             .filter(|row| row.matches(&call))

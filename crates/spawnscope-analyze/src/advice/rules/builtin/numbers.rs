@@ -10,7 +10,7 @@ pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
         format!("$(expr \"$a\" {shown} \"$b\")"),
         format!("$((a {operator} b))"),
         &[
-            "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and has 64 bits",
+            "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and computes with 64-bit integers",
             "expr also exits with status 1 when the result is 0",
         ],
     )
@@ -73,5 +73,5 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         format!("i += {step}")
     };
     let after = format!("for ((i = {from}; i <= {to}; {next}))");
-    Substitute::code(before, after, &["not if the loop body changes `i`"])
+    Substitute::code(before, after, &["only if the loop body does not change `i`"])
 }

@@ -1,7 +1,7 @@
 //! Replaces sed with an expansion, if its script is a single `s` command on the text of a variable.
 
 use super::call::{
-    Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_replaced_pattern, is_literal, is_literal_replacement,
+    Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_substitution_pattern, is_literal, is_literal_replacement,
 };
 
 const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", ECHO_DIFFERS];
@@ -22,7 +22,7 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
         (call.has_extensions() && is_simple).then(|| {
             format!(
                 "${{x{slashes}{}/{}}}",
-                escape_replaced_pattern(command.pattern),
+                escape_substitution_pattern(command.pattern),
                 command.replacement
             )
         })

@@ -58,7 +58,8 @@ const DIRNAME_LIMIT: &str = "for a name without a slash, `${p%/*}` gives the nam
 const USER_LIMIT: &str = "the environment or the script can change `$USER`, and cron and containers may leave it unset";
 const HOSTNAME_LIMIT: &str = "the environment or the script can change `$HOSTNAME`";
 const HOST_LIMIT: &str = "the script can change `$HOST`";
-const REALTIME_LIMITS: &[&str] = &["`$EPOCHREALTIME` needs bash 5.0, and has microseconds: nanoseconds end in 000"];
+const REALTIME_LIMITS: &[&str] =
+    &["`$EPOCHREALTIME` needs bash 5.0, and counts in microseconds, so the nanoseconds end in 000"];
 const FIRST_LINE_LIMIT: &str =
     "`read` returns only the first line, and exits with status 1 if that line has no newline";
 const LETTERS_LIMIT: &str = "tr changes only ASCII letters; the shell also changes other letters of its locale, such as é, unless LC_ALL=C is set";

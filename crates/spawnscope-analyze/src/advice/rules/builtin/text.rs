@@ -2,7 +2,7 @@
 //! as in `$(echo "$x" | tr a b)`.
 
 use super::call::{
-    Call, ECHO_DIFFERS, Substitute, VARIABLE_LIMIT, escape_pattern, escape_replaced_pattern, is_literal,
+    Call, ECHO_DIFFERS, Substitute, VARIABLE_LIMIT, escape_pattern, escape_substitution_pattern, is_literal,
     is_literal_replacement,
 };
 
@@ -20,7 +20,7 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
         ),
         [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => Substitute::code(
             filter_text(&format!("tr '{from}' '{to}'")),
-            format!("${{x//{}/{to}}}", escape_replaced_pattern(from)),
+            format!("${{x//{}/{to}}}", escape_substitution_pattern(from)),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
         ),
         _ => None,

@@ -10,7 +10,7 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
             "  fapolicyd-cli --file add /opt/toolchain/ && fapolicyd-cli --update",
             "fapolicyd: for build output, add a rule before the others, in a file in /etc/fapolicyd/rules.d/, and run `fagenrules --load`:",
             "  allow perm=any uid=BUILDER : dir=/srv/build/",
-            "fapolicyd: raise obj_cache_size and subj_cache_size in fapolicyd.conf, so that no verdict is computed twice",
+            "fapolicyd: raise obj_cache_size and subj_cache_size in fapolicyd.conf, so that fewer verdicts are computed again",
         ],
     ),
     (
@@ -34,7 +34,7 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
     ),
 ];
 
-/// Returns the lines of the fix for these daemons: what the owner of the machine can do.
+/// Returns the lines of the fix for these daemons.
 pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
     let known = PRODUCTS.iter().filter(|(names, _)| is_any_of(daemons, names));
     let mut products: Vec<&str> = known.flat_map(|(_, lines)| lines.iter().copied()).collect();
@@ -45,7 +45,7 @@ pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
         );
     }
     let before = [
-        "leave protection on, and launch less (see other advice): the scanner must permit each exec and each opened library",
+        "leave protection on, and launch fewer programs (see the other advice): the scanner must permit each exec and each opened library",
         "whoever is responsible for the security of this machine decides on exclusions: show them these figures",
     ];
     let after = ["scan the excluded files at another time, such as each night"];

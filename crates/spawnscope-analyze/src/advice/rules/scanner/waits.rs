@@ -11,7 +11,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{SliceRow, TextId};
 use spawnscope_data::statistics::median;
 
-/// System call numbers of x86-64: execve, execveat.
+/// The system calls execve and execveat. The numbers are those of x86-64, which all rows use.
 const EXECS: [u16; 2] = [59, 322];
 
 /// One wait of a thread for a scanner's permission.

@@ -8,7 +8,7 @@ use crate::tree::Forest;
 
 /// The overhead by activity.
 #[derive(Clone, Copy)]
-pub(super) struct LaunchCost<'f> {
+pub(super) struct LaunchOverhead<'f> {
     forest: &'f Forest<'f>,
     /// Nanoseconds per launch.
     launch: f64,
@@ -16,9 +16,9 @@ pub(super) struct LaunchCost<'f> {
     exec: f64,
 }
 
-impl<'f> LaunchCost<'f> {
-    pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchCost<'f> {
-        LaunchCost {
+impl<'f> LaunchOverhead<'f> {
+    pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchOverhead<'f> {
+        LaunchOverhead {
             forest,
             launch: parameters.launch_ns,
             exec: parameters.exec_ns,
@@ -32,12 +32,12 @@ impl<'f> LaunchCost<'f> {
             return 0.0;
         };
         let launch = &self.forest.launches[activity.launch as usize];
-        let nanos = match phase {
+        let overhead = match phase {
             Phase::Create | Phase::Teardown => self.launch / 2.0,
             Phase::Exec => self.exec * launch.execs.len() as f64,
             _ => return 0.0,
         };
         let span = launch.phases.get(phase).unwrap_or_default().0;
-        nanos / span.max(1) as f64
+        overhead / span.max(1) as f64
     }
 }
