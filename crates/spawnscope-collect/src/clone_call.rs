@@ -1,4 +1,4 @@
-//! Determines how a process is created, by the number and flags of the system call that creates it.
+//! Determines how a process is created, from the number and flags of the system call that creates it.
 
 use spawnscope_data::event::Mechanism;
 use spawnscope_system::arch::FORK_NUMBERS;

@@ -34,7 +34,7 @@ struct dash_parameters {
 /* `script_input` */
 enum { DASH_READS_NOTHING, DASH_READS_SCRIPT, DASH_READS_FILE };
 
-#define DASH_INPUT_DEPTH 8
+#define DASH_MAX_INPUT_DEPTH 8
 
 /* Returns the address of a variable in the process. */
 static __always_inline __u64 dash_address(struct script *script, __u64 block, __u64 variable)
@@ -91,7 +91,7 @@ static __always_inline bool find_dash_input(struct script *script, struct WireTa
 	if (!read_user(&address, sizeof(address), dash_address(script, dash->block, dash->layout.input)) ||
 	    !read_user(&input, sizeof(input), address))
 		return false;
-	for (int depth = 0; depth < DASH_INPUT_DEPTH && input.fd < 0 && input.outer; depth++) {
+	for (int depth = 0; depth < DASH_MAX_INPUT_DEPTH && input.fd < 0 && input.outer; depth++) {
 		__u32 lines = input.line;
 		if (!read_user(&input, sizeof(input), input.outer))
 			return false;
@@ -129,8 +129,8 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	return line < function_line ? 0 : line;
 }
 
-/* Restores the position of the shell that forked this one. Returns false if the position is unknown, because this shell has entered
- * or left a function since. */
+/* Restores the function of the shell that forked this one and, unless this shell has its own line, that shell's line. Returns false
+ * if the position is unknown, because this shell has since entered or left a function. */
 static __always_inline bool restore_dash_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
 	bool has_own_line = task->flags & TASK_OWN_LINE;
@@ -144,8 +144,7 @@ static __always_inline bool restore_dash_position(struct dash_state *dash, struc
 	return true;
 }
 
-/* Reads the only frame of the shell that is the current process; returns 0 if it cannot be read. Not static, for the reason given at
- * `step_up`. */
+/* Reads the only frame that dash keeps, in the current process; returns 0 if it cannot be read. Not static: see `step_up` in path.h. */
 __noinline int read_dash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -172,26 +171,26 @@ __noinline int read_dash_frame(void)
 	return 1;
 }
 
-static __always_inline struct script *begin_dash(struct task_struct *p, __u32 number)
+static __always_inline struct script *begin_dash(struct task_struct *p, __u32 layout_index)
 {
-	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &number);
+	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
 	if (!layout || !script)
 		return NULL;
 	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
 	script->dash.layout = *layout;
 	script->dash.block = script->dash.parameters_block = 0;
-	/* A busybox that runs another applet than ash has no such blocks. */
+	/* A busybox that runs an applet other than ash has no such blocks. */
 	if (layout->state_block && (!read_pointer(script, &script->dash.block, layout->state_block) || !script->dash.block ||
 				  !read_pointer(script, &script->dash.parameters_block, layout->parameters_block)))
 		return NULL;
 	return script;
 }
 
-static __always_inline void emit_dash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
+static __always_inline void emit_dash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
-	struct script *script = begin_dash(parent, number);
+	struct script *script = begin_dash(parent, layout_index);
 	if (!script || !read_dash_frame())
 		return;
 	struct dash_state *dash = &script->dash;
@@ -200,18 +199,18 @@ static __always_inline void emit_dash_call(struct task_struct *parent, __u32 num
 		emit_script(script, task, now);
 		return;
 	}
-	bool within = dash->inherits_input && creator->script_function == dash->function_line;
+	bool is_in_same_function = dash->inherits_input && creator->script_function == dash->function_line;
 	bool not_read_yet = !dash->inherits_input && !dash->function_line && line > dash->read_lines;
 	task->flags |= TASK_SUBSHELL | TASK_CALL_PENDING | (dash->is_pipeline || not_read_yet ? TASK_OWN_LINE : 0);
 	task->script_line = line;
-	task->script_min_line = within ? creator->script_line : 1;
+	task->script_min_line = is_in_same_function ? creator->script_line : 1;
 	task->script_function = dash->function_line;
 	task->script_input = dash->input_kind;
 	task->script_string_lines = dash->string_lines;
 	task->script_files = creator->script_files;
 }
 
-/* Emits the call site of the current process, a forked shell. Not static, for the reason given at `step_up`. */
+/* Emits the call site of the current process, a forked shell. Not static: see `step_up` in path.h. */
 __noinline int emit_own_dash_call(void)
 {
 	struct task_struct *p = current_task();
@@ -220,7 +219,7 @@ __noinline int emit_own_dash_call(void)
 		return 0;
 	struct WireInterpreter *interpreter = interpreter_of(p, task);
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
-		struct script *script = begin_dash(p, interpreter->layout);
+		struct script *script = begin_dash(p, interpreter->layout_index);
 		if (task->flags & TASK_OWN_LINE)
 			task->script_line = task->script_min_line;
 		if (script && read_dash_frame()) {
