@@ -112,8 +112,8 @@ pub const COMM_BYTES: usize = 16;
 /// Marks an unknown count, such as `setup_closes` if some of the system calls were not observed.
 pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 
-/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, so the child runs on
-/// the caller's stack or on a copy of it.
+/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, or its own, so the
+/// child runs on the caller's stack or on a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
 /// `cache`: the loader did not try to open /etc/ld.so.cache.

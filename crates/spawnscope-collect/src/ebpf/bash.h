@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reads which command a bash executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, and
- * the line is in `line_number`, with two exceptions. First, a compound command that runs in a subshell has not set `line_number`
+ * Reads which command a bash process executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO,
+ * and the line is in `line_number`, with two exceptions. First, a compound command that runs in a subshell has not set `line_number`
  * yet; its line is stored in the command, or in the first command inside it. Second, in text that is not read from a file (eval,
  * trap, $( )), lines are counted from the line where the text began, regardless of the file's own lines: see `bash_texts.h`. */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reads which command a dash executes when it forks. Dash keeps no call chain, so there is one frame. Dash sets its line before
+ * Reads which command a dash process executes when it forks. Dash keeps no call chain, so there is one frame. Dash sets its line before
  * each command, but not before it forks for the commands of a pipeline or for a command in the background. Such children set
  * their line themselves, before their first system call that is not setup. Dash counts lines per input. In a string (eval, a trap,
  * the argument of -c) the count is not that of the file. Text between backquotes was also read from a string. No variable shows
@@ -131,7 +131,7 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 
 /* Restores the function of the shell that forked this one and, unless this shell has its own line, that shell's line. Returns false
  * if the position is unknown, because this shell has since entered or left a function. */
-static __always_inline bool restore_dash_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
+static __always_inline bool restore_creator_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
 	bool has_own_line = task->flags & TASK_OWN_LINE;
 	if (dash->function_line != task->script_function) {
@@ -160,7 +160,7 @@ __noinline int read_dash_frame(void)
 		return 0;
 	dash->is_pipeline = address && read_user(&job, sizeof(job), address) && job.processes != address;
 	__u32 line = dash_line(script, task);
-	if (task->flags & TASK_CALL_PENDING && !restore_dash_position(dash, task, &line))
+	if (task->flags & TASK_CALL_PENDING && !restore_creator_position(dash, task, &line))
 		return 0;
 	if (!add_dash_file(script, task) || !add_dash_function(script))
 		return 0;
