@@ -49,7 +49,8 @@ static __always_inline bool add_dash_function(struct script *script)
 	struct dash_parameters parameters;
 	__u64 name = 0;
 	if (script->dash.function_line &&
-	    read_user(&parameters, sizeof(parameters), dash_address(script, script->dash.parameters_block, script->dash.layout.parameters) - sizeof(__u32)) &&
+	    read_user(&parameters, sizeof(parameters),
+		      dash_address(script, script->dash.parameters_block, script->dash.layout.parameters) - sizeof(__u32)) &&
 	    !(parameters.allocated & 0xff))
 		read_user(&name, sizeof(name), parameters.words - sizeof(name));
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
