@@ -1,4 +1,4 @@
-//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if it is killed. The creator has the
+//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if the creator is killed. The creator has the
 //! other end of a connection open, which the kernel closes when the creator ends. This code obeys the rules for measuring processes if `remove`
 //! does.
 
