@@ -130,7 +130,7 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	return line < function_line ? 0 : line;
 }
 
-/* Restores the function of the shell that forked this one and, unless this shell has its own line, that shell's line. Returns false
+/* Restores the position at which this shell was forked: the function and, unless this shell has its own line, the line. Returns false
  * if the position is unknown, because this shell has since entered or left a function. */
 static __always_inline bool restore_creator_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
