@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or to do nothing; those that a fault in spawnscope
-/// itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
+/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or to do nothing; those that a fault in
+/// spawnscope itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
 const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGKILL,
     libc::SIGSTOP,

@@ -39,7 +39,7 @@ pub(super) enum Layout {
 }
 
 /// Returns the layout of the interpreter in `file`; `None` if the file is not a supported interpreter. `process` is a process that runs the
-/// file. `None` means that the file is an interpreter of the system or the user's command: it is trusted and may be run for calibration.
+/// file. Without one, the file is an interpreter of the system or the user's command, so it is trusted and may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;

@@ -149,7 +149,7 @@ __noinline int find_bash_arrays(void)
 static __always_inline __u32 bash_decimal(__u64 address)
 {
 	char text[12] = {};
-	__u32 layout_index = 0;
+	__u32 number = 0;
 	if (bpf_probe_read_user_str(text, sizeof(text), (void *)address) <= 0)
 		return 0;
 	for (int i = 0; i < 10 && text[i]; i++) {

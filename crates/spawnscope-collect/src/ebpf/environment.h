@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Copies the environment of a new program, of which the collector keeps a few variables (event/variables.rs). Only the
- * environments of descendants of programs that may set one of these variables are copied, so that other launches have no extra
- * cost. */
+ * Copies the environment of a new program, of which the collector keeps a few variables (event/variables.rs). An
+ * environment is copied only if an ancestor may have set one of these variables, so that other launches have no extra cost. */
 #pragma once
 
 /* Up to seven letters, as a little-endian number. */
