@@ -144,7 +144,8 @@ impl Tracing {
             }
             if should_detach
                 && !self.is_detaching
-                && (event.is_none() || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
+                && (event.is_none()
+                    || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
             {
                 self.report_all_launched();
                 self.is_detaching = true;

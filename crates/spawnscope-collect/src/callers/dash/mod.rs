@@ -49,9 +49,7 @@ fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
         address => is_variable(&address),
     };
     let state = [layout.line, layout.dollar_zero, layout.command_name, layout.input];
-    state
-        .iter()
-        .all(|location| is_valid(layout.state_block, *location))
+    state.iter().all(|location| is_valid(layout.state_block, *location))
         && is_valid(layout.parameters_block, layout.parameters)
         && [layout.function_line, layout.job].iter().all(is_variable)
         && program.code_start() == Some(layout.code_start)

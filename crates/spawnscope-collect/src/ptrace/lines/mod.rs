@@ -21,8 +21,8 @@ use spawnscope_system::procfs;
 
 use self::memory::Memory;
 use self::script::Script;
-use self::shell::ShellSetup;
 pub(super) use self::shell::Shell;
+use self::shell::ShellSetup;
 use crate::Settings;
 use crate::callers::make::makefiles::Makefiles;
 use crate::callers::{self, Layout};
