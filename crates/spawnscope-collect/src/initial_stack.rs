@@ -6,7 +6,7 @@ pub(crate) const MAX_ARGUMENT_BYTES: usize = 4096;
 /// Size of a pointer in bytes.
 pub(crate) const WORD: usize = size_of::<u64>();
 /// The types of entries of the auxiliary vector are below this.
-const MAX_KIND: u64 = 128;
+const ENTRY_TYPES_END: u64 = 128;
 /// Pointers to the stack are not below this.
 const MIN_POINTER: u64 = 1 << 16;
 
@@ -90,7 +90,7 @@ pub(crate) fn find(stack: &[u8]) -> Option<usize> {
     let is_known = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
     let mut vector = words.windows(known.len()).position(is_known)?;
     while let Some(before) = vector.checked_sub(2)
-        && (1..MAX_KIND).contains(&word(before)?)
+        && (1..ENTRY_TYPES_END).contains(&word(before)?)
     {
         vector = before;
     }

@@ -1,5 +1,5 @@
-//! Collectors, which turn what the kernel reports into `Event`s and know nothing about reports. `callers` recognizes the interpreters whose
-//! scripts request launches. `stacks` turns copied stacks into call chains.
+//! Collectors, which turn what the kernel delivers into `Event`s and know nothing about how events are presented. `callers` recognizes the
+//! interpreters whose scripts request launches. `stacks` turns copied stacks into call chains.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub struct Settings {
     pub node_lines: bool,
     /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
-    /// Processes that run already, such as daemons, and are to be followed in addition to the command (eBPF).
+    /// Processes that are already running, such as daemons, to follow in addition to the command (eBPF).
     pub with: Vec<Pid>,
     /// Whether to report the native call chain of each launch.
     pub stacks: bool,
@@ -60,7 +60,7 @@ pub struct Settings {
     pub sample: Option<u32>,
     /// Whether to report failed execs even if this slows down the command (ptrace).
     pub failed_execs: bool,
-    /// Whether to stop each thread that launches processes at its system calls, so that `create` and `reap` are known (ptrace).
+    /// Whether to stop launching threads at each system call, so that `create` and `reap` are known (ptrace).
     pub launcher_calls: bool,
 }
 
@@ -86,8 +86,8 @@ pub trait Collector {
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
     /// Returns whether a followed process has used the terminal in the settings, or may have used it.
     fn terminal_used(&self) -> bool;
-    /// Runs `act` while the recorder's main thread, which must be the caller, has the overhead of a followed thread. The events of this
-    /// thread are not recorded.
+    /// Runs `act` with the calling thread (the recorder's main thread) followed, so that the overhead can be measured. Its events are not
+    /// recorded.
     ///
     /// # Errors
     /// If the kernel refuses, or the collector does not support this.
@@ -122,8 +122,8 @@ pub struct Refusal {
 pub enum CollectError {
     /// The user is not allowed to load BPF programs.
     #[error(
-        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run it with \
-         sudo, or grant them with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
+        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run spawnscope with \
+         sudo, or grant the capabilities with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
          watch the whole machine)"
     )]
     NotPermitted {
@@ -149,7 +149,8 @@ pub enum CollectError {
     NotBuilt,
     /// This collector can only follow a command that it starts.
     #[error(
-        "only eBPF can follow processes that run already (-p, -a, --with); without it, give a command to record (`spawnscope record -- CMD`)"
+        "only eBPF can follow processes that are already running (-p, -a, --with); without it, give a command to record \
+         (`spawnscope record -- CMD`)"
     )]
     CommandOnly,
     /// Something failed while collecting.

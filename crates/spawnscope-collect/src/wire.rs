@@ -1,5 +1,5 @@
 //! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is defined only here; `build.rs`
-//! generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not
+//! generates the C header `wire.h` from this file and `wire/`. Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not
 //! observed. Every record begins with `WireHeader`, whose `kind` identifies the struct.
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
@@ -51,10 +51,10 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
-/// `kind` of `WirePeerNamed`.
-pub const KIND_PEER_NAMED: u32 = 14;
 /// `kind` of a `WireSlice` that ends with the recording, at `header.at`: the thread is still off-CPU, or still on the CPU.
 pub const KIND_LAST_SEEN: u32 = 13;
+/// `kind` of `WirePeerNamed`.
+pub const KIND_PEER_NAMED: u32 = 14;
 /// `kind` of `WireNewExecutable`.
 pub const KIND_NEW_EXECUTABLE: u32 = 20;
 /// `kind` of `WireScriptCalled`.
@@ -112,8 +112,8 @@ pub const COMM_BYTES: usize = 16;
 /// Marks an unknown count, such as `setup_closes` if some of the system calls were not observed.
 pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 
-/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, so the child runs on
-/// the caller's stack or on a copy of it.
+/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, or its own, so the
+/// child runs on the caller's stack or on a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
 /// `cache`: the loader did not try to open /etc/ld.so.cache.
@@ -156,8 +156,8 @@ pub const OBJECT_DIRECTORY: u32 = 8;
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
-/// Flag of `object_kind`: the thread also watched other sockets, which only threads can make ready. So the thread waited for this
-/// socket if an interrupt ended the wait.
+/// Flag of `object_kind`: the thread also watched other sockets, which only threads can make ready. So this socket ended the wait only
+/// if an interrupt did.
 pub const OBJECT_UNLESS_THREAD: u32 = 0x100;
 
 /// The head of every record.
@@ -283,7 +283,7 @@ pub struct WireExited {
     pub cpu: u64,
     /// CPU time of the thread when its program began its work; 0: not observed.
     pub work_cpu: u64,
-    /// Resident pages of the process; 0 if the kernel has freed its memory already.
+    /// Resident pages of the process; 0 if the kernel has already freed its memory.
     pub rss_pages: u64,
     pub wait_status: i32,
     /// 1: the last thread of its process.
@@ -302,7 +302,7 @@ pub struct WireGone {
     pub on: u64,
     pub cpu: u64,
     pub zombie: u64,
-    /// 1: the process needs no reaping, or has been reaped already.
+    /// 1: the process needs no reaping, or has already been reaped.
     pub released: u32,
     /// Number of system calls that the thread entered since `on`.
     pub calls: u32,
@@ -373,7 +373,7 @@ pub struct WirePeerNamed {
     pub reserved: u16,
 }
 
-/// The settings of the programs: constants of the loaded object.
+/// The settings of the BPF programs: constants of the loaded object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSettings {
@@ -387,7 +387,7 @@ pub struct WireSettings {
     pub terminal: u32,
     /// 1: report the stacks of launching threads.
     pub stacks: u32,
-    /// 1: also report the mappings of their processes, if the kernel lets BPF programs walk mappings.
+    /// 1: also report the mappings of these threads' processes, if the kernel lets BPF programs walk mappings.
     pub emit_mappings: u32,
     /// Inode of the recorder's mount namespace. Files of another namespace are visible only while a process in it is alive.
     pub mount_namespace: u32,

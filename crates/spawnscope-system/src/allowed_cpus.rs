@@ -1,4 +1,4 @@
-//! How many CPUs a process may use, according to its affinity, which cpusets also limit, and the CPU quotas of its control groups.
+//! How many CPUs a process may use, according to its affinity (which cpusets also limit) and the CPU quotas of its control groups.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Opens files whose names come from a traced process.
+//! Opens files whose names come from other programs, such as a recorded one.
 
 use std::fs::{File, OpenOptions};
 use std::io;

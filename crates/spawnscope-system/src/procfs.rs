@@ -80,7 +80,7 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns the file name that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
+/// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
 #[must_use]
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;

@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or nothing; those that a fault in spawnscope
-/// itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
+/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or to do nothing; those that a fault in
+/// spawnscope itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
 const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGKILL,
     libc::SIGSTOP,
@@ -45,7 +45,7 @@ pub struct Signals {
 pub struct ArrivedSignal {
     /// The signal number. Real-time signals have no names.
     pub signal: libc::c_int,
-    /// Whether the kernel sent the signal, because of a key at the terminal or a resource limit of spawnscope, and not a process.
+    /// Whether the kernel, not a process, sent the signal: because of a key at the terminal or a resource limit of spawnscope.
     pub from_kernel: bool,
 }
 
@@ -57,7 +57,7 @@ impl ArrivedSignal {
         !self.from_kernel || TERMINAL_SIGNALS.contains(&self.signal)
     }
 
-    /// Forwards the signal to `pid`, unless the kernel sent it: it has then sent signals of the terminal to `pid` as well.
+    /// Forwards the signal to `pid`, unless the kernel sent it: the kernel sends signals of the terminal to `pid` as well.
     pub fn forward_to(self, pid: i32) {
         if !self.from_kernel {
             // SAFETY: a plain system call. If the process has just ended, the call fails without effect.

@@ -36,7 +36,7 @@ impl<'data> Elf<'data> {
         self.0.entry()
     }
 
-    /// Returns those of the wanted symbols that the file exports.
+    /// Returns the wanted symbols that the file exports.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
         let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
@@ -63,7 +63,7 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Returns the names of all dynamic symbols. Reading them at once is faster: bash has thousands, and each would be a separate read.
+    /// Returns the string table of the dynamic symbols. It is read at once, because bash has thousands of names.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
@@ -74,8 +74,7 @@ impl<'data> Elf<'data> {
         from.split(|byte| *byte == 0).next()
     }
 
-    /// Returns the start of the first executable segment. The kernel keeps its run-time address in
-    /// `mm->start_code`.
+    /// Returns the start of the first executable segment. The kernel keeps its run-time address in `mm->start_code`.
     pub(super) fn code_start(&self) -> Option<u64> {
         let endian = self.0.endian();
         let code = self.0.elf_program_headers().iter();

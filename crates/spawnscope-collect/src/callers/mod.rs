@@ -38,8 +38,8 @@ pub(super) enum Layout {
     Make(WireMake),
 }
 
-/// Returns the layout of the interpreter in `file`; `None` if it is not an interpreter, or not a supported one. `process` is a process that
-/// runs it. Without it, the file is an interpreter of the system or the user's command, so it is trusted and may be run for calibration.
+/// Returns the layout of the interpreter in `file`; `None` if the file is not a supported interpreter. `process` is a process that runs the
+/// file. Without one, the file is an interpreter of the system or the user's command, so it is trusted and may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;

@@ -4,7 +4,7 @@
 use super::elf::{Elf, Symbol};
 use crate::wire::WirePerl;
 
-/// The variable with the pthread key of each thread's interpreter. Only a Perl with threads has this variable.
+/// The variable with the pthread key under which each thread stores its interpreter. Only a Perl with threads has this variable.
 const KEY: &str = "PL_thr_key";
 /// The variables with the version, one byte each.
 const REVISION: &str = "PL_revision";

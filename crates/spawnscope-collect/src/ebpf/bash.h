@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reads which command a bash executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, and
- * the line is in `line_number`, with two exceptions. First, a compound command that runs in a subshell has not set `line_number`
+ * Reads which command a bash process executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO,
+ * and the line is in `line_number`, with two exceptions. First, a compound command that runs in a subshell has not set `line_number`
  * yet; its line is stored in the command, or in the first command inside it. Second, in text that is not read from a file (eval,
  * trap, $( )), lines are counted from the line where the text began, regardless of the file's own lines: see `bash_texts.h`. */
 #pragma once
@@ -41,8 +41,8 @@ struct bash_table {
 struct bash_element {
 	__u64 index, value, next, previous;
 };
-#define BASH_COMMAND_DEPTH 12
-#define BASH_BUCKET_LENGTH 16
+#define BASH_MAX_COMMAND_DEPTH 12
+#define BASH_MAX_BUCKET_LENGTH 16
 /* variables.h: VAR_CONTEXT; SHELL_VAR */
 #define BASH_CONTEXT_TABLE 32
 #define BASH_VARIABLE_VALUE 8
@@ -51,7 +51,7 @@ struct bash_element {
 static __always_inline __u32 bash_compound_line(struct bash_command *command)
 {
 	struct bash_value value;
-	for (int depth = 0; depth < BASH_COMMAND_DEPTH; depth++) {
+	for (int depth = 0; depth < BASH_MAX_COMMAND_DEPTH; depth++) {
 		__u64 inner;
 		if (command->type > BASH_COPROCESS || !read_user(&value, sizeof(value), command->value))
 			return 0;
@@ -114,7 +114,7 @@ static __always_inline bool find_bash_array(struct script *script, struct bash_t
 	__u64 chain = table->buckets + 8 * (hash & (table->bucket_count - 1));
 	if (!read_user(&bucket.next, sizeof(bucket.next), chain))
 		return false;
-	for (int i = 0; i < BASH_BUCKET_LENGTH && bucket.hash != hash; i++)
+	for (int i = 0; i < BASH_MAX_BUCKET_LENGTH && bucket.hash != hash; i++)
 		if (!read_user(&bucket, sizeof(bucket), bucket.next))
 			return false;
 	if (bucket.hash != hash || !read_user(&array, sizeof(array), bucket.data + BASH_VARIABLE_VALUE) ||
@@ -231,10 +231,10 @@ __noinline int read_bash_chain(void)
 	return correct_bash_text_lines();
 }
 
-static __always_inline void emit_bash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
+static __always_inline void emit_bash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
-	struct WireBash *layout = bpf_map_lookup_elem(&bash_layouts, &number);
+	struct WireBash *layout = bpf_map_lookup_elem(&bash_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
 	if (!layout || !script)
 		return;

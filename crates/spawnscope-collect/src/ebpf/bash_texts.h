@@ -10,9 +10,9 @@ struct bash_unwind {
 };
 
 #define BASH_MAX_UNWINDS 512
-/* Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line
- * that triggered them. */
-#define BASH_FIRST_KEEPING_TRAP 66
+/* Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line that triggered
+ * them. */
+#define BASH_FIRST_TRAP_KEEPING_LINE 66
 
 /* Ends a text that did not come from a file, which is now known to have begun within the current frame: gives that frame the line
  * where the text began. */
@@ -26,7 +26,8 @@ static __always_inline void end_bash_text(struct script *script)
 	if (!line) /* the text of the command line (-c): no other text surrounds it */
 		return;
 	/* The command of a trap was written elsewhere. */
-	if (bash->text_is_not_eval && (script->line_is_uncertain || (bash->running_trap && bash->running_trap < BASH_FIRST_KEEPING_TRAP)))
+	if (bash->text_is_not_eval &&
+	    (script->line_is_uncertain || (bash->running_trap && bash->running_trap < BASH_FIRST_TRAP_KEEPING_LINE)))
 		line = 0;
 	bash->replaced_lines++;
 	if (frame <= SCRIPT_FRAMES)

@@ -10,13 +10,13 @@ static __always_inline void emit_call(struct task_struct *parent, struct WireTas
 	if (!interpreter)
 		return;
 	if (interpreter->kind == INTERPRETER_BASH)
-		emit_bash_call(parent, interpreter->layout, creator, task, now);
+		emit_bash_call(parent, interpreter->layout_index, creator, task, now);
 	else if (interpreter->kind == INTERPRETER_DASH)
-		emit_dash_call(parent, interpreter->layout, creator, task, now);
+		emit_dash_call(parent, interpreter->layout_index, creator, task, now);
 	else if (interpreter->kind == INTERPRETER_PYTHON)
-		emit_python_call(parent, interpreter->layout, task, now);
+		emit_python_call(parent, interpreter->layout_index, task, now);
 	else if (interpreter->kind == INTERPRETER_PERL)
-		emit_perl_call(parent, interpreter->layout, task, now);
+		emit_perl_call(parent, interpreter->layout_index, task, now);
 	else if (interpreter->kind == INTERPRETER_MAKE)
-		emit_make_call(parent, interpreter->layout, task, now);
+		emit_make_call(parent, interpreter->layout_index, task, now);
 }

@@ -28,7 +28,7 @@ static __always_inline enum context context_of_count(__u32 count)
 }
 
 /* Reads the preempt count at its offset from the CPU's run queue, which is reachable from the running thread. The offsets are right
- * if the pointer to the running thread is found at its own offset. */
+ * if the pointer to the running thread is found at its offset. */
 static __always_inline enum context context_by_offsets(void)
 {
 	struct task_struct *p = current_task();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reads which command a dash executes when it forks. Dash keeps no call chain, so there is one frame. Dash sets its line before
+ * Reads which command a dash process executes when it forks. Dash keeps no call chain, so there is one frame. Dash sets its line before
  * each command, but not before it forks for the commands of a pipeline or for a command in the background. Such children set
  * their line themselves, before their first system call that is not setup. Dash counts lines per input. In a string (eval, a trap,
  * the argument of -c) the count is not that of the file. Text between backquotes was also read from a string. No variable shows
@@ -34,7 +34,7 @@ struct dash_parameters {
 /* `script_input` */
 enum { DASH_READS_NOTHING, DASH_READS_SCRIPT, DASH_READS_FILE };
 
-#define DASH_INPUT_DEPTH 8
+#define DASH_MAX_INPUT_DEPTH 8
 
 /* Returns the address of a variable in the process. */
 static __always_inline __u64 dash_address(struct script *script, __u64 block, __u64 variable)
@@ -49,7 +49,8 @@ static __always_inline bool add_dash_function(struct script *script)
 	struct dash_parameters parameters;
 	__u64 name = 0;
 	if (script->dash.function_line &&
-	    read_user(&parameters, sizeof(parameters), dash_address(script, script->dash.parameters_block, script->dash.layout.parameters) - sizeof(__u32)) &&
+	    read_user(&parameters, sizeof(parameters),
+		      dash_address(script, script->dash.parameters_block, script->dash.layout.parameters) - sizeof(__u32)) &&
 	    !(parameters.allocated & 0xff))
 		read_user(&name, sizeof(name), parameters.words - sizeof(name));
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
@@ -91,7 +92,7 @@ static __always_inline bool find_dash_input(struct script *script, struct WireTa
 	if (!read_user(&address, sizeof(address), dash_address(script, dash->block, dash->layout.input)) ||
 	    !read_user(&input, sizeof(input), address))
 		return false;
-	for (int depth = 0; depth < DASH_INPUT_DEPTH && input.fd < 0 && input.outer; depth++) {
+	for (int depth = 0; depth < DASH_MAX_INPUT_DEPTH && input.fd < 0 && input.outer; depth++) {
 		__u32 lines = input.line;
 		if (!read_user(&input, sizeof(input), input.outer))
 			return false;
@@ -129,9 +130,9 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	return line < function_line ? 0 : line;
 }
 
-/* Restores the position of the shell that forked this one. Returns false if the position is unknown, because this shell has entered
- * or left a function since. */
-static __always_inline bool restore_dash_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
+/* Restores the position at which this shell was forked: the function and, unless this shell has its own line, the line. Returns false
+ * if the position is unknown, because this shell has since entered or left a function. */
+static __always_inline bool restore_creator_position(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
 	bool has_own_line = task->flags & TASK_OWN_LINE;
 	if (dash->function_line != task->script_function) {
@@ -144,8 +145,7 @@ static __always_inline bool restore_dash_position(struct dash_state *dash, struc
 	return true;
 }
 
-/* Reads the only frame of the shell that is the current process; returns 0 if it cannot be read. Not static, for the reason given at
- * `step_up`. */
+/* Reads the only frame that dash keeps, in the current process; returns 0 if it cannot be read. Not static: see `step_up` in path.h. */
 __noinline int read_dash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -161,7 +161,7 @@ __noinline int read_dash_frame(void)
 		return 0;
 	dash->is_pipeline = address && read_user(&job, sizeof(job), address) && job.processes != address;
 	__u32 line = dash_line(script, task);
-	if (task->flags & TASK_CALL_PENDING && !restore_dash_position(dash, task, &line))
+	if (task->flags & TASK_CALL_PENDING && !restore_creator_position(dash, task, &line))
 		return 0;
 	if (!add_dash_file(script, task) || !add_dash_function(script))
 		return 0;
@@ -172,26 +172,26 @@ __noinline int read_dash_frame(void)
 	return 1;
 }
 
-static __always_inline struct script *begin_dash(struct task_struct *p, __u32 number)
+static __always_inline struct script *begin_dash(struct task_struct *p, __u32 layout_index)
 {
-	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &number);
+	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
 	if (!layout || !script)
 		return NULL;
 	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
 	script->dash.layout = *layout;
 	script->dash.block = script->dash.parameters_block = 0;
-	/* A busybox that runs another applet than ash has no such blocks. */
+	/* A busybox that runs an applet other than ash has no such blocks. */
 	if (layout->state_block && (!read_pointer(script, &script->dash.block, layout->state_block) || !script->dash.block ||
 				  !read_pointer(script, &script->dash.parameters_block, layout->parameters_block)))
 		return NULL;
 	return script;
 }
 
-static __always_inline void emit_dash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
+static __always_inline void emit_dash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
-	struct script *script = begin_dash(parent, number);
+	struct script *script = begin_dash(parent, layout_index);
 	if (!script || !read_dash_frame())
 		return;
 	struct dash_state *dash = &script->dash;
@@ -200,18 +200,18 @@ static __always_inline void emit_dash_call(struct task_struct *parent, __u32 num
 		emit_script(script, task, now);
 		return;
 	}
-	bool within = dash->inherits_input && creator->script_function == dash->function_line;
+	bool is_in_same_function = dash->inherits_input && creator->script_function == dash->function_line;
 	bool not_read_yet = !dash->inherits_input && !dash->function_line && line > dash->read_lines;
 	task->flags |= TASK_SUBSHELL | TASK_CALL_PENDING | (dash->is_pipeline || not_read_yet ? TASK_OWN_LINE : 0);
 	task->script_line = line;
-	task->script_min_line = within ? creator->script_line : 1;
+	task->script_min_line = is_in_same_function ? creator->script_line : 1;
 	task->script_function = dash->function_line;
 	task->script_input = dash->input_kind;
 	task->script_string_lines = dash->string_lines;
 	task->script_files = creator->script_files;
 }
 
-/* Emits the call site of the current process, a forked shell. Not static, for the reason given at `step_up`. */
+/* Emits the call site of the current process, a forked shell. Not static: see `step_up` in path.h. */
 __noinline int emit_own_dash_call(void)
 {
 	struct task_struct *p = current_task();
@@ -220,7 +220,7 @@ __noinline int emit_own_dash_call(void)
 		return 0;
 	struct WireInterpreter *interpreter = interpreter_of(p, task);
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
-		struct script *script = begin_dash(p, interpreter->layout);
+		struct script *script = begin_dash(p, interpreter->layout_index);
 		if (task->flags & TASK_OWN_LINE)
 			task->script_line = task->script_min_line;
 		if (script && read_dash_frame()) {

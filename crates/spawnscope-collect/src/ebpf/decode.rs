@@ -121,7 +121,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         }
         KIND_PYTHON_CALLED => {
             let (called, rest) = read(bytes)?;
-            // Not stored in `chains`: Python chains carry line tables and would take too much memory.
+            // Not stored in `chains`: the records contain line tables and would take too much memory.
             EventKind::Called(Arc::new(chains::python::chain(&called, rest)?))
         }
         _ => return None,
@@ -130,8 +130,8 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     Some(())
 }
 
-/// Decodes the record of an executable that has not been examined yet; this record does not become an event. Returns `None` if it is
-/// another kind of record.
+/// Decodes the record of an executable that has not been examined yet; this record does not become an event. Returns `None` for other
+/// kinds of records.
 pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
     let header = read::<WireHeader>(bytes)?.0;
     (header.kind == KIND_NEW_EXECUTABLE)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Copies the environment of a new program, of which the collector keeps a few variables (event/variables.rs). It does so only for
- * descendants of programs that may set one of these variables, so that other launches have no extra cost. */
+ * Copies the environment of a new program, of which the collector keeps a few variables (event/variables.rs). An
+ * environment is copied only if an ancestor may have set one of these variables, so that other launches have no extra cost. */
 #pragma once
 
-/* Up to seven letters, as the number whose bytes in memory they are. */
+/* Up to seven letters, as a little-endian number. */
 #define LETTERS(a, b, c, d, e, f, g) \
 	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | (__u64)(f) << 40 | (__u64)(g) << 48)
 /* The mask for the first `count` bytes. */

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{failed, map};
+use super::{failed, map_handle};
 use crate::callers::{self, Layout};
 use crate::inode::{self, kernel_device};
 use crate::wire::*;
@@ -55,7 +55,7 @@ impl Interpreters {
     /// Fills the maps with the interpreters that are likely to run.
     pub(super) fn new(object: &Object, likely: Vec<(WireExecutable, Layout)>) -> Result<Interpreters, CollectError> {
         let mut interpreters = Interpreters {
-            executables: open(object, "executables")?,
+            executables: map_handle(object, "executables")?,
             bash: Layouts::new(object, "bash_layouts")?,
             dash: Layouts::new(object, "dash_layouts")?,
             python: Layouts::new(object, "python_layouts")?,
@@ -84,7 +84,7 @@ impl Interpreters {
     }
 
     fn store(&mut self, executable: &WireExecutable, layout: Option<&Layout>) -> Result<(), CollectError> {
-        let slot = match layout {
+        let found = match layout {
             Some(Layout::Bash(layout)) => self.bash.slot(*layout)?.map(|slot| (INTERPRETER_BASH, slot)),
             Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
@@ -92,8 +92,8 @@ impl Interpreters {
             Some(Layout::Make(layout)) => self.make.slot(*layout)?.map(|slot| (INTERPRETER_MAKE, slot)),
             None => None,
         };
-        let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));
-        let interpreter = WireInterpreter { kind, layout };
+        let (kind, layout_index) = found.unwrap_or((INTERPRETER_NONE, 0));
+        let interpreter = WireInterpreter { kind, layout_index };
         self.executables
             .update(executable.as_bytes(), interpreter.as_bytes(), MapFlags::ANY)
             .map_err(|error| failed("store an interpreter", &error))
@@ -106,10 +106,6 @@ fn open_executable(pid: Pid, reported: &WireExecutable) -> Option<File> {
     inode::has_identity(&file, reported.inode, reported.device)?.then_some(file)
 }
 
-fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
-    MapHandle::try_from(&map(object, name)?).map_err(|error| failed("open a BPF map", &error))
-}
-
 /// The layouts of one kind of interpreter, each stored once.
 struct Layouts<T> {
     map: MapHandle,
@@ -119,7 +115,7 @@ struct Layouts<T> {
 impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
     fn new(object: &Object, name: &str) -> Result<Layouts<T>, CollectError> {
         Ok(Layouts {
-            map: open(object, name)?,
+            map: map_handle(object, name)?,
             stored: Vec::new(),
         })
     }

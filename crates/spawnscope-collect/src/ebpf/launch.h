@@ -157,7 +157,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	else
 		task->interpreter_base = interpreter_base(scratch, p->mm);
 	if (settings.script_lines)
-		interpreter_of(p, task);
+		interpreter_of(p, task); /* reports the executable if it is unknown */
 	task->reported_image = 0;
 }
 

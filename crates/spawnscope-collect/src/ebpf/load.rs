@@ -18,9 +18,9 @@ use spawnscope_data::event::Missing;
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
 /// The build for Linux 5.13 and later.
-static TASK_STORAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope.bpf.o")));
+static TASK_STORAGE_BUILD: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope.bpf.o")));
 /// The build for kernels without task storage for tracing programs; `tasks.h` explains the differences.
-static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
+static HASH_BUILD: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
 /// For tests: comma-separated names of programs and kernel features that are treated as refused by the kernel.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
@@ -93,14 +93,14 @@ pub(super) struct Request<'settings> {
 /// Loads all programs that this kernel accepts.
 pub(super) fn load(request: &Request<'_>) -> Result<LoadedObject, CollectError> {
     refusal::listen();
-    if simulated_refusals().iter().any(|name| name == STORAGE_FEATURE) {
-        return request.load_build(HASH_OF_TASKS);
+    if !may_use(STORAGE_FEATURE) {
+        return request.load_build(HASH_BUILD);
     }
-    request.load_build(TASK_STORAGE).or_else(|error| match error {
+    request.load_build(TASK_STORAGE_BUILD).or_else(|error| match error {
         CollectError::NotPermitted { .. } => Err(error),
         // The kernel supports task storage, so the error of the better build is the relevant one.
-        CollectError::Refused(_) => request.load_build(HASH_OF_TASKS).map_err(|_| error),
-        _ => request.load_build(HASH_OF_TASKS),
+        CollectError::Refused(_) => request.load_build(HASH_BUILD).map_err(|_| error),
+        _ => request.load_build(HASH_BUILD),
     })
 }
 

@@ -16,7 +16,7 @@ struct {
 #define JOB(type, offset) (*(type *)&script->make.job[offset])
 
 /* Returns the index of this word, counted from 1, in the part of the stack that contains the arguments of posix_spawn; 0 if it is not
- * there. Not static, for the reason given at `step_up`. */
+ * there. Not static: see `step_up` in path.h. */
 __noinline int index_on_make_stack(__u64 word)
 {
 	struct script *script = script_of_this_cpu();
@@ -29,14 +29,14 @@ __noinline int index_on_make_stack(__u64 word)
 }
 
 /* Whether an allocator may have returned this value. */
-static __always_inline bool is_allocated(__u64 address)
+static __always_inline bool may_be_allocated(__u64 address)
 {
 	return address > MAKE_LINE_LIMIT && !(address & 15);
 }
 
 /* Stores the job at this address, if it may be the job being started. That is the job whose environment is closest to the stack
  * pointer, since make passed it last. A job that has ended is not accepted: its memory was freed, which has overwritten the pointer to
- * its environment. Not static, for the reason given at `step_up`. */
+ * its environment. Not static: see `step_up` in path.h. */
 __noinline int store_make_job_if_starting(__u64 address)
 {
 	struct script *script = script_of_this_cpu();
@@ -45,10 +45,10 @@ __noinline int store_make_job_if_starting(__u64 address)
 		return 0;
 	__u64 target = JOB(__u64, MAKE_JOB_FILE), environment = JOB(__u64, MAKE_JOB_ENVIRONMENT);
 	__u32 line = JOB(__u32, MAKE_JOB_LINE);
-	if (!line || !is_allocated(target) || !is_allocated(environment) || !is_allocated(JOB(__u64, MAKE_JOB_LINES)))
+	if (!line || !may_be_allocated(target) || !may_be_allocated(environment) || !may_be_allocated(JOB(__u64, MAKE_JOB_LINES)))
 		return 0;
 	__u64 recipe = user_pointer(target + MAKE_TARGET_RECIPE);
-	if (!is_allocated(recipe) || !is_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
+	if (!may_be_allocated(recipe) || !may_be_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
 	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
 		return 0;
 	__u32 stack_index = index_on_make_stack(environment);
@@ -80,7 +80,7 @@ static __always_inline void find_make_job(struct script *script)
 {
 	for (int i = 0; i < MAKE_WORDS; i++) {
 		__u64 word = script->make.stack[i];
-		if (is_allocated(word))
+		if (may_be_allocated(word))
 			store_make_job_if_starting(word);
 	}
 }
@@ -183,9 +183,9 @@ static __always_inline void add_directory(struct script *script, struct task_str
 }
 
 /* Reports the call site in the parent, which runs a make binary with this layout. */
-static __always_inline void emit_make_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
+static __always_inline void emit_make_call(struct task_struct *parent, __u32 layout_index, struct WireTask *child, __u64 now)
 {
-	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &number);
+	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
 	__u64 position;
 	if (!layout || !script)

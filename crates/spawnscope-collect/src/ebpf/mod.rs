@@ -150,11 +150,7 @@ impl EbpfCollector {
             .events
             .extend(seeds::start_following(&object, follow, &settings.with)?);
         let (links, end_reporter) = attach_programs(&object, settings.sample, &mut missing)?;
-        let handle = |name| {
-            map(&object, name)
-                .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
-        };
-        let (lost, shared, recording) = (handle("lost")?, handle(".data.shared")?, handle(".data.recording")?);
+        let recording = map_handle(&object, ".data.recording")?;
         set_recording(&recording, true)?;
         Ok(EbpfCollector {
             missing,
@@ -166,8 +162,8 @@ impl EbpfCollector {
             rings,
             unwinder,
             peers: Peers::start().map_err(|error| thread_error(&error))?,
-            lost,
-            shared,
+            lost: map_handle(&object, "lost")?,
+            shared: map_handle(&object, ".data.shared")?,
             recording,
             interpreters,
             object,
@@ -205,14 +201,14 @@ impl Collector for EbpfCollector {
             self.peers.ask(peer, events);
         }
         drop(drained);
-        self.peers.drain(events);
         // Once the programs are detached, no further records follow.
-        if is_empty && self.links.is_empty() {
+        let is_end = is_empty && self.links.is_empty();
+        self.peers.drain(events);
+        if is_end {
             self.peers.finish(events);
         }
         if let Some(unwinder) = &self.unwinder {
-            // Once the programs are detached, no further records follow.
-            if is_empty && self.links.is_empty() {
+            if is_end {
                 unwinder.borrow_mut().finish();
             }
             unwinder.borrow_mut().drain(events);
@@ -330,6 +326,11 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .maps()
         .find(|map| map.name() == name)
         .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
+}
+
+/// Returns a handle to a map, which does not borrow the object.
+fn map_handle(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
+    MapHandle::try_from(&map(object, name)?).map_err(|error| failed("open a BPF map", &error))
 }
 
 /// Sets a variable of the BPF programs.

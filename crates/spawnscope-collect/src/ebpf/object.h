@@ -102,7 +102,7 @@ static __noinline void set_object_if_scanner(void *ctx, struct WireTask *task)
 	if (!scanner_code.start || !scratch)
 		return;
 	long bytes = bpf_get_stack(ctx, scratch->stack, sizeof(scratch->stack), 0);
-	for (int depth = 0; depth < SCANNER_DEPTH; depth++) {
+	for (int depth = 0; depth < MAX_SCANNER_FRAMES; depth++) {
 		if (depth * (long)sizeof(__u64) >= bytes)
 			return;
 		if (scratch->stack[depth] - scanner_code.start < scanner_code.bytes) {

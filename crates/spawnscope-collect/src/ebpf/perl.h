@@ -42,7 +42,7 @@ static __always_inline __u64 perl_function(__u64 code)
 }
 
 /* Adds the frame of the current statement, which is in the function with this code (0: in no function). Returns 0 if the frame cannot
- * be read. Not static, for the reason given at `step_up`. */
+ * be read. Not static: see `step_up` in path.h. */
 __noinline int add_perl_frame(__u64 code)
 {
 	struct script *script = script_of_this_cpu();
@@ -74,7 +74,7 @@ static __always_inline bool enter_perl_stack(struct perl_state *perl, __u64 stac
 }
 
 /* Moves one context outwards. Returns 0 at the end, after adding the last frame. Code that the interpreter calls itself, such as a
- * signal handler, runs on its own context stack. Not static, for the reason given at `step_up`. */
+ * signal handler, runs on its own context stack. Not static: see `step_up` in path.h. */
 __noinline int leave_perl_context(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -106,9 +106,9 @@ __noinline int leave_perl_context(void)
 }
 
 /* Reports the call site in the parent, which runs a Perl binary with this layout. */
-static __always_inline void emit_perl_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
+static __always_inline void emit_perl_call(struct task_struct *parent, __u32 layout_index, struct WireTask *child, __u64 now)
 {
-	struct WirePerl *layout = bpf_map_lookup_elem(&perl_layouts, &number);
+	struct WirePerl *layout = bpf_map_lookup_elem(&perl_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
 	if (!layout || !script)
 		return;

@@ -33,7 +33,7 @@ struct python_scratch {
 	/* The thread state that was found, the thread id that is searched for, the next thread state or frame, and PyCode_Type's address. */
 	__u64 thread, tid, next, code_type;
 	/* The index of the layout, the bytes and frames in `data`, and the character width of the last string. */
-	__u32 layout, used, frames, width;
+	__u32 layout_index, used, frames, width;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -58,7 +58,7 @@ static __always_inline __u64 user_pointer(__u64 address)
 }
 
 /* Appends the characters of a string to the data. Returns their number of bytes; 0 if the string is inconsistent or longer than
- * `max_bytes`. Not static, for the reason given at `step_up`. */
+ * `max_bytes`. Not static: see `step_up` in path.h. */
 __noinline int add_python_text(__u64 object, __u32 max_bytes)
 {
 	struct {
@@ -68,7 +68,7 @@ __noinline int add_python_text(__u64 object, __u32 max_bytes)
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch || max_bytes > PYTHON_FILE_BYTES)
 		return 0;
-	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout_index);
 	__u32 used = scratch->used;
 	if (!layout || used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
 	    bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
@@ -142,14 +142,14 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	return true;
 }
 
-/* Adds one frame and moves to its caller. Returns 0 if the frame cannot be read, or if there are PYTHON_FRAMES already. Not static, for
- * the reason given at `step_up`. */
+/* Adds one frame and moves to its caller. Returns 0 if the frame cannot be read, or if there are PYTHON_FRAMES already. Not static: see
+ * `step_up` in path.h. */
 __noinline int add_python_frame(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch)
 		return 0;
-	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout_index);
 	if (!layout)
 		return 0;
 	__u32 bytes = layout->frame_owner ? layout->frame_owner + 1 : layout->frame_instruction + sizeof(__u32);
@@ -170,8 +170,8 @@ __noinline int add_python_frame(void)
 }
 
 /* Determines the bias that must be added to addresses in the file that contains the interpreter; returns false if it is unknown. A
- * program that is linked with a library has the address of one of the library's functions in a slot, at the latest after it has called
- * that function for the first time. */
+ * program that is linked with a library keeps the address of one of its functions in a slot, which is filled no later than at the first
+ * call. */
 static __always_inline bool python_bias(const struct WirePython *layout, __u64 program_bias, __u64 *bias)
 {
 	if (!layout->slot) {
@@ -184,13 +184,13 @@ static __always_inline bool python_bias(const struct WirePython *layout, __u64 p
 }
 
 /* Checks whether the next thread in the interpreter's list is the one being searched for, and if not, moves on. Returns 0 if it was
- * found, or at the end of the list. Not static, for the reason given at `step_up`. */
+ * found, or at the end of the list. Not static: see `step_up` in path.h. */
 __noinline int check_python_thread(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch)
 		return 0;
-	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout_index);
 	__u64 thread = scratch->next;
 	if (!layout || !thread)
 		return 0;
@@ -224,14 +224,14 @@ static __always_inline __u64 python_thread_id(struct task_struct *p, const struc
 }
 
 /* Moves to the innermost frame of this thread; returns false if it is not found. */
-static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
+static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 layout_index)
 {
-	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &layout_index);
 	__u64 bias;
 	if (!layout || !python_bias(layout, BPF_CORE_READ(parent, mm, start_code) - layout->code_start, &bias))
 		return false;
 	scratch->tid = python_thread_id(parent, layout);
-	scratch->layout = number;
+	scratch->layout_index = layout_index;
 	scratch->thread = 0;
 	scratch->next = newest_python_thread(layout, bias);
 	for (int i = 0; i < PYTHON_THREADS; i++)
@@ -248,10 +248,11 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 }
 
 /* Reports the call site in the parent, which runs a Python interpreter with this layout. */
-static __always_inline void emit_python_call(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
+static __always_inline void emit_python_call(struct task_struct *parent, __u32 layout_index, struct WireTask *child,
+					     __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
-	if (!scratch || !begin_python(scratch, parent, layout))
+	if (!scratch || !begin_python(scratch, parent, layout_index))
 		return;
 	/* There may be an entry for C code between any two frames. */
 	for (int i = 0; i < 2 * PYTHON_FRAMES && scratch->next; i++)

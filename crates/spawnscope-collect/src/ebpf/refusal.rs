@@ -6,8 +6,8 @@ use libbpf_rs::PrintLevel;
 
 use crate::Refusal;
 
-/// Number of lines of the verifier's log that are stored.
-const LOG_LINES: usize = 25;
+/// Maximum number of lines of the verifier's log that are stored.
+const MAX_LOG_LINES: usize = 25;
 
 /// Libbpf's messages during the last attempt. libbpf names the refused program only in these messages.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
@@ -39,7 +39,7 @@ impl Refusal {
             program: refused_program(messages)?,
             reason: verifier_reason(messages).unwrap_or_else(|| error.to_string()),
             log: verifier_log(messages)
-                .map(|lines| lines[lines.len().saturating_sub(LOG_LINES)..].to_vec())
+                .map(|lines| lines[lines.len().saturating_sub(MAX_LOG_LINES)..].to_vec())
                 .unwrap_or_default(),
         })
     }

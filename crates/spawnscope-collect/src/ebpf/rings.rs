@@ -94,7 +94,7 @@ fn read_events(drained: &Rc<RefCell<DrainedRecords>>) -> impl FnMut(&[u8]) -> i3
     let drained = Rc::clone(drained);
     move |record| {
         let drained = &mut *drained.borrow_mut();
-        if drained.own_launches.include(record) {
+        if drained.own_launches.is_own_record(record) {
             return 0;
         }
         if let Some(executable) = decode::new_executable(record) {
@@ -115,7 +115,7 @@ fn read_stacks(
 ) -> impl FnMut(&[u8]) -> i32 + use<> {
     let (drained, unwinder) = (Rc::clone(drained), Rc::clone(unwinder));
     move |record| {
-        if drained.borrow_mut().own_launches.include(record) {
+        if drained.borrow_mut().own_launches.is_own_record(record) {
             return 0;
         }
         match stacks::decode(record) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Samples what followed threads do at clock ticks and, once a wait is over, what they waited for. The kernel part of the stack is
+ * Samples followed threads: at clock ticks, what they do; once a wait is over, where they waited. The kernel part of the stack is
  * stored as addresses, the user part as a copy (`stacks.h`). Active only if `settings.sample_period` is set. */
 #pragma once
 
@@ -111,7 +111,7 @@ int on_sample(void *ctx)
 }
 
 /* Makes the recorder read the mappings of the running thread's process while the thread waits, because the process may end right after
- * the wait. Not static, for the reason given at `step_up`. */
+ * the wait. Not static: see `step_up` in path.h. */
 __noinline int request_image(void)
 {
 	struct task_struct *p = current_task();
@@ -176,7 +176,7 @@ static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
 }
 
 /* Emits the finished wait of the running thread as a sample. As long as the thread is in the system call, the user part of its stack is
- * still unchanged. Not static, for the reason given at `step_up`. */
+ * still unchanged. Not static: see `step_up` in path.h. */
 __noinline int emit_wait(void)
 {
 	struct WireTask *task = find_followed(current_task());
@@ -199,8 +199,8 @@ __noinline int emit_wait(void)
 	return 0;
 }
 
-/* Call when the thread leaves the CPU, but was not observed to get it (see `recover_arrival`). `task->off` belongs to this switch
- * already, so the start of the wait is taken from `waits`. */
+/* Call when the thread leaves the CPU, but was not observed to get it (see `recover_arrival`). `task->off` already belongs to this
+ * switch, so the start of the wait is taken from `waits`. */
 static __noinline void end_hidden_wait(struct WireTask *task)
 {
 	__u64 key = task->task;
@@ -229,8 +229,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	return 0;
 }
 
-/* Reports the mappings that the samples of the running thread since its last system call refer to. Not static, for the reason given at
- * `step_up`. */
+/* Reports the mappings that samples since the running thread's last system call refer to. Not static: see `step_up` in path.h. */
 __noinline int emit_wanted_image(void)
 {
 	struct task_struct *p = current_task();

@@ -47,8 +47,8 @@ static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 
 	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
-/* Whether an interrupt may have ended this wait, rather than the thread on the CPU that it interrupted. The return value of the system
- * call may resolve this. */
+/* Whether an interrupt may have ended this wait, rather than the thread that it interrupted. The return value of the system call may
+ * resolve this. */
 static __always_inline bool is_in_doubt(struct WireTask *task)
 {
 	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->left >= LEFT_INTERRUPTIBLE &&

@@ -84,7 +84,7 @@ static __always_inline bool read_user(void *to, __u32 bytes, __u64 address)
 	return !bpf_probe_read_user(to, bytes, (void *)address);
 }
 
-/* Reads a variable of the interpreter. Its address is that in the ELF file. */
+/* Reads the variable of the interpreter that has this address in the ELF file. */
 static __always_inline bool read_number(struct script *script, __u32 *number, __u64 variable)
 {
 	return read_user(number, sizeof(*number), script->bias + variable);

@@ -1,5 +1,5 @@
-//! Puts the first threads that the programs follow into the map of tasks. User space does this by pidfd, so that no other process can be
-//! followed because it reuses the pid. In the build where the map is a hash, a kernel iterator over all threads does it (`seeds.h`). This
+//! Puts the first threads that the programs follow into the map of tasks. User space does this by pidfd, so that a process that reuses
+//! the pid is not followed instead. In the build where the map is a hash, a kernel iterator over all threads does it (`seeds.h`). This
 //! file also sets the recorder's own entry: the recorder is ignored, or followed for a moment to measure the overhead.
 
 use std::collections::HashSet;
@@ -94,7 +94,7 @@ pub(super) struct OwnLaunches(HashSet<u64>);
 
 impl OwnLaunches {
     /// Whether a record is about the recorder or one of its launches. The record of a launch precedes all other records about it.
-    pub(super) fn include(&mut self, record: &[u8]) -> bool {
+    pub(super) fn is_own_record(&mut self, record: &[u8]) -> bool {
         let Ok((header, _)) = WireHeader::read_from_prefix(record) else {
             return false;
         };

@@ -23,10 +23,10 @@ pub(super) fn skipped_calls(object: &Object) -> u64 {
         let name = program.name().to_str()?.to_owned();
         Some((name, recursion_misses(&program)?))
     });
-    without_spare(&calls.collect::<Vec<_>>())
+    skipped_without_spare(&calls.collect::<Vec<_>>())
 }
 
-fn without_spare(skipped: &[(String, u64)]) -> u64 {
+fn skipped_without_spare(skipped: &[(String, u64)]) -> u64 {
     let has_spare = |name: &str| skipped.iter().any(|(other, _)| main_program(other) == Some(name));
     let alone = skipped
         .iter()
@@ -61,7 +61,7 @@ mod tests {
         ];
         let counts = |names: &[&str]| {
             let counted = calls.iter().filter(|(name, _)| names.contains(name));
-            without_spare(
+            skipped_without_spare(
                 &counted
                     .map(|(name, calls)| ((*name).to_owned(), *calls))
                     .collect::<Vec<_>>(),

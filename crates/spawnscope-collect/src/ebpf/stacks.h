@@ -48,8 +48,8 @@ static __always_inline __u64 modification_time_ns(struct inode *inode)
 	return BPF_CORE_READ(old, i_mtime.tv_sec) * 1000000000ull + BPF_CORE_READ(old, i_mtime.tv_nsec);
 }
 
-/* Emits the mapping in the scratch buffer, with the path of its file; returns 0 if the ring buffer is full. Not static, for the reason
- * given at `step_up`. */
+/* Emits the mapping in the scratch buffer, with the path of its file; returns 0 if the ring buffer is full. Not static: see `step_up`
+ * in path.h. */
 __noinline int emit_mapping(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();

@@ -18,7 +18,7 @@ struct {
 
 /* Maximum number of stack frames that are searched for the function in which threads wait for a permission scanner. In Linux 6.18,
  * there are 7 calls between that function and the switch. */
-#define SCANNER_DEPTH 16
+#define MAX_SCANNER_FRAMES 16
 
 /* Maximum number of descriptors that are examined in a call that waits for one of several. */
 #define MAX_WATCHED 8
@@ -40,7 +40,7 @@ struct scratch {
 	};
 	char data[EXECUTED_DATA_BYTES + PATH_BYTES + ENVIRONMENT_BYTES];
 	unsigned long auxv[48];
-	__u64 stack[SCANNER_DEPTH];
+	__u64 stack[MAX_SCANNER_FRAMES];
 	struct path_walk {
 		struct vfsmount *mnt, *root_mnt;
 		struct dentry *dentry, *root;

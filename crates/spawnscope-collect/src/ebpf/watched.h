@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Chooses one of the files that poll, select or epoll_wait watches: the only socket, or the only internet socket beside unix sockets.
- * If there are several candidates, no socket is chosen. The functions that examine one file are not static, for the reason given at
- * `step_up`. */
+ * If there are several candidates, no socket is chosen. The functions that examine one file are not static: see `step_up` in path.h. */
 #pragma once
 
 /* Whether a call waits for one of several files. */

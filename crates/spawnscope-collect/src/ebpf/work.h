@@ -9,7 +9,7 @@
 enum { WORK_ARGUMENTS = 8, MAX_WORK_CALLS = 4096 };
 
 /* Maximum length of a path that is examined, in bytes; a power of two. */
-enum { MODULE_PATH = 128 };
+enum { EXAMINED_PATH_BYTES = 128 };
 
 static __always_inline const char *named_file(struct pt_regs *regs, long number)
 {
@@ -44,9 +44,9 @@ static __always_inline bool matches_an_argument(__u64 entry_stack, const char *u
  * the user's home. The length includes the final NUL. */
 static __always_inline bool is_python_module(const char *path, long length)
 {
-	if (length < 5 || length > MODULE_PATH)
+	if (length < 5 || length > EXAMINED_PATH_BYTES)
 		return false;
-	const char *end = path + ((length - 5) & (MODULE_PATH - 1));
+	const char *end = path + ((length - 5) & (EXAMINED_PATH_BYTES - 1));
 	return end[0] == '.' && end[1] == 'p' && end[2] == 'y' && end[3] == 'c';
 }
 
@@ -54,8 +54,8 @@ static __always_inline bool is_python_module(const char *path, long length)
  * reads its patterns from /usr/share, perl its modules. Python modules count wherever they are. */
 static __always_inline bool is_system_file(const char *user_path)
 {
-	char path[MODULE_PATH + 4] = {};
-	long length = bpf_probe_read_user_str(path, MODULE_PATH, user_path);
+	char path[EXAMINED_PATH_BYTES + 4] = {};
+	long length = bpf_probe_read_user_str(path, EXAMINED_PATH_BYTES, user_path);
 	if (length <= 0)
 		return false;
 	if (is_python_module(path, length))

@@ -1,11 +1,11 @@
-//! Tracks when a thread is on a CPU and how much CPU time it has used, by the records of its context switches.
+//! Tracks when a thread is on a CPU and how much CPU time it has used, from the records of its context switches.
 
 use spawnscope_data::event::{LeftCpu, Nanos, Slice};
 
 /// Whether a thread is on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No record has shown it.
+    /// There is no record of a context switch yet.
     Unseen,
     On {
         since: Nanos,
@@ -35,7 +35,7 @@ impl CpuTime {
         }
     }
 
-    /// Returns the state of a thread for whose creation the record was lost.
+    /// Returns the state of a thread whose creation record was lost.
     pub(super) fn lost() -> CpuTime {
         CpuTime {
             used: None,

@@ -122,8 +122,8 @@ impl FollowedProcesses {
         }
         let name = String::from_utf8_lossy(&path.unwrap_or_default()).into_owned();
         let notice = format!(
-            "{name} runs with privilege or cannot be read, so perf events end at its exec: only its start and end are recorded, and nothing that \
-             it launches (to record everything, use eBPF: run spawnscope with sudo)"
+            "{name} runs with privilege or cannot be read, so perf events end at its exec: only its start and end are recorded, not what it \
+             launches (to record everything, use eBPF: run spawnscope with sudo)"
         );
         if !self.notices.contains(&notice) {
             self.notices.push(notice);

@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn signal(eventfd: &OwnedFd) {
-    // A write fails only if the counter is full, and then the eventfd is readable already.
+    // A write fails only if the counter is full, and then the eventfd is already readable.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
@@ -134,7 +134,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         ),
         missing(
             "the ends of processes",
-            "teardown, the exit status of all but the command",
+            "teardown, the exit status of every process but the command",
         ),
     ];
     if settings.script_lines {

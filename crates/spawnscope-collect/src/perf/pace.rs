@@ -60,13 +60,8 @@ impl Pace {
         }
         let was_asleep = self.sleep.is_some();
         // Half as many execs suffice to go on sleeping, so that the pace does not change all the time.
-        let are_many = self.can_sleep
-            && self.execs
-                >= if was_asleep {
-                    MIN_EXECS_TO_SLEEP / 2
-                } else {
-                    MIN_EXECS_TO_SLEEP
-                };
+        let divisor = if was_asleep { 2 } else { 1 };
+        let are_many = self.can_sleep && self.execs >= MIN_EXECS_TO_SLEEP / divisor;
         (self.since, self.execs) = (now, 0);
         self.sleep = are_many.then(|| self.sleep.unwrap_or(MIN_SLEEP * 4));
         self.sleep.is_some() != was_asleep

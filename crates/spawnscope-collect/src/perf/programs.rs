@@ -29,7 +29,7 @@ impl FollowedProcesses {
             };
             self.report(at, launch, other.task, gone);
         }
-        // The kernel gave the thread that called exec the id of the process before it wrote the record.
+        // Before it wrote the record, the kernel gave the process's id to the thread that called exec.
         self.threads.entry(pid).or_insert_with(|| Thread {
             process: pid,
             launch,

@@ -260,9 +260,9 @@ fn forget_later_programs(waiting: &mut [PendingRecord]) {
 mod tests {
     use super::*;
 
-    fn waiting(pid: i32, at: u64, by: Option<u64>) -> PendingRecord {
-        let details = by.map(|by| ProgramDetails {
-            read_at: Nanos(by),
+    fn waiting(pid: i32, at: u64, read_at: Option<u64>) -> PendingRecord {
+        let details = read_at.map(|read_at| ProgramDetails {
+            read_at: Nanos(read_at),
             argv: Vec::new(),
             argv_bytes: 0,
             path: None,

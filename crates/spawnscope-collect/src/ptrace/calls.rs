@@ -115,7 +115,7 @@ impl Tracing {
             .and_then(|process| process.first_run.take());
         let name = String::from_utf8_lossy(&call.path).into_owned();
         self.notify(format!(
-            "{name} would lose its privilege if it were traced: only its start and end are recorded, and nothing that it launches (to record \
+            "{name} would lose its privilege if it were traced: only its start and end are recorded, not what it launches (to record \
              everything, use eBPF: run spawnscope with sudo)"
         ));
         let executed = Executed {

@@ -13,7 +13,7 @@ const MAX_PATH: usize = libc::PATH_MAX as usize;
 const USUAL_STACK_BYTES: usize = 16384;
 /// Number of bytes that are read if the first ones are not enough. These bytes hold about 100,000 arguments and variables.
 const LARGE_STACK_BYTES: usize = 1 << 20;
-/// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that was read already.
+/// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that has already been read.
 const MAX_ENVIRONMENT_BYTES: usize = 65536;
 
 /// What the stack of a new program says about it.

@@ -1,5 +1,6 @@
-//! Stops threads that may launch when they enter and leave system calls, if the settings request it. This shows when a thread entered the
-//! call that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is no longer stopped.
+//! Stops threads at the entry and exit of each system call while they may launch, if the settings request it. This shows when a thread
+//! entered the call that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is no longer
+//! stopped.
 
 use std::collections::HashMap;
 
@@ -82,21 +83,20 @@ impl Launchers {
     fn on_stop(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
         let calls = self.threads.get_mut(&thread)?;
         calls.stops_left = calls.stops_left.saturating_sub(1);
-        let has_stops_left = calls.stops_left > 0;
         let call = calls.current.take();
-        calls.current = match stop {
-            CallStop::Enters(number, arguments) => libc::c_long::try_from(number).ok().map(|number| Call {
-                number,
-                arguments,
-                entered: at,
-            }),
-            CallStop::Leaves(_) | CallStop::Neither => None,
-        };
-        let left = match stop {
-            CallStop::Leaves(result) => call.map(|call| (call, result)),
-            CallStop::Enters(..) | CallStop::Neither => None,
-        };
-        if !has_stops_left && calls.current.is_none() {
+        let mut left = None;
+        match stop {
+            CallStop::Enters(number, arguments) => {
+                calls.current = libc::c_long::try_from(number).ok().map(|number| Call {
+                    number,
+                    arguments,
+                    entered: at,
+                });
+            }
+            CallStop::Leaves(result) => left = call.map(|call| (call, result)),
+            CallStop::Neither => {}
+        }
+        if calls.stops_left == 0 && calls.current.is_none() {
             self.forget(thread);
         }
         left

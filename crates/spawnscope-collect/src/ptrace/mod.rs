@@ -82,7 +82,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn signal(eventfd: &OwnedFd) {
-    // A write fails only if the counter is full, and then the eventfd is readable already.
+    // A write fails only if the counter is full, and then the eventfd is already readable.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
@@ -165,7 +165,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         effect: effect.to_owned(),
     };
     let unknown = if settings.launcher_calls {
-        "what ends waits, create and reap if a thread rarely launches"
+        "what ends waits, create and reap of threads that rarely launch"
     } else {
         "create, most reaps, what ends waits"
     };

@@ -19,6 +19,17 @@ pub(super) struct Thread {
     pub(super) has_exited: bool,
 }
 
+impl Thread {
+    fn new(launch: LaunchId, task: TaskId) -> Thread {
+        Thread {
+            launch,
+            task,
+            is_new: true,
+            has_exited: false,
+        }
+    }
+}
+
 /// A traced process.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -140,24 +151,12 @@ impl Processes {
     }
 
     pub(super) fn add_process(&mut self, launch: LaunchId, process: Process) {
-        let thread = Thread {
-            launch,
-            task: TaskId(launch.0),
-            is_new: true,
-            has_exited: false,
-        };
-        self.threads.insert(process.pid, thread);
+        self.threads.insert(process.pid, Thread::new(launch, TaskId(launch.0)));
         self.processes.insert(launch, process);
     }
 
     pub(super) fn add_thread(&mut self, tid: Pid, launch: LaunchId, task: TaskId) {
-        let thread = Thread {
-            launch,
-            task,
-            is_new: true,
-            has_exited: false,
-        };
-        self.threads.insert(tid, thread);
+        self.threads.insert(tid, Thread::new(launch, task));
         if let Some(process) = self.processes.get_mut(&launch) {
             process.thread_count += 1;
             process.had_threads = true;

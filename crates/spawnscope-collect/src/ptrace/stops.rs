@@ -68,7 +68,6 @@ impl Tracing {
         process.is_native = native.is_some();
         process.loading = None;
         process.is_in_call = false;
-        process.is_executor = false;
         process.program = image.as_ref().map_or(Program::Other, |image| Program::Unexamined {
             entry_point: image.entry_point,
         });
@@ -95,8 +94,8 @@ impl Tracing {
         if !self.keeps_privilege && procfs::is_set_id(pid) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} is set-user-id or set-group-id, and ran without that privilege because it was traced (record with eBPF: run \
-                 spawnscope with sudo)"
+                "{name} is set-user-id or set-group-id, and ran without that privilege because it was traced (to let it keep the privilege, \
+                 use eBPF: run spawnscope with sudo)"
             ));
         }
         self.resume(pid, Stop::Interrupted);
@@ -140,7 +139,8 @@ impl Tracing {
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Returns whether the signal comes from the detour. If so, the program begins, and the signal must not be delivered.
+    /// Returns whether the signal comes from the detour that `begin_load` installed. If so, the program begins, and the signal must not be
+    /// delivered.
     fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
@@ -160,10 +160,6 @@ impl Tracing {
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
         self.report_loaded(at, thread.launch, thread.task, &loading, loader);
         true
-    }
-
-    pub(super) fn report_load_end_unknown(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading) {
-        self.report_loaded(at, launch, task, loading, Loader::Unknown);
     }
 
     fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loader: Loader) {
@@ -193,7 +189,7 @@ impl Tracing {
             clock::cpu_time_of(pid)
         };
         if let Some(loading) = loading {
-            self.report_load_end_unknown(at, thread.launch, thread.task, &loading);
+            self.report_loaded(at, thread.launch, thread.task, &loading, Loader::Unknown);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {

@@ -23,10 +23,10 @@ use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
 /// Time without an event after which early threads are adopted, since no event will report their creation.
-const IDLE: Duration = Duration::from_millis(100);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
-const LAST_EVENTS: Duration = Duration::from_millis(50);
+const LAST_EVENTS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Which system calls are traced.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,8 @@ impl Tracing {
             }
             if should_detach
                 && !self.is_detaching
-                && (event.is_none() || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
+                && (event.is_none()
+                    || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
             {
                 self.report_all_launched();
                 self.is_detaching = true;
@@ -170,7 +171,7 @@ impl Tracing {
         }
     }
 
-    /// Waits for a change. Returns `false` if there was none within `IDLE`.
+    /// Waits for a change. Returns `false` if there was none within `IDLE_TIMEOUT`.
     fn wait(&self) -> bool {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut watched = vec![readable(self.children.readiness())];
@@ -178,7 +179,7 @@ impl Tracing {
             watched.push(readable(self.shared.wake.as_fd()));
             watched.extend(self.untraced.readiness().map(readable));
         }
-        wait_until(&mut watched, Instant::now() + IDLE)
+        wait_until(&mut watched, Instant::now() + IDLE_TIMEOUT)
     }
 
     pub(super) fn new_id(&mut self) -> u64 {

@@ -77,7 +77,7 @@ impl Waits {
         }
     }
 
-    /// Call when a process has executed a program or ended, so that the parent that is blocked in vfork continues.
+    /// Call when a process has executed a program or ended, so that a parent that is blocked in vfork continues.
     pub(super) fn on_parent_released(&mut self, child: Pid, at: Nanos) {
         let Some(creator) = self.creators.remove(&child) else {
             return;
@@ -207,8 +207,8 @@ pub(super) struct FirstStop {
 }
 
 impl FirstStop {
-    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its next stop
-    /// will be its first system call.
+    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its
+    /// next stop will be its first system call.
     pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
         let schedstat = open_schedstat(process)?;
         let counters = read_counters(&schedstat)?;

@@ -2,7 +2,7 @@
 //! replaced, functions have no names rather than wrong ones.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -59,11 +59,4 @@ fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
 fn modification_time(handle: &File) -> Option<u64> {
     let found = handle.metadata().ok()?;
     Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
-}
-
-/// Returns the process's pid in its own pid namespace.
-pub(super) fn pid_in_its_namespace(pid: Pid) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
-    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    pids.split_ascii_whitespace().next_back()?.parse().ok()
 }

@@ -52,13 +52,6 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Returns an image with one mapping.
-    pub(super) fn with_mapping(first: Mapping) -> Image {
-        Image {
-            mappings: vec![Rc::new(first)],
-        }
-    }
-
     /// Adds a mapping. BPF programs report mappings in ascending order.
     pub(super) fn add(&mut self, mapping: Mapping) {
         self.mappings.push(Rc::new(mapping));
@@ -71,7 +64,7 @@ impl Image {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Returns an image of mappings in ascending order, as `read` returns them.
+    /// Returns an image of mappings, which must be in ascending order.
     pub(super) fn with_mappings(mappings: Vec<Mapping>) -> Image {
         Image {
             mappings: mappings.into_iter().map(Rc::new).collect(),
@@ -160,7 +153,7 @@ mod tests {
             offset: 0,
             file: None,
         };
-        let mut image = Image::with_mapping(at(0x1000));
+        let mut image = Image::with_mappings(vec![at(0x1000)]);
         image.add(at(0x4000));
         let start = |address| image.find(address).map(|mapping| mapping.start);
         assert_eq!(

@@ -156,7 +156,7 @@ impl Unwinder {
         })
     }
 
-    /// Passes input to the threads, without blocking. A stack is lost if too many bytes are waiting already.
+    /// Passes input to the threads, without blocking. A stack is lost if too many bytes are already waiting.
     pub(super) fn send(&mut self, input: StackInput) {
         let bytes = input.bytes();
         self.stacks += u64::from(matches!(input, StackInput::Stack(_)));

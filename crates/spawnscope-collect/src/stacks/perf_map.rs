@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use super::CopiedStack;
 use super::bounded::MAX_BYTES;
-use super::files::pid_in_its_namespace;
 use super::mappings::ImageId;
 use super::recent::RecentMap;
 use spawnscope_data::event::Pid;
 use spawnscope_system::files::{Links, open_regular};
+use spawnscope_system::procfs::innermost_id;
 
 /// Number of processes whose files are remembered.
 const PROCESSES: usize = 16;
@@ -63,7 +63,7 @@ impl Default for PerfMaps {
 /// Opens the file of a process that still exists, in the /tmp that the process sees.
 pub(super) fn open(pid: Pid) -> Option<File> {
     let root = PathBuf::from(format!("/proc/{}/root", pid.0));
-    let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
+    let path = root.join(format!("tmp/perf-{}.map", innermost_id(pid)?.0));
     // Any user can predict the file's name, so do not follow a link, which may lead to another file.
     open_regular(&path, Links::Refused).ok()
 }

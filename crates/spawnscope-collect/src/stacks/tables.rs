@@ -40,7 +40,7 @@ pub(super) struct Tables {
     eh_frame: Option<Section>,
     eh_frame_header: Option<Section>,
     debug_frame: Option<Section>,
-    /// Start addresses and offsets of the entries, by start address. Built if there is no header, or the header has no entry.
+    /// Start addresses and offsets of the entries, by start address. Built once the header is missing or has no entry for an address.
     eh_frame_index: OnceCell<Vec<(u64, usize)>>,
     /// Start addresses and offsets of the entries, by start address.
     debug_frame_index: OnceCell<Vec<(u64, usize)>>,
@@ -124,8 +124,8 @@ impl Tables {
         })
     }
 
-    /// Returns the offset of an entry, from the sorted table that the linker makes: after a header, it has pairs of 32-bit addresses of code
-    /// and of its entry, relative to the table's own address. No linker uses another encoding. gimli's lookup is not used, because it trusts
+    /// Returns the offset of an entry, from the sorted table that the linker makes. After a header, the table has pairs of 32-bit addresses, of
+    /// code and of its entry, relative to the table's own address. No linker uses another encoding. gimli's lookup is not used, because it trusts
     /// the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];

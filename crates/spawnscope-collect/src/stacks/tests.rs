@@ -204,13 +204,13 @@ fn time_of_unwinding() {
     // Report the mappings as the BPF programs do, so that reading /proc is not measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
         worker.process(StackInput::Mapping {
-            image: super::ImageId(1),
+            image: ImageId(1),
             pid: stack.pid,
             mapping,
         });
     }
     let reported = CopiedStack {
-        image: Some(super::ImageId(1)),
+        image: Some(ImageId(1)),
         ..stack
     };
     let start = Instant::now();

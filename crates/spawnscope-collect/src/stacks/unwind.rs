@@ -1,5 +1,5 @@
 //! Walks up a copied stack, frame by frame, with the unwind tables of the files whose code is running. Stops at a frame for which the tables
-//! have no rule, rather than guess.
+//! have no rule, rather than guessing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -370,12 +370,12 @@ pub(crate) fn fuzz(file: &[u8], stack: &[u8]) {
         return;
     };
     let tables = Tables::read(&elf);
-    let image = Image::with_mapping(Mapping {
+    let image = Image::with_mappings(vec![Mapping {
         start: 0,
         end: START,
         offset: 0,
         file: None,
-    });
+    }]);
     let memory = Memory {
         pid: Pid(1),
         image: &image,

@@ -59,7 +59,7 @@ impl Worker {
             StackInput::PerfMap { image, file } => self.perf_maps.add(image, file),
             StackInput::Mapping { image, mapping, .. } => match self.images.get(&image) {
                 Some(known) => Rc::make_mut(known).add(mapping),
-                None => self.images.insert(image, Rc::new(Image::with_mapping(mapping))),
+                None => self.images.insert(image, Rc::new(Image::with_mappings(vec![mapping]))),
             },
             StackInput::UnreadImage { .. } => {}
             StackInput::Stack(stack) => return self.process_stack(stack).into_iter().collect(),

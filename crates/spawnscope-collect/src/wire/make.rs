@@ -24,7 +24,7 @@ pub const MAKE_TARGET_RECIPE: u64 = 32;
 /// Offsets in a recipe (`struct commands`). The position of the recipe's first line is at offset 0.
 pub const MAKE_RECIPE_TEXTS: u64 = 32;
 pub const MAKE_RECIPE_COUNT: u64 = 48;
-/// Offsets in a position (`floc`), whose file name is at offset 0. In a recipe's position, the index is that of the recipe's line
+/// Offsets in a position (`floc`), whose file name is at offset 0. In a recipe's position, the index is that of the line
 /// being expanded.
 pub const MAKE_POSITION_LINE: u64 = 8;
 pub const MAKE_POSITION_INDEX: u64 = 16;
@@ -54,11 +54,11 @@ pub const MAKE_HAS_DIRECTORY: u32 = 8;
 /// Bit of `flags`: the process is in another mount namespace than the collector.
 pub const MAKE_IN_OTHER_MOUNTS: u32 = 16;
 
-/// Index, in `lines` of a call site in a makefile, of the line number.
+/// Where `lines` of a call site in a makefile contains the line number.
 pub const MAKE_AT_LINE: u32 = 0;
-/// Index, in `lines`, of the index of the recipe's line.
+/// Where `lines` contains the index of the recipe's line.
 pub const MAKE_AT_INDEX: u32 = 1;
-/// Index, in `lines`, of the pid.
+/// Where `lines` contains the pid of make.
 pub const MAKE_AT_PROCESS: u32 = 2;
 
 /// Where a make binary stores its current activity. Addresses are those in its ELF file.

@@ -1,5 +1,4 @@
-//! The part of the wire format for interpreters: which executables are interpreters, and the call sites of launches in shell
-//! scripts.
+//! The part of the wire format for interpreters: which executables are interpreters, and the call sites of launches in scripts.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -51,7 +50,7 @@ pub struct WireInterpreter {
     /// INTERPRETER_*.
     pub kind: u32,
     /// Index of its layout in the map of layouts of that kind.
-    pub layout: u32,
+    pub layout_index: u32,
 }
 
 /// Where a bash binary stores its current activity: addresses of its variables in its ELF file, before relocation.
@@ -142,8 +141,8 @@ pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
 
-/// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate spawnscope) reports a call
-/// site. The lookup fails at once, because /dev/null is not a directory.
+/// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate spawnscope) reports a call site. The lookup
+/// fails at once, because /dev/null is not a directory.
 pub const NODE_PREFIX: &[u8; 32] = b"/dev/null/spawnscope-node-lines/";
 /// The first eight bytes of NODE_PREFIX, as a number.
 pub const NODE_PREFIX_START: u64 = 0x6c75_6e2f_7665_642f;

@@ -37,7 +37,7 @@ pub struct WireStack {
     /// Address where exec put the stack of the process's first thread. It distinguishes successive programs of a process.
     pub start_stack: u64,
     pub registers: WireRegisters,
-    /// Pid of the parent.
+    /// The process whose stack this is.
     pub pid: u32,
     pub user_bytes: u32,
 }

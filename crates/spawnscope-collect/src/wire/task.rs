@@ -134,7 +134,7 @@ pub const TASK_TIDYING: u32 = 16;
 pub const TASK_LINE_UNCERTAIN: u32 = 32;
 /// `flags` of a task: it is a shell that another shell forked; its commands are at line `script_line` or later.
 pub const TASK_SUBSHELL: u32 = 64;
-/// `flags` of a task: its call site is reported when it begins to execute.
+/// `flags` of a task: it is a dash subshell whose call site is reported when its setup is over.
 pub const TASK_CALL_PENDING: u32 = 128;
 /// `flags` of a task: its call site is its own line, not that of the shell that forked it.
 pub const TASK_OWN_LINE: u32 = 256;

@@ -34,8 +34,8 @@ pub struct WireWaker {
     pub comm: [u8; COMM_BYTES],
 }
 
-/// Offsets of per-CPU variables from the CPU's run queue. If the kernel keeps the variables in one structure (`pcpu_hot`), all are
-/// the offset of that structure.
+/// Offsets of per-CPU variables from the CPU's run queue. If the kernel keeps the variables in one structure (`pcpu_hot`), both
+/// are the offset of that structure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePerCpuOffsets {

@@ -42,7 +42,7 @@ impl Calibrator {
     /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round` after the first.
     ///
     /// # Errors
-    /// As `start`.
+    /// As for `start`.
     pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
         Calibrator::start_until(last_round, last_round)
     }

@@ -1,5 +1,4 @@
-//! The shared memory in which the measuring process and its children store their times. The recorder reads it after they have
-//! ended.
+//! The shared memory in which the measuring process and its children store their times. The recorder reads it after they have ended.
 
 use std::sync::atomic::AtomicU64;
 

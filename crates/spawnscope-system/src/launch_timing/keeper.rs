@@ -1,6 +1,6 @@
-//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if it is killed. The creator has the
-//! other end of a connection open, which the kernel closes when the creator ends. This code obeys the rules for measuring processes if `remove`
-//! does.
+//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if the creator is killed. The creator
+//! has the other end of a connection open, which the kernel closes when the creator ends. This code obeys the rules for measuring processes if
+//! `remove` does.
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,5 +1,5 @@
-//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. `RunQueueWaits`
-//! is usable in measuring processes; `is_runnable` is not: it allocates.
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. `RunQueueWaits` is usable in
+//! measuring processes; `is_runnable` is not: it allocates.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -1,5 +1,5 @@
 //! Memory that a process shares with the processes that it forks. Measuring processes store their times in it, and the parent reads the times
-//! after they have ended.
+//! after these processes have ended.
 
 use std::io;
 use std::marker::PhantomData;

@@ -26,7 +26,7 @@ pub struct Ring {
 // SAFETY: the mapping belongs to the ring alone, and its methods that change it need `&mut`.
 unsafe impl Send for Ring {}
 
-/// Opens an event for a process on every CPU, each with a ring buffer of `data_bytes` bytes. Their number of pages must be a power of two.
+/// Opens an event for a process on every CPU, each with a ring buffer of `data_bytes` bytes: a power of two of pages.
 ///
 /// # Errors
 /// If the kernel refuses an event or the memory of a ring buffer.

@@ -1,4 +1,4 @@
-//! Parses the copied stacks of a ring buffer.
+//! Parses the stack copies in a ring buffer.
 
 use perf_event_open_sys::bindings as perf;
 use spawnscope_data::event::{Nanos, Pid};

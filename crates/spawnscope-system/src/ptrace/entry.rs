@@ -111,8 +111,8 @@ fn is_blocked(thread: Pid) -> io::Result<bool> {
     Ok(mask & 1 << (SIGNAL - 1) != 0)
 }
 
-/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry_point`. Their length is
-/// a multiple of a word.
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry_point`. Their
+/// length is a multiple of a word.
 #[cfg(target_arch = "x86_64")]
 fn code(entry_point: u64) -> Vec<u8> {
     let mut code = Vec::from([
@@ -128,9 +128,9 @@ fn code(entry_point: u64) -> Vec<u8> {
     code
 }
 
-/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), and a jump to `entry_point`. They preserve x0, in which the loader passes its exit
-/// function. By the calling convention, the program's entry does not depend on the other registers that they change. Their length is a
-/// multiple of a word.
+/// Returns the instructions of the detour: tkill(gettid(), SIGNAL), and a jump to `entry_point`. They preserve x0, in which the loader passes
+/// its exit function. By the calling convention, the program's entry does not depend on the other registers that they change. Their length is
+/// a multiple of a word.
 #[cfg(target_arch = "aarch64")]
 fn code(entry_point: u64) -> Vec<u8> {
     let movz = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;

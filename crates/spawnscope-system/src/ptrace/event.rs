@@ -32,8 +32,6 @@ pub enum Stop {
         /// The new thread, in the tracer's pid namespace; `None` if the creator was killed.
         child: Option<Pid>,
     },
-    /// The thread's vfork child has executed a program or ended.
-    VforkDone,
     /// The thread has executed a program, and is stopped before the first instruction. All other threads of the process are gone.
     Exec {
         /// The former id of the thread. Since the exec, the thread has the id of the process, which the events use. `None` if it was
@@ -43,8 +41,6 @@ pub enum Stop {
     /// The thread is about to end with this wait status. Its memory, descriptors and registers can still be read. The status is `None` if the
     /// thread was killed since it stopped. A killed thread may end without this stop.
     Exiting(Option<i32>),
-    /// A seccomp filter returned SECCOMP_RET_TRACE with this data. The data is `None` if the thread was killed since it stopped.
-    Seccomp(Option<u16>),
     /// The thread enters or leaves a system call. PTRACE_GET_SYSCALL_INFO says which, and returns number and arguments or the result.
     SystemCall,
     /// An event with this number, which this module does not know.
@@ -95,12 +91,10 @@ impl Stop {
             libc::PTRACE_EVENT_FORK => created(Creation::Fork, message()),
             libc::PTRACE_EVENT_VFORK => created(Creation::Vfork, message()),
             libc::PTRACE_EVENT_CLONE => created(Creation::Clone, message()),
-            libc::PTRACE_EVENT_VFORK_DONE => Stop::VforkDone,
             libc::PTRACE_EVENT_EXEC => Stop::Exec {
                 former_thread: pid(message()),
             },
             libc::PTRACE_EVENT_EXIT => Stop::Exiting(message().map(|status| status as i32)),
-            libc::PTRACE_EVENT_SECCOMP => Stop::Seccomp(message().map(|data| data as u16)),
             other => Stop::Other(other),
         }
     }
@@ -170,16 +164,11 @@ mod tests {
                     child,
                 },
             ),
-            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK_DONE), Stop::VforkDone),
             (
                 stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC),
                 Stop::Exec { former_thread: child },
             ),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXIT), Stop::Exiting(Some(7))),
-            (
-                stopped(libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP),
-                Stop::Seccomp(Some(7)),
-            ),
             (stopped(libc::SIGTRAP, 100), Stop::Other(100)),
         ];
         for (status, stop) in expected {

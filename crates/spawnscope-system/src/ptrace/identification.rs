@@ -26,7 +26,7 @@ const CPUID: [u8; 2] = [0x0f, 0xa2];
 const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of CPUID instructions that are replaced. The loader of glibc 2.36 has 37, its C library one.
 const MAX_INSTRUCTIONS: usize = 256;
-/// Maximum number of stops of the child. `true` makes less than 200 system calls.
+/// Maximum number of stops of the child. `true` makes fewer than 200 system calls.
 const MAX_STOPS: usize = 20_000;
 /// Bytes of code that are searched at a time.
 const CHUNK_BYTES: usize = 4096;

@@ -16,7 +16,7 @@ fn reason_for(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
             format!("process {tracer} already traces it, for example a debugger or strace that started spawnscope")
         }
         (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is disabled until the next boot".to_owned(),
-        (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run this with sudo".to_owned(),
+        (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run spawnscope with sudo".to_owned(),
         (None, _) => {
             "a sandbox forbids it; in a container, allow the ptrace system call (docker run --cap-add SYS_PTRACE)"
                 .to_owned()

@@ -16,12 +16,8 @@ impl Options {
         Options(libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE);
     /// Reports executed programs (`Stop::Exec`).
     pub const EXEC: Options = Options(libc::PTRACE_O_TRACEEXEC);
-    /// Reports to the vfork parent that its child has executed a program or ended (`Stop::VforkDone`).
-    pub const VFORK_DONE: Options = Options(libc::PTRACE_O_TRACEVFORKDONE);
     /// Reports the end of a thread while the thread can still be examined (`Stop::Exiting`).
     pub const EXITING: Options = Options(libc::PTRACE_O_TRACEEXIT);
-    /// Reports system calls that a seccomp filter selects (`Stop::Seccomp`). Other calls run without a stop.
-    pub const SECCOMP: Options = Options(libc::PTRACE_O_TRACESECCOMP);
     /// Makes the stops of `Resume::ToSystemCall` distinguishable from SIGTRAP (`Stop::SystemCall`). Required for that request.
     pub const SYSTEM_CALLS: Options = Options(libc::PTRACE_O_TRACESYSGOOD);
     /// Kills the tracees if the tracer exits. Without it, they continue untraced.

@@ -9,7 +9,7 @@ struct RawFrame<'a> {
     function: &'a [u8],
 }
 
-/// Returns the chain of a record, which has no frames if nothing is known. `data` follows the record. Returns `None` if it does not have
+/// Returns the chain of a record; it has no frames if nothing is known. `data` follows the record. Returns `None` if it does not have
 /// this format.
 pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
@@ -51,20 +51,14 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
         let is_function = !is_main && raw.function != SOURCE;
         // Bash reports these file names for functions that do not come from a file.
         let is_from_no_file = raw.file == MAIN || raw.file == dollar_zero || dollar_zero.is_empty();
-        // An interactive bash counts lines in functions differently, and most functions that startup files call were defined in a text
-        // that they evaluate.
+        // An interactive bash counts lines in functions differently, and most functions that startup files call are defined in texts that
+        // these files evaluate.
         let has_line = !is_interactive || raw.function == SOURCE;
         let is_placeholder = is_function && (raw.file == b"environment" || (!has_outermost && is_from_no_file));
         let has_line = has_line && !(is_placeholder && counts_from_zero);
         Frame {
-            function: Some(raw.function)
-                .filter(|_| is_function)
-                .filter(is_not_empty)
-                .map(<[u8]>::to_vec),
-            file: Some(raw.file)
-                .filter(|_| !is_placeholder)
-                .filter(is_not_empty)
-                .map(<[u8]>::to_vec),
+            function: known(raw.function).filter(|_| is_function),
+            file: known(raw.file).filter(|_| !is_placeholder),
             line: line(called, at).filter(|_| has_line),
             ..Frame::unknown(Language::Bash)
         }
@@ -83,8 +77,8 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
 /// Returns dash's chain. Dash stores only the innermost frame.
 fn dash(called: &WireScriptCalled, raw: &RawFrame<'_>) -> Chain {
     let frame = Frame {
-        function: Some(raw.function).filter(is_not_empty).map(<[u8]>::to_vec),
-        file: Some(raw.file).filter(is_not_empty).map(<[u8]>::to_vec),
+        function: known(raw.function),
+        file: known(raw.file),
         line: line(called, 0),
         ..Frame::unknown(Language::Dash)
     };
@@ -104,8 +98,8 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     let frames = raw.iter().enumerate();
     let frames = frames.filter(|(_, raw)| !raw.file.starts_with(EVALUATED));
     let frames = frames.map(|(at, raw)| Frame {
-        function: Some(raw.function).filter(is_not_empty).map(<[u8]>::to_vec),
-        file: Some(raw.file).filter(is_not_empty).map(<[u8]>::to_vec),
+        function: known(raw.function),
+        file: known(raw.file),
         line: line(called, at),
         ..Frame::unknown(Language::Perl)
     });
@@ -115,8 +109,9 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     }
 }
 
-fn is_not_empty(text: &&[u8]) -> bool {
-    !text.is_empty()
+/// Returns a text; `None` if it is empty, which means unknown.
+fn known(text: &[u8]) -> Option<Vec<u8>> {
+    (!text.is_empty()).then(|| text.to_vec())
 }
 
 #[cfg(test)]

@@ -85,23 +85,27 @@ impl Memory {
         self.pointers().filter(is_block).map(|(holder, _)| holder)
     }
 
-    /// Returns the words of `BYTES` bytes in the first `bytes` bytes of the block that a variable points to.
-    fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, [u8; BYTES])> {
+    /// Splits the first `bytes` bytes of the block that a variable points to into words of `WORD` bytes.
+    fn words_in_block<const WORD: usize>(
+        &self,
+        holder: u64,
+        bytes: u64,
+    ) -> impl Iterator<Item = (BlockLocation, [u8; WORD])> {
         let block = self.value(holder).and_then(|block| self.bytes(block, bytes as usize));
-        let words: Vec<[u8; BYTES]> = block.unwrap_or_default().as_chunks::<BYTES>().0.to_vec();
-        words.into_iter().zip((0..).step_by(BYTES)).map(move |(word, offset)| {
+        let words: Vec<[u8; WORD]> = block.unwrap_or_default().as_chunks::<WORD>().0.to_vec();
+        words.into_iter().zip((0..).step_by(WORD)).map(move |(word, offset)| {
             let location = BlockLocation { holder, offset };
             (location, word)
         })
     }
 
     pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u32)> {
-        self.block(holder, bytes)
+        self.words_in_block(holder, bytes)
             .map(|(location, word)| (location, u32::from_le_bytes(word)))
     }
 
     pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u64)> {
-        self.block(holder, bytes)
+        self.words_in_block(holder, bytes)
             .map(|(location, word)| (location, u64::from_le_bytes(word)))
     }
 

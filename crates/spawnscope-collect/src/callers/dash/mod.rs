@@ -1,6 +1,6 @@
 //! Finds where dash (the Debian Almquist shell), or busybox's variant of it, stores the command being executed. Dash exports no symbols, so
-//! it is run once (`calibrate`, `search`, `memory`), and the result is stored for all copies of the same build (`cache`). Some builds are
-//! known without running them (`builds`). `ebpf/dash.h` reads the variables, and documents what they mean.
+//! it is run once (`calibrate`, `search`, `memory`), and the result is stored for all copies of the same build (`cache`). The layouts of
+//! some builds are known without running them (`builds`). `ebpf/dash.h` reads the variables, and documents what they mean.
 
 mod builds;
 mod cache;
@@ -48,10 +48,8 @@ fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
         ..DASH_BLOCK_BYTES => is_variable(&block),
         address => is_variable(&address),
     };
-    let in_own_block = [layout.line, layout.dollar_zero, layout.command_name, layout.input];
-    in_own_block
-        .iter()
-        .all(|location| is_valid(layout.state_block, *location))
+    let state = [layout.line, layout.dollar_zero, layout.command_name, layout.input];
+    state.iter().all(|location| is_valid(layout.state_block, *location))
         && is_valid(layout.parameters_block, layout.parameters)
         && [layout.function_line, layout.job].iter().all(is_variable)
         && program.code_start() == Some(layout.code_start)

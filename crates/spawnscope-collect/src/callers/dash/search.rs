@@ -160,11 +160,13 @@ impl<'a> Search<'a> {
     }
 
     fn narrow_lines(&mut self, memory: &Memory, stop: Stop, holders: &[u64]) {
-        let are = |wanted: u32| memory.numbers().filter(move |(_, value)| *value == wanted);
-        self.function_line
-            .keep(are(stop.function_line).map(|(address, _)| address));
+        let variables_with = |wanted: u32| {
+            let found = memory.numbers().filter(move |(_, value)| *value == wanted);
+            found.map(|(address, _)| address)
+        };
+        self.function_line.keep(variables_with(stop.function_line));
         let Some(line) = stop.line else { return };
-        self.line.direct.keep(are(line).map(|(address, _)| address));
+        self.line.direct.keep(variables_with(line));
         let words = holders
             .iter()
             .flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));

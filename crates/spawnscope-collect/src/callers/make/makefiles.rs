@@ -79,16 +79,14 @@ impl Makefiles {
 
     /// Reads a makefile. If the process is in another mount namespace, the file is reachable only through the process.
     fn read(&mut self, path: &[u8], site: &Site<'_>) -> Option<Arc<Makefile>> {
-        let own = Path::new(OsStr::from_bytes(path));
-        let through = site.process.map(|process| {
-            let root = PathBuf::from(format!("/proc/{}/root", process.0));
-            root.join(own.strip_prefix("/").unwrap_or(own))
-        });
-        let (file, path) = match through {
-            Some(through) if site.is_in_other_mounts => (open(&through)?, through),
-            None if site.is_in_other_mounts => return None,
-            _ => (open(own)?, own.to_owned()),
+        let plain_path = Path::new(OsStr::from_bytes(path));
+        let path = if site.is_in_other_mounts {
+            let root = PathBuf::from(format!("/proc/{}/root", site.process?.0));
+            root.join(plain_path.strip_prefix("/").unwrap_or(plain_path))
+        } else {
+            plain_path.to_owned()
         };
+        let file = open(&path)?;
         let found = stamp(&file.metadata().ok()?);
         if let Some(known) = self.0.get(&path).filter(|known| known.stamp == found) {
             return Some(Arc::clone(known));
@@ -145,8 +143,8 @@ fn recipe_line(site: &Site<'_>, makefile: &[u8]) -> Option<u32> {
     recipe::find_line(makefile, &wanted)
 }
 
-/// Whether a recipe's line itself contains a $(shell ...). A variable in the line may also contain one, but the launch may then belong to
-/// another expansion for the same recipe.
+/// Whether a recipe's line itself contains a $(shell ...). One in a variable of the line does not count, because the launch may then belong
+/// to another expansion for the same recipe.
 fn has_shell_call(line: &[u8]) -> bool {
     [&b"$(shell"[..], b"${shell"]
         .iter()

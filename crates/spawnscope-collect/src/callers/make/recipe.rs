@@ -134,7 +134,8 @@ pub(super) fn find_line(makefile: &[u8], wanted: &RecipeLine<'_>) -> Option<u32>
         if wanted.index == 0 {
             return wanted.follows_semicolon(head.text).then_some(head.number);
         }
-        (passed, _) = (1, lines.next());
+        lines.next();
+        passed = 1;
     }
     let mut search = Search {
         wanted,
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_in_that_line_has_no_line() {
-        // This happens for rules that `eval` made, whose lines make counts from the line of the `eval`.
+        // This happens for rules that `eval` made: make counts their lines from the line of the `eval`.
         assert_eq!(found("$(eval $(R))\n\tone\n\ttwo\n", 2, 0, "two"), None);
         assert_eq!(found("all:\n\tone\n\ttwo\n", 2, 0, "on"), None);
     }

@@ -1,14 +1,13 @@
-//! Decodes CPython's line tables (`co_linetable`, since 3.11; described in InternalDocs/code_objects.md): the line of each
-//! instruction.
+//! Decodes CPython's line tables (`co_linetable`, since 3.11; described in InternalDocs/code_objects.md): the line of each instruction.
 //!
 //! The first byte of an entry, and no other byte, has its highest bit set. The next four bits are the kind, the last three the number of
 //! code units (of two bytes) that the entry covers, minus one. The line of an entry is relative to that of the previous entry.
 
 /// Kinds of entries on the same line as the previous entry.
 const SAME_LINE: std::ops::RangeInclusive<u8> = 0..=9;
-/// Kinds of entries that advance by the kind minus 10 lines.
+/// Kinds of entries that advance by zero to two lines: the kind minus 10.
 const NEXT_LINES: std::ops::RangeInclusive<u8> = 10..=12;
-/// Kinds of entries without columns and with all fields. Both contain a signed line difference after the first byte.
+/// Kinds of entries without columns (13) and with all fields (14). Both contain a signed line difference after the first byte.
 const DIFFERENCE: std::ops::RangeInclusive<u8> = 13..=14;
 const CODE_UNIT_BYTES: u32 = 2;
 

@@ -1,5 +1,5 @@
 //! Determines what ended a wait. If the kernel does not let BPF programs see whether a wake-up came from an interrupt, the waiting
-//! system call may show it: by its number, by the object that it waited for, and by its return value.
+//! system call may show it: by its number, by the object that it waited for, or by its return value.
 
 use crate::wire::*;
 use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};

@@ -1,4 +1,4 @@
-//! Reads which command a bash executes when it forks. `ebpf/bash.h` documents what is read and why; the results of both must be equal.
+//! Reads which command a bash process executes when it forks. `ebpf/bash.h` documents what is read and why; the results of both must be equal.
 
 use super::memory::Memory;
 use super::script::Script;
@@ -14,8 +14,8 @@ const BASH_GROUP: u32 = 9;
 const BASH_SUBSHELL: u32 = 13;
 const BASH_COPROCESS: u32 = 14;
 
-const COMMAND_DEPTH: usize = 12;
-const BUCKET_LENGTH: usize = 16;
+const MAX_COMMAND_DEPTH: usize = 12;
+const MAX_BUCKET_LENGTH: usize = 16;
 /// variables.h: VAR_CONTEXT; SHELL_VAR
 const CONTEXT_TABLE: u64 = 32;
 const VARIABLE_VALUE: u64 = 8;
@@ -120,7 +120,7 @@ fn current_line(script: &mut Script, layout: &WireBash) -> Option<u32> {
 
 /// Returns the line of a compound command.
 fn compound_line(memory: &mut Memory, mut command: Command) -> Option<u32> {
-    for _ in 0..COMMAND_DEPTH {
+    for _ in 0..MAX_COMMAND_DEPTH {
         let inner = match command.kind {
             BASH_WHILE | BASH_IF | BASH_CONNECTION | BASH_UNTIL | BASH_GROUP | BASH_SUBSHELL => 8,
             BASH_COPROCESS => 16,
@@ -159,7 +159,7 @@ fn find_arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
 fn find_array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted_hash: u32) -> Option<(u32, u64, u64)> {
     let mut next = memory.pointer(bucket)?;
     // hashlib.h: BUCKET_CONTENTS
-    for _ in 0..BUCKET_LENGTH {
+    for _ in 0..MAX_BUCKET_LENGTH {
         let (hash, data) = (
             memory.number(next.wrapping_add(24))?,
             memory.pointer(next.wrapping_add(16))?,

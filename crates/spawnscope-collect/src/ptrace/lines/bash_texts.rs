@@ -7,9 +7,9 @@ use crate::wire::*;
 
 /// Maximum number of elements of the unwind-protect list that are read.
 const MAX_UNWINDS: usize = 512;
-/// Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line that
-/// triggered them.
-const FIRST_KEEPING_TRAP: u32 = 66;
+/// Traps below this number are signals and EXIT. The others are DEBUG, ERR and RETURN, whose commands keep the line that triggered
+/// them.
+const FIRST_TRAP_KEEPING_LINE: u32 = 66;
 
 /// unwind_prot.c: UNWIND_ELT, the variant that contains the value of a variable
 struct Unwind {
@@ -110,7 +110,7 @@ impl Walk {
             return;
         };
         // The command of a trap was written elsewhere.
-        let is_trap = (1..FIRST_KEEPING_TRAP).contains(&self.running_trap);
+        let is_trap = (1..FIRST_TRAP_KEEPING_LINE).contains(&self.running_trap);
         if is_not_eval && (script.line_is_uncertain || is_trap) {
             line = 0;
         }

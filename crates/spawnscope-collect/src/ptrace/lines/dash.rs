@@ -1,5 +1,5 @@
-//! Reads which command a dash executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
-//! documents what is read and why. The results of both must be equal, with one exception: the BPF program counts the files that a dash reads,
+//! Reads which command a dash process executes when it forks, or, in a forked shell, before its first system call after setup. `ebpf/dash.h`
+//! documents what is read and why. The results of both must be equal, with one exception: the BPF program counts the files that dash reads,
 //! in order to know whether a function may come from another file than the script. Here, a function belongs to the script if the script
 //! defines it at that line.
 
@@ -14,7 +14,7 @@ use super::shell::{InputKind, Shell};
 use crate::scripts::path_as_seen_by;
 use crate::wire::*;
 
-const INPUT_DEPTH: usize = 8;
+const MAX_INPUT_DEPTH: usize = 8;
 /// Maximum number of bytes of a script that are searched for a function.
 const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 
@@ -36,7 +36,7 @@ impl Input {
     }
 }
 
-/// What a dash is executing.
+/// What a dash process is executing.
 pub(super) struct Position {
     pub(super) line: u32,
     pub(super) function_line: u32,
@@ -61,7 +61,7 @@ pub(super) struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// Finds the variables. Returns `None` for a busybox that runs another applet than ash, because it has no such blocks.
+    /// Finds the variables. Returns `None` for a busybox that runs an applet other than ash, because it has no such blocks.
     pub(super) fn find(script: &mut Script, process: Pid, layout: &'a WireDash) -> Option<Variables<'a>> {
         let (mut block, mut parameters_block) = (0, 0);
         if layout.state_block != 0 {
@@ -86,7 +86,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Reads the only frame of a shell; returns `None` if it cannot be read.
+/// Reads the only frame that dash keeps; returns `None` if it cannot be read.
 pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell) -> Option<Position> {
     let layout = variables.layout;
     let line_address = Variables::address(script, variables.block, layout.line);
@@ -108,7 +108,7 @@ pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell
     position.is_pipeline = processes.is_some_and(|processes| processes != job);
     let mut line = line(&position, layout, shell);
     if shell.is_pending {
-        line = return_to_creator(&mut position, shell, line)?;
+        line = restore_creator_position(&mut position, shell, line)?;
     }
     add_names(script, variables, &position);
     script.called.frames = 1;
@@ -125,7 +125,7 @@ fn find_input(script: &mut Script, variables: &Variables<'_>, shell: &Shell, pos
     let memory = &mut script.memory;
     let address = memory.pointer(pointer)?;
     let mut input = Input::read(memory, address)?;
-    for _ in 0..INPUT_DEPTH {
+    for _ in 0..MAX_INPUT_DEPTH {
         if input.fd >= 0 || input.outer == 0 {
             break;
         }
@@ -171,9 +171,9 @@ fn line(position: &Position, layout: &WireDash, shell: &Shell) -> u32 {
     if line < function_line { 0 } else { line }
 }
 
-/// Restores the position at which this shell was forked, and returns the current line: that of this shell if it has executed a command of
-/// its own, otherwise that of its creator. Returns `None` if the shell has entered or left a function since.
-fn return_to_creator(position: &mut Position, shell: &Shell, line: u32) -> Option<u32> {
+/// Restores the position at which this shell was forked. Returns the line: this shell's own if it has one, otherwise that of its creator;
+/// `None` if the shell has since entered or left a function.
+fn restore_creator_position(position: &mut Position, shell: &Shell, line: u32) -> Option<u32> {
     if position.function_line != shell.function_line {
         if shell.has_own_line || shell.function_line != 0 {
             return None;
@@ -234,8 +234,8 @@ fn defines(script: &mut Script, process: Pid, path: u64, name: Option<u64>, line
 
 /// Whether a line contains the head of a function, such as `name ()`.
 fn is_definition(line: &[u8], name: &[u8]) -> bool {
-    let opening = (0..line.len()).filter(|at| line[*at] == b'(');
-    opening.into_iter().any(|at| {
+    let mut opening = (0..line.len()).filter(|at| line[*at] == b'(');
+    opening.any(|at| {
         let closes = line[at + 1..].trim_ascii_start().starts_with(b")");
         let before = line[..at].trim_ascii_end();
         let is_name = before.strip_suffix(name).is_some_and(|rest| {

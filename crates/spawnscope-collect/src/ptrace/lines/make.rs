@@ -74,7 +74,7 @@ fn is_in_other_mount_namespace(process: Pid) -> bool {
 }
 
 /// Whether an allocator may have returned this value.
-fn is_allocated(address: u64) -> bool {
+fn may_be_allocated(address: u64) -> bool {
     address > MAKE_LINE_LIMIT && address.is_multiple_of(16)
 }
 
@@ -87,9 +87,10 @@ impl Make {
         self.memory.number(object.wrapping_add(offset))
     }
 
-    /// Reads a pointer, and accepts it only if an allocator can have returned it.
+    /// Reads a pointer, and accepts it only if an allocator may have returned it.
     fn allocated(&mut self, object: u64, offset: u64) -> Option<u64> {
-        self.pointer(object, offset).filter(|address| is_allocated(*address))
+        self.pointer(object, offset)
+            .filter(|address| may_be_allocated(*address))
     }
 
     fn read_stack(&mut self) {
@@ -103,7 +104,12 @@ impl Make {
 
     /// Finds the job that is being started: the job whose environment make has passed last.
     fn job(&mut self) -> Option<Job> {
-        let words: Vec<u64> = self.stack.iter().copied().filter(|word| is_allocated(*word)).collect();
+        let words: Vec<u64> = self
+            .stack
+            .iter()
+            .copied()
+            .filter(|word| may_be_allocated(*word))
+            .collect();
         let jobs = words.into_iter().filter_map(|word| self.job_at(word));
         jobs.min_by_key(|job| job.environment_index)
     }

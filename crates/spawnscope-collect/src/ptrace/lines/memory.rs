@@ -67,8 +67,8 @@ impl Memory {
         self.array(address).map(u64::from_ne_bytes)
     }
 
-    /// Reads the string at `address`, without its NUL. A string that has `room` or more bytes with its NUL becomes empty, which
-    /// means unknown.
+    /// Reads the string at `address`, without its NUL. Returns an empty string, which means unknown, if the string and its NUL take `room`
+    /// bytes or more.
     pub(super) fn text(&mut self, address: u64, room: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < room {

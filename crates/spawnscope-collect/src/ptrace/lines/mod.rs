@@ -21,8 +21,8 @@ use spawnscope_system::procfs;
 
 use self::memory::Memory;
 use self::script::Script;
-use self::shell::Preparation;
 pub(super) use self::shell::Shell;
+use self::shell::ShellSetup;
 use crate::Settings;
 use crate::callers::make::makefiles::Makefiles;
 use crate::callers::{self, Layout};
@@ -165,10 +165,10 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
     };
     let bias = running.bias;
     match &running.interpreter.layout {
-        Layout::Bash(layout) => from_bash(&shell, process, running.bias, layout),
-        Layout::Dash(layout) => from_dash(&shell, process, running.bias, layout, is_spawn),
+        Layout::Bash(layout) => from_bash(&shell, process, bias, layout),
+        Layout::Dash(layout) => from_dash(&shell, process, bias, layout, is_spawn),
         Layout::Python(layout) => {
-            let chain = python::chain(thread, layout, running.bias, running.is_nested);
+            let chain = python::chain(thread, layout, bias, running.is_nested);
             (chain, Shell::default())
         }
         Layout::Perl(layout) => (perl::chain(thread, layout, bias), Shell::default()),
@@ -201,7 +201,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
         return (script.chain(), Shell::default());
     }
     let line = script.called.lines[0];
-    let is_within = position.inherits_input && shell.function_line == position.function_line;
+    let is_in_same_function = position.inherits_input && shell.function_line == position.function_line;
     let is_not_read_yet = !position.inherits_input && position.function_line == 0 && line > position.read_lines;
     let child = Shell {
         has_uncertain_line: false,
@@ -212,7 +212,7 @@ fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn
         function_line: position.function_line,
         input_kind: position.input_kind,
         string_lines: position.string_lines,
-        min_line: if is_within { shell.line } else { 1 },
+        min_line: if is_in_same_function { shell.line } else { 1 },
     };
     (None, child)
 }
@@ -235,13 +235,13 @@ impl Shell {
         if !self.is_pending {
             return None;
         }
-        match Preparation::classify(number, first_argument) {
-            Preparation::Continues => return None,
-            Preparation::IsInBackground => {
+        match ShellSetup::classify(number, first_argument) {
+            ShellSetup::Continues => return None,
+            ShellSetup::IsInBackground => {
                 self.has_own_line = true;
                 return None;
             }
-            Preparation::Ends => {}
+            ShellSetup::Ends => {}
         }
         let chain = self.own_call_site(process, program);
         (self.is_pending, self.has_own_line) = (false, false);

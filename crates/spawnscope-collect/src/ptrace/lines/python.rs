@@ -70,8 +70,8 @@ fn at(object: u64, offset: u16) -> u64 {
     object.wrapping_add(offset.into())
 }
 
-/// Returns the bias that must be added to addresses in the file that contains the interpreter. A program linked with libpython has the
-/// address of one of the library's functions in a GOT slot, at the latest after the first call of that function.
+/// Returns the bias that must be added to addresses in the file that contains the interpreter. A program linked with libpython keeps the
+/// address of one of its functions in a GOT slot, which is filled no later than at the first call.
 fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64) -> Option<u64> {
     if layout.slot == 0 {
         return Some(program_bias);
@@ -84,7 +84,7 @@ fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64)
 /// Returns the address of a thread's PyThreadState; `None` if it is not found, or if the process has several interpreters, because a
 /// thread may then be in several lists.
 fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid, is_nested: bool) -> Option<u64> {
-    let by_tid = u32::from(PYTHON_LINES_LOCATIONS) == u32::from(layout.line_format);
+    let by_tid = layout.line_format == PYTHON_LINES_LOCATIONS;
     let wanted = if !by_tid {
         Registers::thread_pointer(thread)?
     } else if is_nested {

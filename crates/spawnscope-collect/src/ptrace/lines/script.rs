@@ -33,7 +33,7 @@ impl Script {
         }
     }
 
-    /// Reads a variable of the interpreter. Its address is that in the ELF file.
+    /// Reads the variable of the interpreter that has this address in the ELF file.
     pub(super) fn number(&mut self, variable: u64) -> Option<u32> {
         self.memory.number(self.bias.wrapping_add(variable))
     }

@@ -35,7 +35,7 @@ pub(in crate::ptrace) struct Shell {
 
 /// What a system call says about the setup of a forked dash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Preparation {
+pub(super) enum ShellSetup {
     /// The call belongs to the setup.
     Continues,
     /// The shell closes its standard input, so it is in the background, and its own line is the call site.
@@ -44,15 +44,15 @@ pub(super) enum Preparation {
     Ends,
 }
 
-impl Preparation {
+impl ShellSetup {
     /// Classifies the system call that the shell enters, by its number and first argument.
-    pub(super) fn classify(number: libc::c_long, first_argument: u64) -> Preparation {
+    pub(super) fn classify(number: libc::c_long, first_argument: u64) -> ShellSetup {
         #[cfg(target_arch = "x86_64")]
         if matches!(number, libc::SYS_open | libc::SYS_pipe | libc::SYS_dup2) {
-            return Preparation::Continues;
+            return ShellSetup::Continues;
         }
         match number {
-            libc::SYS_close if first_argument == 0 => Preparation::IsInBackground,
+            libc::SYS_close if first_argument == 0 => ShellSetup::IsInBackground,
             libc::SYS_openat
             | libc::SYS_mmap
             | libc::SYS_munmap
@@ -72,8 +72,8 @@ impl Preparation {
             | libc::SYS_fcntl
             | libc::SYS_setpgid
             | libc::SYS_wait4
-            | libc::SYS_waitid => Preparation::Continues,
-            _ => Preparation::Ends,
+            | libc::SYS_waitid => ShellSetup::Continues,
+            _ => ShellSetup::Ends,
         }
     }
 }
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn the_setup_of_a_shell_ends_with_the_first_call_that_does_not_belong_to_it() {
-        assert_eq!(Preparation::classify(libc::SYS_close, 3), Preparation::Continues);
-        assert_eq!(Preparation::classify(libc::SYS_close, 0), Preparation::IsInBackground);
+        assert_eq!(ShellSetup::classify(libc::SYS_close, 3), ShellSetup::Continues);
+        assert_eq!(ShellSetup::classify(libc::SYS_close, 0), ShellSetup::IsInBackground);
         for number in [libc::SYS_execve, libc::SYS_clone, libc::SYS_exit_group, libc::SYS_write] {
-            assert_eq!(Preparation::classify(number, 0), Preparation::Ends);
+            assert_eq!(ShellSetup::classify(number, 0), ShellSetup::Ends);
         }
     }
 }
