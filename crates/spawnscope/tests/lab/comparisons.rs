@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::bench::{STORED, bench, bench_command, report};
+use crate::bench::{STORED, bench, bench_command};
 use crate::forms::{NAMES, assert_well_formed};
 use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::{assert_contains, unwrapped};
@@ -12,7 +12,7 @@ use crate::support::{apply, live_test};
 
 /// Returns a report of seven cases with these walls, and intervals of ± `noise`.
 fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
-    let mut report = report(&bench(&["--json", "shims"]));
+    let mut report = bench(&["--json", "shims"]).json();
     let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
     let row = |(number, wall): (usize, f64)| {
         let (wall, call) = (estimate(wall), estimate(5.0 * noise));
@@ -28,7 +28,7 @@ fn compare(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str],
     run_comparison(old, new, arguments, columns).expect_code(0).output()
 }
 
-/// Compares two reports in files.
+/// Writes two reports to files, and compares them.
 fn run_comparison(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
     let directory = tempfile::tempdir().expect("a directory");
     let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
@@ -206,8 +206,8 @@ fn stored_reports_are_compared_in_every_form() {
 
 #[apply(live_test)]
 fn the_run_that_the_guide_describes_can_be_read() {
-    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
-    let report = report(&finished);
+    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]);
+    let report = finished.expect_code(0).json();
     let experiments = report["experiments"].as_array().expect("experiments").iter();
     let names: Vec<&str> = experiments.filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names.join(" "), NAMES);

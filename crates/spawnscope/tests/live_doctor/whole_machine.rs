@@ -26,7 +26,7 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
     format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
     missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
-    assert_eq!(missing.all().len(), 1, "nothing is emulated: {:?}", missing.all());
+    assert_eq!(missing.findings().len(), 1, "nothing is emulated: {:?}", missing.findings());
 }
 
 /// Audit rules would affect the whole machine, so the test adds none.
@@ -62,7 +62,7 @@ fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
     examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
     let found = examine_after(&gvisor, "cgroups");
     let as_root = |finding: &Value| finding["fix"].to_string().contains("as root");
-    assert!(!found.all().iter().any(as_root), "{:?}", found.all());
+    assert!(!found.findings().iter().any(as_root), "{:?}", found.findings());
 }
 
 #[apply(live_test)]

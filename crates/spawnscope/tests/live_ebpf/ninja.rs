@@ -44,7 +44,7 @@ build responded: respond build.ninja
 ";
 const SCRIPT: &str = "#!/bin/sh\n/bin/true\ncp two.sh \"$1\"\ntouch \"$2\"\n:\n";
 
-/// Prints launch, parent, target and command line of each program of a dataset.
+/// Prints the id, parent, target and first command line of each launch in a dataset.
 const ROWS: &str = r#"
 import json, pyarrow.dataset, sys
 read = lambda name: pyarrow.dataset.dataset(f"{sys.argv[1]}/{name}", partitioning="hive").to_table().to_pylist()

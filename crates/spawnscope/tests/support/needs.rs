@@ -15,7 +15,7 @@ const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// The variable that is set if the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
 
-/// Needs of tests in other crates and in Python, which the variable may also name.
+/// Needs of tests in other crates and in Python, which `SPAWNSCOPE_TEST_REQUIRE` may also name.
 const OTHER_NEEDS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -134,7 +134,7 @@ impl Need {
 
     fn check_uncached(self) -> Result<(), String> {
         match self {
-            Need::Ebpf => ebpf(),
+            Need::Ebpf => check_ebpf(),
             Need::Cc if workloads::are_compiled() => Ok(()),
             Need::Cc => check_runs("cc --version"),
             Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
@@ -152,8 +152,8 @@ impl Need {
             }
             Need::Setpriv => check_runs("setpriv --reuid 65534 --clear-groups true"),
             Need::Realtime => check_runs("chrt --fifo 1 true"),
-            Need::Fanotify => fanotify(),
-            Need::Fuse => fuse(),
+            Need::Fanotify => check_fanotify(),
+            Need::Fuse => check_fuse(),
             Need::Perfetto => check_imports("perfetto.protos.perfetto.trace.perfetto_trace_pb2"),
             Need::Prometheus => check_imports("prometheus_client.parser"),
             Need::Parquet => check_imports("duckdb, pyarrow.dataset"),
@@ -161,18 +161,18 @@ impl Need {
             Need::Go => check_runs("go version"),
             Need::Musl => check_runs("musl-gcc --version"),
             Need::Perl => check_runs("perl -v"),
-            Need::Make => make(),
+            Need::Make => check_make(),
             Need::Node => check_runs("/usr/bin/node --version"),
             Need::Npm => check_runs("/usr/bin/npm --version"),
             Need::Git => check_runs("git --version"),
             Need::Bc => check_runs("bc --version"),
             Need::PkgConfig => check_runs("pkg-config --version"),
             Need::Python => check_runs("/usr/bin/python3 --version"),
-            Need::Ptrace => ptrace(),
+            Need::Ptrace => check_ptrace(),
             Need::Gdb => check_runs("gdb --version"),
             Need::Strace => check_runs("strace -o /dev/null true"),
             Need::Perf => check_runs("perf record -o /dev/null true"),
-            Need::PerfEvents => perf_events(),
+            Need::PerfEvents => check_perf_events(),
             Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
             Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
             Need::Disposable => std::env::var(DISPOSABLE)
@@ -230,14 +230,14 @@ pub fn scanner_daemons() -> PathBuf {
 
 /// Returns the hierarchy of control groups that limits processes.
 pub fn process_control_groups() -> PathBuf {
-    let first = PathBuf::from("/sys/fs/cgroup/pids");
-    if first.exists() { first } else { "/sys/fs/cgroup".into() }
+    let version_1 = PathBuf::from("/sys/fs/cgroup/pids");
+    if version_1.exists() { version_1 } else { "/sys/fs/cgroup".into() }
 }
 
 /// Returns the hierarchy of control groups that limits memory.
 pub fn memory_control_groups() -> PathBuf {
-    let first = PathBuf::from("/sys/fs/cgroup/memory");
-    if first.exists() { first } else { "/sys/fs/cgroup".into() }
+    let version_1 = PathBuf::from("/sys/fs/cgroup/memory");
+    if version_1.exists() { version_1 } else { "/sys/fs/cgroup".into() }
 }
 
 /// Checks that a control group with one of these files can be created.
@@ -249,7 +249,7 @@ fn check_control_groups(parent: &Path, files: &[&str]) -> Result<(), String> {
     ok_if(limits, || format!("groups have no {}", files.join(" or ")))
 }
 
-fn ebpf() -> Result<(), String> {
+fn check_ebpf() -> Result<(), String> {
     if !cfg!(feature = "ebpf") {
         return Err("built without the feature `ebpf`".into());
     }
@@ -269,7 +269,7 @@ fn ebpf() -> Result<(), String> {
 }
 
 /// Checks that the structures of the make in PATH are known.
-fn make() -> Result<(), String> {
+fn check_make() -> Result<(), String> {
     let output = Command::new("make").arg("--version").output();
     let output = output.map_err(|error| format!("make: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -279,7 +279,7 @@ fn make() -> Result<(), String> {
 }
 
 /// Tries to trace a process that the tracing thread did not start.
-fn ptrace() -> Result<(), String> {
+fn check_ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep")
         .arg("60")
         .spawn()
@@ -307,7 +307,7 @@ fn ptrace() -> Result<(), String> {
 }
 
 /// Reads only the setting. Whether a sandbox refuses the call is for the tests to find out.
-fn perf_events() -> Result<(), String> {
+fn check_perf_events() -> Result<(), String> {
     let file = "/proc/sys/kernel/perf_event_paranoid";
     let level = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     match level.trim().parse::<i32>() {
@@ -323,7 +323,7 @@ fn check_can_be_set(file: &str) -> Result<(), String> {
 }
 
 /// Runs the workload without recording it. The workload itself reports what was refused.
-fn fanotify() -> Result<(), String> {
+fn check_fanotify() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -332,7 +332,7 @@ fn fanotify() -> Result<(), String> {
     check_succeeds(command.arg(mount_point.path()))
 }
 
-fn fuse() -> Result<(), String> {
+fn check_fuse() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
