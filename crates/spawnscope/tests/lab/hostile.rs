@@ -1,4 +1,4 @@
-//! Machines that lack or forbid something: no compiler, directories without execution, a scanner of executables, Ctrl-C.
+//! Machines that lack or forbid something (no compiler, directories without execution, a scanner of executables), and signals.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
