@@ -5,6 +5,7 @@ use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 
 use crate::bench::{BRIEF, bench_command, notes, only_experiment, rows};
 use crate::support::attempts::{best_of_three, ok_if};
@@ -15,7 +16,7 @@ use crate::support::workloads;
 use crate::support::{apply, live_test};
 
 /// Runs experiments with a PATH that leads only to these programs, and returns the report.
-fn run_with_programs(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
+fn run_with_programs(experiments: &[&str], programs: &[&str]) -> Value {
     let directory = tempfile::tempdir().expect("a directory");
     for program in programs {
         symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
@@ -62,7 +63,7 @@ fn sh_is_measured_if_it_is_the_only_program() {
     let finished = run(bench_command(&["--json", "runtimes", "loader"]).env("PATH", directory.path()));
     let report = finished.expect_code(0).json();
     let [runtimes, loader] = [0, 1].map(|number| &report["experiments"][number]);
-    let names: Vec<&serde_json::Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
+    let names: Vec<&Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
     assert_eq!(names, ["sh"]);
     let has_phases = !rows(runtimes)[0]["exec_ns"].is_null();
     assert_eq!(notes(runtimes).contains("warm starts"), has_phases);
@@ -111,7 +112,7 @@ fn a_runtime_that_fails_under_record_does_not_affect_other_runtimes() {
 }
 
 /// Runs experiments with a tmpfs as the temporary directory. Returns its path and the report.
-fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
+fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
     let finished = run(Command::new("unshare")
@@ -143,7 +144,7 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
-    let is_uncached = |row: &serde_json::Value| row["program"] == "true, out of the cache";
+    let is_uncached = |row: &Value| row["program"] == "true, out of the cache";
     assert!(!rows(&experiment).iter().any(is_uncached));
     let text = notes(&experiment);
     let expected = "true, out of the cache, 1: the temporary directory's file system always keeps";
@@ -207,7 +208,7 @@ fn signals_end_the_run_with_the_results_so_far() {
         let finished = running.finish().expect_code(status);
         let report = finished.json();
         assert_eq!(report["interrupted"], true);
-        assert_eq!(report["not_run"], serde_json::json!(["mechanisms"]));
+        assert_eq!(report["not_run"], json!(["mechanisms"]));
         only_experiment(&report);
         let remaining = std::fs::read_dir(directory.path()).expect("the directory").count();
         assert_eq!(remaining, 0, "{signal}: the directory of bench is removed");
