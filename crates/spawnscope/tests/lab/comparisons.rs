@@ -52,7 +52,7 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
     let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
     new["quick"] = json!(false);
-    let json: Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
+    let json = run_comparison(&old, &new, &["--json"], 80).expect_code(0).json();
     let found = &json["comparison"];
     let changes = found["changes"].as_array().expect("changes");
     assert_eq!(changes.len(), 14, "both measured columns");
@@ -114,7 +114,7 @@ fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
             assert!(printed.contains(sentence), "{sentence} in\n{printed}");
         }
     }
-    let json: Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
+    let json = run_comparison(&old, &new, &["--json"], 80).expect_code(0).json();
     assert_eq!(
         json["comparison"]["gone"],
         json!([
