@@ -40,7 +40,10 @@ impl Examination {
         let json = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("{error}; status {code}: {}", finished.errors()));
         let examination = Examination { json, code };
-        let problems = examination.findings().iter().any(|finding| finding["severity"] == "problem");
+        let problems = examination
+            .findings()
+            .iter()
+            .any(|finding| finding["severity"] == "problem");
         assert_eq!(code, i32::from(problems), "{:#}", examination.json);
         examination
     }
@@ -52,7 +55,9 @@ impl Examination {
     /// Returns the first finding with this severity that contains all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
-        let found = self.findings_with(words).find(|finding| finding["severity"] == severity);
+        let found = self
+            .findings_with(words)
+            .find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
     }
 

@@ -29,5 +29,9 @@ pub fn check_timed(examination: &Examination, what: &[&str]) -> Result<(), Strin
 
 /// Returns the complete output, for messages.
 pub fn describe(examination: &Examination) -> String {
-    format!("{}, unseen: {}", Value::from(examination.findings()), examination.unseen())
+    format!(
+        "{}, unseen: {}",
+        Value::from(examination.findings()),
+        examination.unseen()
+    )
 }

@@ -223,7 +223,10 @@ fn a_path_of_many_directories_does_not_delay_the_doctor() {
 
 /// Whether a finding's title contains one of these words.
 fn has_title_with(examination: &Examination, words: &[&str]) -> bool {
-    let mut titles = examination.findings().iter().filter_map(|finding| finding["title"].as_str());
+    let mut titles = examination
+        .findings()
+        .iter()
+        .filter_map(|finding| finding["title"].as_str());
     titles.any(|title| words.iter().any(|word| title.contains(word)))
 }
 

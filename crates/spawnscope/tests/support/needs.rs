@@ -142,10 +142,8 @@ impl Need {
             Need::Binfmt => {
                 check_runs("unshare --user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc")
             }
-            Need::Cgroup => check_control_groups(&process_control_groups(), &["pids.max"]),
-            Need::MemoryGroup => {
-                check_control_groups(&memory_control_groups(), &["memory.max", "memory.limit_in_bytes"])
-            }
+            Need::Cgroup => check_control_groups("pids", &["pids.max"]),
+            Need::MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
                 check_runs("setsid --version")
@@ -228,21 +226,16 @@ pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
-/// Returns the hierarchy of control groups that limits processes.
-pub fn process_control_groups() -> PathBuf {
-    let version_1 = PathBuf::from("/sys/fs/cgroup/pids");
-    if version_1.exists() { version_1 } else { "/sys/fs/cgroup".into() }
-}
-
-/// Returns the hierarchy of control groups that limits memory.
-pub fn memory_control_groups() -> PathBuf {
-    let version_1 = PathBuf::from("/sys/fs/cgroup/memory");
-    if version_1.exists() { version_1 } else { "/sys/fs/cgroup".into() }
+/// Returns the hierarchy of control groups that has this controller: its own one in version 1, the only one in version 2.
+pub fn control_groups(controller: &str) -> PathBuf {
+    let version_2 = PathBuf::from("/sys/fs/cgroup");
+    let version_1 = version_2.join(controller);
+    if version_1.exists() { version_1 } else { version_2 }
 }
 
 /// Checks that a control group with one of these files can be created.
-fn check_control_groups(parent: &Path, files: &[&str]) -> Result<(), String> {
-    let group = parent.join(format!("spawnscope-need-{}", std::process::id()));
+fn check_control_groups(controller: &str, files: &[&str]) -> Result<(), String> {
+    let group = control_groups(controller).join(format!("spawnscope-need-{}", std::process::id()));
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     let limits = files.iter().any(|file| group.join(file).exists());
     std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
