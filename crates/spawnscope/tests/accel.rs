@@ -27,7 +27,7 @@ fn accel(arguments: &[&str]) -> Output {
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
-        // Cargo sets this variable. While it is set, the work of no program is done in place.
+        // Cargo sets this variable, and while it is set, nothing is done in place.
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
@@ -37,7 +37,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A command: a Perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
+/// A Perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
 const PERL_COMMAND: [&str; 3] = [
     "perl",
     "-e",
@@ -145,11 +145,11 @@ fn a_warning_says_why_a_program_cannot_be_preloaded() {
     assert!(cc.unwrap().success());
     let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
     assert!(errors(&run(&program)).contains("statically linked"));
-    let own = directory.path().join("own");
-    fs::copy(fs::canonicalize("/bin/true").unwrap(), &own).unwrap();
-    assert_eq!(errors(&run(&own)), "");
-    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
-    assert!(errors(&run(&own)).contains("set-user-id"));
+    let copy = directory.path().join("copy");
+    fs::copy(fs::canonicalize("/bin/true").unwrap(), &copy).unwrap();
+    assert_eq!(errors(&run(&copy)), "");
+    fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    assert!(errors(&run(&copy)).contains("set-user-id"));
 }
 
 /// The soft limit is lowered, never raised. A program may raise it again.

@@ -219,18 +219,18 @@ fn a_release_is_installed_if_its_checksum_is_right() {
 
 #[test]
 fn inputs_reach_the_scripts_only_as_variables() {
-    let mut is_script = false;
+    let mut has_script = false;
     let mut inputs = Vec::new();
     for line in ACTION.lines() {
         let trimmed = line.trim();
         if let Some(script) = trimmed.strip_prefix("run: '") {
-            is_script = true;
+            has_script = true;
             assert!(!script.contains("${{"), "{line}");
         }
         let assigned = trimmed.split_once(": ${{ ").map(|(name, _)| name.to_owned());
         inputs.extend(assigned.filter(|name| name.starts_with("INPUT_")));
     }
-    assert!(is_script && inputs.len() >= 9, "{inputs:?}");
+    assert!(has_script && inputs.len() >= 9, "{inputs:?}");
     let scripts = ["install.sh", "record.sh", "check.sh"].map(|name| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(name);
         assert!(ACTION.contains(&format!("/{name}\"'")), "{name} is a step");

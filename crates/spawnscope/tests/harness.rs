@@ -36,10 +36,10 @@ fn each_attempt_is_three_times_as_long_as_the_last() {
     assert_eq!(lengths, [1, 3, 9]);
 }
 
-/// Simulates the runs of a test alone that fails in these runs, counted from 1. Returns the numbers of runs and of failures.
-fn runs_alone(failing: &[usize]) -> (usize, usize) {
+/// Runs a simulated test alone, which fails in these runs (counted from 1). Returns the numbers of runs and of failures.
+fn run_failing(failing: &[usize]) -> (usize, usize) {
     let mut run = 0;
-    rerun::runs_alone(|| {
+    rerun::run_alone(|| {
         run += 1;
         !failing.contains(&run)
     })
@@ -47,8 +47,8 @@ fn runs_alone(failing: &[usize]) -> (usize, usize) {
 
 #[test]
 fn two_failures_of_ten_runs_are_a_race() {
-    assert_eq!(runs_alone(&[]), (10, 0));
-    assert_eq!(runs_alone(&[4]), (10, 1));
-    assert_eq!(runs_alone(&[4, 10]), (10, 2));
-    assert_eq!(runs_alone(&[1, 2, 3]), (2, 2), "the second failure is enough");
+    assert_eq!(run_failing(&[]), (10, 0));
+    assert_eq!(run_failing(&[4]), (10, 1));
+    assert_eq!(run_failing(&[4, 10]), (10, 2));
+    assert_eq!(run_failing(&[1, 2, 3]), (2, 2), "the second failure is enough");
 }

@@ -112,7 +112,7 @@ fn expected_files() -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn only_installed_files_are_removed() {
+fn install_creates_the_expected_files_and_uninstall_removes_only_those() {
     let installation = Installation::new();
     installation.make(&["install"], &[]);
     let installed = installation.installed();

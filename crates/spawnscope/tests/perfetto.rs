@@ -22,7 +22,7 @@ use spawnscope::analyze::critical_path::stretches;
 use spawnscope::analyze::replay::Parameters;
 use spawnscope::analyze::waits::attribution::waits_of_parents;
 use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, report_on};
-use spawnscope::event::{Language, LaunchId, Nanos, TaskId};
+use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
 use spawnscope::present::perfetto::{self, Contents};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
@@ -87,8 +87,8 @@ fn storm() -> Builder {
         );
     }
     // One pid used twice, and one process still running.
-    builder.row(spawnscope::event::LaunchId(5)).pid = Some(spawnscope::event::Pid(4002));
-    builder.leave_running(spawnscope::event::LaunchId(7));
+    builder.row(LaunchId(5)).pid = Some(Pid(4002));
+    builder.leave_running(LaunchId(7));
     builder
 }
 
@@ -114,10 +114,10 @@ fn boundaries_out_of_order_leave_slices_nested() {
     expect_valid(&recording, &["--launches", "203"]);
 }
 
-/// Returns the recording of a shell that, `number` times, launches `sed`, and a subshell that launches `tr` and waits for it.
-fn shell_loop(number: u64) -> Builder {
-    let mut builder = Builder::command("/bin/bash", &["bash", "loop"], (number + 1) * 10_000_000);
-    for round in 0..number {
+/// Returns the recording of a shell loop. Each round launches `sed`, and a subshell that launches `tr` and waits for it.
+fn shell_loop(rounds: u64) -> Builder {
+    let mut builder = Builder::command("/bin/bash", &["bash", "loop"], (rounds + 1) * 10_000_000);
+    for round in 0..rounds {
         let at = 1_000_000 + round * 10_000_000;
         builder.launch(ROOT, at, &Spans::USUAL, Some(("/bin/sed", &["sed", "s/a/b/"])));
         let spans = Spans {

@@ -336,7 +336,7 @@ fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     })
 }
 
-/// Returns the point and the tests of each row of the table of attacks, whose cells are a point, an attack and its tests.
+/// Returns the point and the tests of each row in the table of attacks. The cells of a row are a point, an attack and its tests.
 fn attacks(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let rows = text.lines().map(|line| line.split('|').collect::<Vec<_>>());
     rows.filter_map(|cells| {

@@ -44,12 +44,12 @@ fn new_call<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Ca
 
 /// Returns the code in the script, its replacement, and the described differences.
 fn advised(call: &Call<'_>) -> (String, String, String) {
-    let described = if call.is_fed {
+    let findings = if call.is_fed {
         advice_on_substitutions(call.shell, 40, call.argv)
     } else {
         advice_on_captured_output(call.shell, call.argv)
     };
-    let advice = only(&described, "builtin");
+    let advice = only(&findings, "builtin");
     let fix = fix_of(&advice);
     let (_, shown) = fix.split_once('\n').unwrap();
     let (before, after) = shown.split_once("  ->  ").unwrap();
@@ -236,7 +236,7 @@ fn an_expansion_does_what_tr_does() {
 
 #[test]
 fn an_expansion_does_what_cut_does() {
-    let spread: Vec<String> = ":-.%#/!~&*?[]{}()<>|;,^@+=$`\" "
+    let option_pairs: Vec<String> = ":-.%#/!~&*?[]{}()<>|;,^@+=$`\" "
         .chars()
         .flat_map(|delimiter| ["1", "2"].map(|field| format!("-d{delimiter} -f{field}")))
         .collect();
@@ -247,11 +247,11 @@ fn an_expansion_does_what_cut_does() {
         .map(|text| text.replace(':', &delimiter.to_string()))
     };
     for shell in [BASH, DASH] {
-        for call in &spread {
-            let (delimiter, field) = call.rsplit_once(' ').unwrap();
-            let own = delimited(delimiter.chars().nth(2).unwrap());
-            let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, field], &own));
+        for options in &option_pairs {
+            let (delimiter, field) = options.rsplit_once(' ').unwrap();
+            let texts = delimited(delimiter.chars().nth(2).unwrap());
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, field], &texts));
         }
         for delimiter in ["-d:", "-d%"] {
             assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, "-f2"], &TEXTS));
@@ -416,8 +416,8 @@ fn bash_formats_a_date_as_date_does() {
     ] {
         // Midnight may pass between the two forms, so they may differ once.
         let argv = ["date", format];
-        let is_alike =
+        let compare =
             || std::panic::catch_unwind(|| assert_differs_only_where_described(&new_call(BASH, &argv, &["x"])));
-        assert!(is_alike().is_ok() || is_alike().is_ok(), "{format}");
+        assert!(compare().is_ok() || compare().is_ok(), "{format}");
     }
 }

@@ -67,7 +67,7 @@ fn a_command_lists_its_call_sites() {
     let largest = mv.callers.largest.iter().map(|(place, count)| (place.line, *count));
     assert_eq!(largest.collect::<Vec<_>>(), [(Some(20), 5)]);
     assert_eq!(mv.callers.unknown, 1);
-    // The recorder launched bash; it has no script line that could be missing.
+    // The recorder, which has no script lines, launched bash.
     let bash = find(&found.groups, "bash");
     assert_eq!(bash.callers.unknown, 0);
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
@@ -95,7 +95,7 @@ fn a_line_has_its_share_of_the_wall() {
     assert!(text.contains(&sentence), "{sentence}\n{text}");
     let command = find(&found.groups, "(recorder)");
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
-    // Including its descendants, from its exec.
+    // The group is the command with its descendants, from the command's exec on.
     let sum = path.sum().since(path.external_wait[&ExternalWait::Recorder]);
     assert_eq!(command.inclusive.critical, Some(sum));
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();

@@ -6,7 +6,7 @@ use crate::recordings::storm;
 use crate::texts::assert_contains;
 
 #[test]
-fn a_drift_without_memory_names_the_phase_that_rose_most() {
+fn a_drift_names_the_phase_that_rose_most() {
     let slower_queue = |number: u64| {
         let queue = 20_000 + number * 10_000;
         (Spans { queue, ..Spans::USUAL }, 10_000_000)

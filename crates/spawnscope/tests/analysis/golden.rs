@@ -30,7 +30,7 @@ pub(crate) fn unpacking() -> Recording {
         builder.row(fork).parent_rss_bytes = Some(8_000_000 + number * 1_000_000);
         builder.failed_exec_at(child, "/usr/local/bin/dirname", libc::ENOENT, at + 1_150_000);
     }
-    unusual_ends(&mut builder);
+    add_unusual_ends(&mut builder);
     let rows = builder.recording.launches.iter_mut();
     for row in rows.filter(|row| row.parent == Some(ROOT)) {
         row.parent_rss_bytes.get_or_insert(32_000_000);
@@ -45,7 +45,7 @@ pub(crate) fn unpacking() -> Recording {
     builder.recording
 }
 
-fn unusual_ends(builder: &mut Builder) {
+fn add_unusual_ends(builder: &mut Builder) {
     let usual = Spans {
         create: 1_600_000,
         ..Spans::USUAL

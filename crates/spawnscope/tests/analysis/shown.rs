@@ -197,18 +197,16 @@ fn figures_are_next_to_their_names_on_wide_pages() {
 }
 
 #[test]
-fn shares_of_lines_are_marked_as_excluding_sleep() {
-    let mut looping = looping();
-    let legend = |looping: &(Recording, Vec<SliceRow>)| {
-        let found = report(looping, GroupBy::Line);
+fn shares_of_lines_are_marked_as_excluding_sleeps() {
+    let legend = |recorded: &(Recording, Vec<SliceRow>)| {
+        let found = report(recorded, GroupBy::Line);
         joined(&table::render(&found, &table::Options::default()))
     };
-    let output = legend(&looping);
+    let output = legend(&looping());
     assert_contains(&output, ["critical path, without sleeps and other external waits"]);
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);
-    looping = serial.finish();
-    let output = legend(&looping);
+    let output = legend(&serial.finish());
     assert_contains(&output, ["on the critical path"]);
     assert!(!output.contains("without sleeps"), "{output}");
 }

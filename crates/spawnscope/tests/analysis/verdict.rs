@@ -16,7 +16,7 @@ fn verdict_of(recorded: &(Recording, Vec<SliceRow>)) -> String {
     verdict::verdict(&report_with_causes(recorded, GroupBy::Command)).expect("a verdict")
 }
 
-/// Returns the recording of a script that launches 41 times a git that mostly sleeps.
+/// Returns the recording of a script that launches git 41 times. Each git mostly sleeps.
 fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..41 {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
 use crate::Sample;
-use crate::files::{check_schema, files, number, rows, word};
+use crate::files::{check_schema, files, number, rows, text};
 
 /// Runs the doctor, which takes seconds, and adds its findings to the dataset.
 pub fn run_doctor(dataset: &str, more: &[&str], path: &str) -> Output {
@@ -36,21 +36,21 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     let items = |key: &str| printed[key].as_array().unwrap().clone();
     assert_eq!(found.len(), items("findings").len() + items("unseen").len());
     for (row, finding) in found.iter().zip(items("findings")) {
-        assert_eq!(word(&row["check_name"]), finding["check"].as_str());
+        assert_eq!(text(&row["check_name"]), finding["check"].as_str());
         assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
         for column in "severity title evidence effect_of effect_basis fix fix_cost".split(' ') {
-            assert_eq!(word(&row[column]), finding[column].as_str(), "{column}");
+            assert_eq!(text(&row[column]), finding[column].as_str(), "{column}");
         }
     }
     for (row, unseen) in found.iter().rev().zip(items("unseen").iter().rev()) {
-        assert_eq!(word(&row["severity"]), Some("unseen"));
-        assert_eq!(word(&row["title"]), unseen["what"].as_str());
+        assert_eq!(text(&row["severity"]), Some("unseen"));
+        assert_eq!(text(&row["title"]), unseen["what"].as_str());
         assert_eq!(number(&row["effect_ns"]), None);
     }
     for (row, place) in found.iter().zip(1..) {
         assert_eq!(number(&row["place"]), Some(place));
-        assert_eq!(word(&row["examination"]), Some(id));
-        assert_eq!(word(&row["host"]), Some("builder 7"));
+        assert_eq!(text(&row["examination"]), Some(id));
+        assert_eq!(text(&row["host"]), Some("builder 7"));
         let fork = &printed["launch_cost_ns"]["fork"];
         assert_eq!(number(&row["fork_ns"]), fork.as_i64());
     }

@@ -46,7 +46,7 @@ pub fn number(field: &Field) -> Option<i64> {
     }
 }
 
-pub fn word(field: &Field) -> Option<&str> {
+pub fn text(field: &Field) -> Option<&str> {
     match field {
         Field::Str(value) => Some(value),
         Field::Null => None,

@@ -23,7 +23,7 @@ use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
 use doctor::run_doctor;
-use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, word};
+use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, text};
 use stored::{BEFORE, create_recording, execute};
 
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
@@ -73,7 +73,7 @@ impl Sample {
         rows(&self.file(table))
     }
 
-    fn json(&self, arguments: &[&str]) -> String {
+    fn stdout(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
         let output = command.args(arguments).arg(self.recording()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -96,7 +96,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
         assert_eq!(*date, "date=2023-11-14");
         let run = name.strip_suffix(".parquet").unwrap();
         assert!(run.len() == 32 && run.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        assert!(rows(&path).iter().all(|row| word(&row["run"]) == Some(run)));
+        assert!(rows(&path).iter().all(|row| text(&row["run"]) == Some(run)));
     }
     let without = Sample::new("");
     without.add();
@@ -108,7 +108,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
 fn launches_have_the_values_of_the_report() {
     let sample = Sample::new(LABELS);
     sample.add();
-    let lines = sample.json(&["export", "--format", "ndjson"]);
+    let lines = sample.stdout(&["export", "--format", "ndjson"]);
     let launches: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let rows = sample.rows("launches");
     assert_eq!(rows.len(), launches.len());
@@ -116,7 +116,7 @@ fn launches_have_the_values_of_the_report() {
     for (row, launch) in rows.iter().zip(&launches) {
         assert_eq!(number(&row["launch"]), launch["id"].as_i64());
         assert_eq!(number(&row["parent"]), launch["parent"].as_i64());
-        assert_eq!(word(&row["command"]), launch["command"].as_str());
+        assert_eq!(text(&row["command"]), launch["command"].as_str());
         assert_eq!(number(&row["start_ns"]), launch["start_ns"].as_i64());
         assert_eq!(number(&row["exit_code"]), launch["exit"]["code"].as_i64());
         for phase in ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"] {
@@ -127,20 +127,20 @@ fn launches_have_the_values_of_the_report() {
         execs += length("execs") + length("failed_execs");
     }
     assert_eq!(sample.rows("execs").len(), execs);
-    let report: Value = serde_json::from_str(&sample.json(&["report", "--json"])).unwrap();
+    let report: Value = serde_json::from_str(&sample.stdout(&["report", "--json"])).unwrap();
     let critical: i64 = rows.iter().filter_map(|row| number(&row["critical_tax_ns"])).sum();
     assert_eq!(Some(critical), report["critical_tax_ns"].as_i64());
     let run = &sample.rows("runs")[0];
     assert_eq!(number(&run["launches"]), report["launches"].as_i64());
     assert_eq!(number(&run["wall_ns"]), report["wall_ns"].as_i64());
     for (label, value) in [("commit", Some("c0ffee")), ("attempt", Some("2")), ("branch", None)] {
-        assert_eq!(word(&run[label]), value, "{label}");
+        assert_eq!(text(&run[label]), value, "{label}");
     }
-    let labels: Value = serde_json::from_str(word(&run["labels"]).unwrap()).unwrap();
+    let labels: Value = serde_json::from_str(text(&run["labels"]).unwrap()).unwrap();
     assert_eq!(labels["job"], "unit / linux");
     assert_eq!(sample.rows("waits").len(), report["waits"].as_array().unwrap().len());
     let advice = sample.rows("advice");
-    let rules: Vec<&str> = advice.iter().map(|row| word(&row["rule"]).unwrap()).collect();
+    let rules: Vec<&str> = advice.iter().map(|row| text(&row["rule"]).unwrap()).collect();
     let expected = report["advice"].as_array().unwrap().iter();
     let expected: Vec<&str> = expected.map(|each| each["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, expected);
@@ -216,7 +216,7 @@ fn a_killed_writer_leaves_only_complete_files() {
             if name.starts_with('.') {
                 fs::remove_file(file).unwrap();
             } else {
-                assert!(rows(&file).iter().all(|row| word(&row["run"]).is_some()), "{file:?}");
+                assert!(rows(&file).iter().all(|row| text(&row["run"]).is_some()), "{file:?}");
             }
         }
         let runs = sample.dataset().join("runs");
@@ -298,7 +298,7 @@ fn add_fleet_program(directory: &Path, status: u8) -> String {
 }
 
 #[test]
-fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
+fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     let sample = Sample::new(LABELS);
     let export = |path: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));

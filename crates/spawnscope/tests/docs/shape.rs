@@ -1,5 +1,5 @@
-//! The shape of printed text: its words in their order, with placeholders for all that differs between runs: numbers, their units, bars,
-//! paths and names of phases. Line ends do not matter, since the width of numbers changes where lines are wrapped.
+//! The shape of printed text: its words in order, with placeholders for what differs between runs (numbers, their units, bars, paths and
+//! names of phases). Line ends do not matter, since the width of numbers changes where lines are wrapped.
 
 const PHASES: [&str; 8] = ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"];
 const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "%", "KiB", "MiB", "bytes"];

@@ -25,7 +25,7 @@ use truth::Truth;
 
 /// Pairs whose fix saves almost nothing, as intended.
 const NEAR_ZERO: [&str; 1] = ["make_off_the_path"];
-/// The limit for the ratio of predicted to recorded wall of these pairs. On a busy machine, the replay error can be as large.
+/// The maximum ratio of predicted to recorded wall for these pairs, whose saving the replay error can exceed.
 const MAX_WALL_RATIO: f64 = 1.05;
 
 /// Runs a test for each pair.

@@ -1,5 +1,5 @@
-//! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends, and the terminal's settings are not
-//! changed.
+//! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends the command, and the terminal's
+//! settings are not changed.
 
 use std::process::Command;
 
@@ -73,12 +73,11 @@ fn control_c_at_the_prompt_ends_the_command() {
 #[apply(live_test)]
 #[needs(Ptrace, Pty)]
 fn a_process_that_another_process_continues_needs_no_enter() {
-    let session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
+    let mut session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
     session.await_output(PROMPT);
     let pid = held_process(&session);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).expect("the process is there");
     session.await_output(b"was continued by another process");
-    let mut session = session;
     session.type_keys(b"its own\r");
     session.await_output(b"<its own>");
     session.finish();

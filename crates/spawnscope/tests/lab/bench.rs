@@ -27,14 +27,9 @@ pub fn bench(arguments: &[&str]) -> Finished {
     run(&mut bench_command(arguments)).expect_code(0)
 }
 
-/// Parses the report of a run.
-pub fn report(finished: &Finished) -> Value {
-    finished.json()
-}
-
 /// Runs one experiment, and returns its part of the report.
 pub fn run_experiment(name: &str) -> Value {
-    only_experiment(&report(&bench(&["--json", name])))
+    only_experiment(&bench(&["--json", name]).json())
 }
 
 pub fn only_experiment(report: &Value) -> Value {
@@ -47,7 +42,7 @@ pub fn rows(experiment: &Value) -> &[Value] {
     experiment["rows"].as_array().expect("rows")
 }
 
-/// Returns the rows with these keys; there must be one.
+/// Returns the rows with these keys; there must be at least one.
 pub fn rows_with<'v>(experiment: &'v Value, keys: &[(&str, &str)]) -> Vec<&'v Value> {
     let fits = |row: &&Value| keys.iter().all(|(key, value)| row[key] == **value);
     let found: Vec<&Value> = rows(experiment).iter().filter(fits).collect();

@@ -2,34 +2,34 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::bench::{STORED, bench, bench_command, report};
+use crate::bench::{STORED, bench, bench_command};
 use crate::forms::{NAMES, assert_well_formed};
 use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::{assert_contains, unwrapped};
 use crate::support::{apply, live_test};
 
 /// Returns a report of seven cases with these walls, and intervals of ± `noise`.
-fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
-    let mut report = report(&bench(&["--json", "shims"]));
+fn stored_report(walls: [f64; 7], noise: f64) -> Value {
+    let mut report = bench(&["--json", "shims"]).json();
     let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
     let row = |(number, wall): (usize, f64)| {
         let (wall, call) = (estimate(wall), estimate(5.0 * noise));
         json!({"wrapper": format!("number {number}"), "wall_ns": wall, "call_ns": call})
     };
-    let rows: Vec<serde_json::Value> = walls.into_iter().enumerate().map(row).collect();
+    let rows: Vec<Value> = walls.into_iter().enumerate().map(row).collect();
     report["experiments"][0]["rows"] = json!(rows);
     report
 }
 
 /// Returns the output of a comparison of two reports.
-fn compare(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
+fn compare(old: &Value, new: &Value, arguments: &[&str], columns: usize) -> String {
     run_comparison(old, new, arguments, columns).expect_code(0).output()
 }
 
-/// Compares two reports in files.
-fn run_comparison(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
+/// Writes two reports to files, and compares them.
+fn run_comparison(old: &Value, new: &Value, arguments: &[&str], columns: usize) -> Finished {
     let directory = tempfile::tempdir().expect("a directory");
     let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
         let path = directory.path().join(name);
@@ -52,11 +52,11 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
     let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
     new["quick"] = json!(false);
-    let json: serde_json::Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
+    let json = run_comparison(&old, &new, &["--json"], 80).expect_code(0).json();
     let found = &json["comparison"];
     let changes = found["changes"].as_array().expect("changes");
     assert_eq!(changes.len(), 14, "both measured columns");
-    let apart: Vec<&serde_json::Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
+    let apart: Vec<&Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
     assert_eq!(apart.len(), 1, "{apart:?}");
     assert_eq!(apart[0]["keys"], json!({"wrapper": "number 4"}));
     let common_shift = &found["movements"][0];
@@ -76,7 +76,7 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
 #[apply(live_test)]
 fn reports_with_nothing_in_common_are_not_compared() {
     let old = stored_report(WALLS, 500.0);
-    let failed = |new: &serde_json::Value| run_comparison(&old, new, &[], 80).expect_code(125).errors();
+    let failed = |new: &Value| run_comparison(&old, new, &[], 80).expect_code(125).errors();
     let mut strange = old.clone();
     strange["experiments"][0]["name"] = json!("another");
     assert!(failed(&strange).contains("no experiment in common: the older one has shims, the newer another"));
@@ -114,7 +114,7 @@ fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
             assert!(printed.contains(sentence), "{sentence} in\n{printed}");
         }
     }
-    let json: serde_json::Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
+    let json = run_comparison(&old, &new, &["--json"], 80).expect_code(0).json();
     assert_eq!(
         json["comparison"]["gone"],
         json!([
@@ -206,8 +206,8 @@ fn stored_reports_are_compared_in_every_form() {
 
 #[apply(live_test)]
 fn the_run_that_the_guide_describes_can_be_read() {
-    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
-    let report = report(&finished);
+    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]);
+    let report = finished.expect_code(0).json();
     let experiments = report["experiments"].as_array().expect("experiments").iter();
     let names: Vec<&str> = experiments.filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names.join(" "), NAMES);

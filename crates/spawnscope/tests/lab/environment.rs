@@ -2,14 +2,14 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::bench::{bench_command, notes, only_experiment, report, rows, rows_with};
+use crate::bench::{bench_command, notes, only_experiment, rows, rows_with};
 use crate::support::run::run;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 fn without_a_path_shells_are_found_in_the_directories_of_the_system() {
     let finished = run(bench_command(&["--json", "shell"]).env_clear());
-    let experiment = only_experiment(&report(&finished.expect_code(0)));
+    let experiment = only_experiment(&finished.expect_code(0).json());
     assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
     assert!(!notes(&experiment).contains("not installed: sh"), "{experiment}");
 }
@@ -26,7 +26,7 @@ fn loader_variables_are_removed_for_launched_programs() {
     command
         .env("LD_DEBUG", "files")
         .env("LD_DEBUG_OUTPUT", written.join("by"));
-    let report = report(&run(&mut command).expect_code(0));
+    let report = run(&mut command).expect_code(0).json();
     let [loader, kinds] = [0, 1].map(|number| &report["experiments"][number]);
     assert_eq!(rows(loader).len(), 4, "{loader}");
     assert!(!rows_with(kinds, &[("child", "true")]).is_empty());

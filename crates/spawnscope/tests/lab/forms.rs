@@ -1,6 +1,6 @@
 //! The output formats of the report: table, JSON, Markdown, CSV, and an HTML page with plots.
 
-use crate::bench::{bench, bench_command, only_experiment, report};
+use crate::bench::{bench, bench_command, only_experiment};
 use crate::support::run::{run, spawnscope};
 use crate::support::texts::{assert_contains, unwrapped};
 use crate::support::{apply, live_test};
@@ -16,7 +16,7 @@ fn the_list_names_every_experiment() {
     let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names.join(" "), NAMES);
     let listed = spawnscope(["bench", "--list", "--json"]).expect_code(0);
-    let experiments = report(&listed)["experiments"].clone();
+    let experiments = listed.json()["experiments"].clone();
     let names = experiments.as_array().expect("experiments").iter();
     let names: Vec<&str> = names.filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names.join(" "), NAMES);
@@ -25,15 +25,14 @@ fn the_list_names_every_experiment() {
 
 #[apply(live_test)]
 fn an_experiment_named_twice_is_run_once() {
-    let report = report(&bench(&["--json", "shell", "shell"]));
-    only_experiment(&report);
+    only_experiment(&bench(&["--json", "shell", "shell"]).json());
 }
 
 #[apply(live_test)]
 fn json_describes_the_machine_and_the_measurement() {
     let finished = bench(&["--json", "shell", "growth", "--max", "3M"]);
     assert_eq!(finished.errors(), "", "progress is shown only on a terminal");
-    let report = report(&finished);
+    let report = finished.json();
     assert_eq!(report["schema_version"], 1);
     assert_eq!(report["quick"], true);
     assert_eq!(report["interrupted"], false);

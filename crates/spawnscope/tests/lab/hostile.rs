@@ -1,12 +1,13 @@
-//! Machines that lack or forbid something: no compiler, directories without execution, a scanner of executables, Ctrl-C.
+//! Machines that lack or forbid something (no compiler, directories without execution, a scanner of executables), and signals.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 
-use crate::bench::{BRIEF, bench_command, notes, only_experiment, report, rows};
+use crate::bench::{BRIEF, bench_command, notes, only_experiment, rows};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, as_nobody, await_some, run};
@@ -15,7 +16,7 @@ use crate::support::workloads;
 use crate::support::{apply, live_test};
 
 /// Runs experiments with a PATH that leads only to these programs, and returns the report.
-fn run_with_programs(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
+fn run_with_programs(experiments: &[&str], programs: &[&str]) -> Value {
     let directory = tempfile::tempdir().expect("a directory");
     for program in programs {
         symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
@@ -23,7 +24,7 @@ fn run_with_programs(experiments: &[&str], programs: &[&str]) -> serde_json::Val
     let finished = run(bench_command(&["--json"])
         .args(experiments)
         .env("PATH", directory.path()));
-    report(&finished.expect_code(0))
+    finished.expect_code(0).json()
 }
 
 #[apply(live_test)]
@@ -60,9 +61,9 @@ fn sh_is_measured_if_it_is_the_only_program() {
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
     symlink(shell, directory.path().join("sh")).expect("a link");
     let finished = run(bench_command(&["--json", "runtimes", "loader"]).env("PATH", directory.path()));
-    let report = report(&finished.expect_code(0));
+    let report = finished.expect_code(0).json();
     let [runtimes, loader] = [0, 1].map(|number| &report["experiments"][number]);
-    let names: Vec<&serde_json::Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
+    let names: Vec<&Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
     assert_eq!(names, ["sh"]);
     let has_phases = !rows(runtimes)[0]["exec_ns"].is_null();
     assert_eq!(notes(runtimes).contains("warm starts"), has_phases);
@@ -97,7 +98,7 @@ fn a_runtime_that_fails_under_record_does_not_affect_other_runtimes() {
         symlink(format!("/usr/bin/{shell}"), directory.path().join(shell)).expect("a link");
     }
     let mut command = bench_command(&["--json", "runtimes"]);
-    let experiment = only_experiment(&report(&run(command.env("PATH", directory.path())).expect_code(0)));
+    let experiment = only_experiment(&run(command.env("PATH", directory.path())).expect_code(0).json());
     for row in rows(&experiment) {
         let is_lua = row["runtime"] == "lua (shim)";
         assert_eq!(row["exec_ns"].is_null(), is_lua, "{row}");
@@ -111,7 +112,7 @@ fn a_runtime_that_fails_under_record_does_not_affect_other_runtimes() {
 }
 
 /// Runs experiments with a tmpfs as the temporary directory. Returns its path and the report.
-fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
+fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
     let finished = run(Command::new("unshare")
@@ -122,7 +123,7 @@ fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Val
         .arg("--json")
         .args(experiments))
     .expect_code(0);
-    (directory.path().display().to_string(), report(&finished))
+    (directory.path().display().to_string(), finished.json())
 }
 
 #[apply(live_test)]
@@ -130,7 +131,7 @@ fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Val
 fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
     let directory = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a directory");
     let mut command = bench_command(&["--json", "loader", "path-search"]);
-    let report = report(&run(command.env("TMPDIR", directory.path())).expect_code(0));
+    let report = run(command.env("TMPDIR", directory.path())).expect_code(0).json();
     for experiment in report["experiments"].as_array().expect("experiments") {
         let text = notes(experiment);
         assert_contains(&text, ["with a special meaning", "instead"]);
@@ -143,7 +144,7 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
-    let is_uncached = |row: &serde_json::Value| row["program"] == "true, out of the cache";
+    let is_uncached = |row: &Value| row["program"] == "true, out of the cache";
     assert!(!rows(&experiment).iter().any(is_uncached));
     let text = notes(&experiment);
     let expected = "true, out of the cache, 1: the temporary directory's file system always keeps";
@@ -184,11 +185,11 @@ fn notes_under_a_scanner() -> String {
         .arg(SPAWNSCOPE)
         .args(BRIEF)
         .args(["--json", "first-launch"]);
-    let experiment = only_experiment(&report(&run(&mut command).expect_code(0)));
+    let experiment = only_experiment(&run(&mut command).expect_code(0).json());
     for row in rows(&experiment).iter().filter(|row| row["program"] == "tiny") {
         let at_once = row["at_once"].as_f64().expect("a number");
         let last = row["first_last_ns"]["low"].as_f64().expect("an interval");
-        // The last of them starts slightly after the first.
+        // The concurrent launches do not all start at the same moment, so half of their delays is enough.
         assert!(last >= SCAN_NS * (at_once / 2.0).max(1.0), "one after the other: {row}");
     }
     notes(&experiment)
@@ -205,9 +206,9 @@ fn signals_end_the_run_with_the_results_so_far() {
         await_worker(&running);
         kill(running.pid(), signal).expect("it runs");
         let finished = running.finish().expect_code(status);
-        let report = report(&finished);
+        let report = finished.json();
         assert_eq!(report["interrupted"], true);
-        assert_eq!(report["not_run"], serde_json::json!(["mechanisms"]));
+        assert_eq!(report["not_run"], json!(["mechanisms"]));
         only_experiment(&report);
         let remaining = std::fs::read_dir(directory.path()).expect("the directory").count();
         assert_eq!(remaining, 0, "{signal}: the directory of bench is removed");
@@ -250,7 +251,7 @@ fn a_report_in_which_nothing_was_measured_is_a_failure() {
     command.args(["bench", "--quick", "--json", "shell"]);
     let finished = run(&mut command).expect_code(125);
     finished.expect_errors(["nothing could be measured"]);
-    let report = report(&finished);
+    let report = finished.json();
     assert!(rows(&only_experiment(&report)).is_empty());
 }
 
@@ -300,7 +301,7 @@ fn ctrl_c_ends_the_wait_until_bash_is_filled() {
     let running = Running::start(command.env("PATH", path));
     await_child(running.pid(), |line| line.starts_with("sleep"));
     kill(running.pid(), Signal::SIGINT).expect("it runs");
-    let report = report(&running.finish().expect_code(130));
+    let report = running.finish().expect_code(130).json();
     assert_eq!(report["interrupted"], true);
 }
 
@@ -317,7 +318,7 @@ fn a_killed_worker_spoils_only_one_case() {
         (!children.is_empty()).then_some(())
     });
     kill(worker, Signal::SIGKILL).expect("it runs");
-    let experiment = only_experiment(&report(&running.finish().expect_code(0)));
+    let experiment = only_experiment(&running.finish().expect_code(0).json());
     let text = notes(&experiment);
     let reason = "the launching process was killed, possibly out of memory";
     assert_eq!(text.matches(reason).count(), 1, "{text}");
@@ -372,7 +373,7 @@ fn without_privilege_phases_are_unknown_and_a_note_says_that_they_need_root() {
         .arg(SPAWNSCOPE)
         .args(BRIEF)
         .args(["--json", "runtimes", "open-fds"]);
-    let report = report(&run(command.env("HOME", "/nonexistent")).expect_code(0));
+    let report = run(command.env("HOME", "/nonexistent")).expect_code(0).json();
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(rows(&experiments[0]).iter().all(|row| row["exec_ns"].is_null()));
     assert_contains(&notes(&experiments[0]), ["need root"]);

@@ -1,4 +1,4 @@
-//! The worker processes, which launch: with every mechanism, a worker detects that a child behaves incorrectly.
+//! The worker processes, which make the launches: with every mechanism, a worker detects a child that behaves incorrectly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

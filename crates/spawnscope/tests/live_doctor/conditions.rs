@@ -1,5 +1,7 @@
 //! Conditions that a test sets up for one process: by environment variables, or in namespaces.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::examination::{Examination, examine, examine_after};
@@ -32,11 +34,11 @@ fn an_invalid_loader_cache_is_a_problem() {
     let words = ["/etc/ld.so.cache is missing", "ldconfig", "`true` takes"];
     examine_after(missing, "loader-cache").expect("problem", &words);
     let sound = examine_after("true", "loader-cache");
-    let mut findings = sound.all().iter();
+    let mut findings = sound.findings().iter();
     assert!(
         findings.all(|finding| finding["severity"] == "note"),
         "{:?}",
-        sound.all()
+        sound.findings()
     );
 }
 
@@ -62,7 +64,7 @@ fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
     let words = ["env", &library];
     let examination = examine(words, "loader-environment");
-    let finding = &examination.all()[0];
+    let finding = &examination.findings()[0];
     assert!(finding["evidence"].to_string().contains("libfirst.so"), "{finding:#}");
     assert!(finding["effect_ns"].is_u64(), "{finding:#}");
     let slow = format!("LD_PRELOAD={}", path("libslow.so").display());
@@ -97,15 +99,14 @@ fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
     // In the machine's initial namespaces, a container's sign alone does not count.
     let words = ["env", "container=test-box"];
     let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
-    assert!(!examine(words, "environment").all().iter().any(named));
+    assert!(!examine(words, "environment").findings().iter().any(named));
 }
 
 #[apply(live_test)]
 #[needs(Setpriv, MountNs)]
 fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
     let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
-    let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
-    std::fs::set_permissions(directory.path(), open).expect("chmod");
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("chmod");
     let script = directory.path().join("script");
     let users = directory.path().join("users");
     let text = format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display());
@@ -128,12 +129,10 @@ fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
 fn without_privilege_the_doctor_lists_unseen_checks() {
     let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
-    let owner_only = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
-    std::fs::set_permissions(closed.path(), owner_only).expect("chmod");
+    std::fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).expect("chmod");
     let program = directory.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &program).expect("the binary can be copied");
-    let readable = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    std::fs::set_permissions(directory.path(), readable).expect("chmod");
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("chmod");
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])

@@ -40,32 +40,37 @@ impl Examination {
         let json = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("{error}; status {code}: {}", finished.errors()));
         let examination = Examination { json, code };
-        let problems = examination.all().iter().any(|finding| finding["severity"] == "problem");
+        let problems = examination
+            .findings()
+            .iter()
+            .any(|finding| finding["severity"] == "problem");
         assert_eq!(code, i32::from(problems), "{:#}", examination.json);
         examination
     }
 
-    pub fn all(&self) -> &[Value] {
+    pub fn findings(&self) -> &[Value] {
         self.json["findings"].as_array().expect("findings")
     }
 
     /// Returns the first finding with this severity that contains all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
-        let found = self.with(words).find(|finding| finding["severity"] == severity);
+        let found = self
+            .findings_with(words)
+            .find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
     }
 
     /// Returns the first finding of any severity that contains all these words.
     #[track_caller]
     pub fn expect_any(&self, words: &[&str]) -> &Value {
-        let found = self.with(words).next();
+        let found = self.findings_with(words).next();
         found.unwrap_or_else(|| panic!("no finding with {words:?} in {:#}", self.json))
     }
 
     /// Returns the findings whose title, evidence and fix contain all these words.
-    pub fn with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
-        self.all().iter().filter(move |finding| {
+    pub fn findings_with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
+        self.findings().iter().filter(move |finding| {
             let texts = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
             let text = texts.join(" ");
             words.iter().all(|word| text.contains(word))
@@ -74,7 +79,7 @@ impl Examination {
 
     #[track_caller]
     pub fn expect_silence(&self) {
-        assert!(self.all().is_empty(), "{:#}", self.json);
+        assert!(self.findings().is_empty(), "{:#}", self.json);
         assert_eq!(self.code, 0);
     }
 

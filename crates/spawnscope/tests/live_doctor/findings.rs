@@ -8,7 +8,7 @@ use crate::support::attempts::ok_if;
 /// Returns the first finding with this severity whose title, evidence and fix contain all these words.
 pub fn find(examination: &Examination, severity: &str, words: &[&str]) -> Result<Value, String> {
     let finding = examination
-        .with(words)
+        .findings_with(words)
         .find(|finding| finding["severity"] == severity)
         .cloned();
     finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", describe(examination)))
@@ -16,7 +16,7 @@ pub fn find(examination: &Examination, severity: &str, words: &[&str]) -> Result
 
 /// Checks that there is no finding of any severity.
 pub fn check_silence(examination: &Examination) -> Result<(), String> {
-    ok_if(examination.all().is_empty(), || describe(examination))
+    ok_if(examination.findings().is_empty(), || describe(examination))
 }
 
 /// Checks that these launches were timed.
@@ -29,5 +29,9 @@ pub fn check_timed(examination: &Examination, what: &[&str]) -> Result<(), Strin
 
 /// Returns the complete output, for messages.
 pub fn describe(examination: &Examination) -> String {
-    format!("{}, unseen: {}", Value::from(examination.all()), examination.unseen())
+    format!(
+        "{}, unseen: {}",
+        Value::from(examination.findings()),
+        examination.unseen()
+    )
 }

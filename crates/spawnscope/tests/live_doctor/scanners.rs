@@ -78,7 +78,6 @@ fn unprivileged_command(directory: &Path, doctor: &Path) -> Command {
     command
 }
 
-/// As a user would see in a recording of a build: each new program waits in its exec.
 #[apply(live_test)]
 #[needs(Ebpf, Fanotify)]
 fn a_recording_of_a_build_under_a_scanner_shows_new_programs_waiting_in_exec() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::needs::process_control_groups;
+use crate::support::needs::control_groups;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
@@ -26,7 +26,12 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
     format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
     missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
-    assert_eq!(missing.all().len(), 1, "nothing is emulated: {:?}", missing.all());
+    assert_eq!(
+        missing.findings().len(),
+        1,
+        "nothing is emulated: {:?}",
+        missing.findings()
+    );
 }
 
 /// Audit rules would affect the whole machine, so the test adds none.
@@ -62,7 +67,7 @@ fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
     examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
     let found = examine_after(&gvisor, "cgroups");
     let as_root = |finding: &Value| finding["fix"].to_string().contains("as root");
-    assert!(!found.all().iter().any(as_root), "{:?}", found.all());
+    assert!(!found.findings().iter().any(as_root), "{:?}", found.findings());
 }
 
 #[apply(live_test)]
@@ -115,7 +120,7 @@ fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_
 #[apply(live_test)]
 #[needs(Cgroup)]
 fn a_control_group_near_its_process_limit_is_reported() {
-    let group = process_control_groups().join(format!("spawnscope-test-{}", std::process::id()));
+    let group = control_groups("pids").join(format!("spawnscope-test-{}", std::process::id()));
     let filled = |sleepers: &str| {
         let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
                       for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording;
+use crate::support::recording::{self, advice_of_rule};
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
@@ -61,10 +61,6 @@ fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
     recording::advice(&record.file())
-}
-
-fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
-    findings.iter().find(|advice| advice["rule"] == rule)
 }
 
 /// Returns a text, or a list of lines, as JSON.

@@ -6,13 +6,13 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::recording::{launches, report};
 use crate::support::run::{PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
+use crate::support::texts::assert_contains;
+use crate::support::{apply, live_test};
 
 live_test! {
     #[needs(Ebpf)]
@@ -133,7 +133,7 @@ fn work_that_outlasts_the_duration_is_attributed_to_run() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_program() {
+fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_bpf_program() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);

@@ -146,8 +146,8 @@ fn a_client_that_polls_waits_for_a_daemon_that_is_not_recorded() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_daemon_that_does_not_run_is_an_error_before_the_command_starts() {
-    // Above the largest pid that Linux assigns.
     for (with, why) in [
+        // Above the largest pid that Linux assigns.
         ("4999999", "no process has this pid"),
         ("no-such-daemon", "no process has this name"),
     ] {

@@ -1,9 +1,9 @@
-//! A limit of the machine that is too low is reported before the command starts. If less memory is sufficient, the recorder uses less.
+//! A limit of the machine that is too low is reported before the command starts. If there is little memory, but enough, the recorder uses less.
 
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::needs::memory_control_groups;
+use crate::support::needs::control_groups;
 use crate::support::run::Record;
 use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
@@ -32,7 +32,7 @@ struct Group(PathBuf);
 
 impl Group {
     fn with_mib(mib: u64) -> Group {
-        let directory = memory_control_groups().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
+        let directory = control_groups("memory").join(format!("spawnscope-test-{}-{mib}", std::process::id()));
         fs::create_dir(&directory).expect("a control group");
         let group = Group(directory);
         let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| group.0.join(name));

@@ -21,7 +21,7 @@ const READ_DURATION: Duration = Duration::from_secs(7);
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_long_read_of_a_recording_does_not_end_it() {
+fn a_long_read_does_not_end_the_recording() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));

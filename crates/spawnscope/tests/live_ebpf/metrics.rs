@@ -97,16 +97,16 @@ fn assert_dashboard_names_metrics(metrics: &str) {
     let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");
     let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = dashboard.split(|c| !is_of_name(c));
-    let mut known = 0;
+    let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = dashboard.split(|c| !is_name_character(c));
+    let mut checked = 0;
     for word in words.filter(|word| word.starts_with("spawnscope_")) {
         let family = ["_bucket", "_sum"].iter().find_map(|end| word.strip_suffix(end));
         let family = family.unwrap_or(word);
         assert!(metrics.contains(&format!("# TYPE {family} ")), "{word}");
-        known += 1;
+        checked += 1;
     }
-    assert!(known > 10, "{known}");
+    assert!(checked > 10, "{checked}");
 }
 
 /// Records the whole machine, with a limit on the number of commands, while programs run whose names could break the format.

@@ -14,7 +14,7 @@ use crate::support::workloads::{Truth, script};
 use crate::support::{apply, live_test};
 
 /// The largest permitted time between the loader's last system call and the first constructor.
-const MAX_NS: i64 = 1_000_000;
+const MAX_GAP_NS: i64 = 1_000_000;
 
 live_test! {
     #[needs(Ebpf, Cc)]
@@ -68,7 +68,9 @@ fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {
         let end = end.expect("the end of a load");
         let gap = truth.one("constructor_began") - end;
         assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
-        ok_if(gap < MAX_NS, || format!("{gap} ns from the end to the constructors"))
+        ok_if(gap < MAX_GAP_NS, || {
+            format!("{gap} ns from the end to the constructors")
+        })
     });
 }
 

@@ -13,7 +13,7 @@ use crate::support::recording::read;
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
-/// A build file without a compiler: a script, copies, a shell that execs its command, a command with several launches, and edges that no hash
+/// A build file that needs no compiler: a script, copies, a shell that execs its command, a command with several launches, and edges that no hash
 /// can identify. All edges have an input, since `ninja -t compdb` lists only those.
 const BUILD: &str = r"
 rule run
@@ -44,7 +44,7 @@ build responded: respond build.ninja
 ";
 const SCRIPT: &str = "#!/bin/sh\n/bin/true\ncp two.sh \"$1\"\ntouch \"$2\"\n:\n";
 
-/// Prints launch, parent, target and command line of each program of a dataset.
+/// Prints the id, parent, target and first command line of each launch in a dataset.
 const ROWS: &str = r#"
 import json, pyarrow.dataset, sys
 read = lambda name: pyarrow.dataset.dataset(f"{sys.argv[1]}/{name}", partitioning="hive").to_table().to_pylist()
@@ -95,7 +95,7 @@ fn assert_edges(file: &Path) {
     ] {
         assert_eq!(counts.get(target), Some(&count), "{target}: {counts:?}");
     }
-    // ninja itself, and the shells of both twins, of the failing edge and of the edge with a response file, each with its program.
+    // ninja, and a shell and its program for each of four edges: both twins, the failing one, and the one with a response file.
     assert_eq!(counts.get("-"), Some(&9), "{counts:?}");
     assert_eq!(counts.len(), 7, "{counts:?}");
 }
@@ -153,7 +153,7 @@ fn edges_by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
     let listed = run(Command::new("ninja")
         .current_dir(directory)
         .args(["-t", "compdb", "run", "copy", "respond"]));
-    let listed: Value = serde_json::from_slice(&listed.expect_code(0).stdout).expect("JSON");
+    let listed = listed.expect_code(0).json();
     let mut edges = BTreeMap::new();
     for edge in listed.as_array().expect("edges") {
         let text = |key: &str| edge[key].as_str().expect("a text").to_owned();

@@ -75,9 +75,8 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, received: &Mutex<Vec<Request>>, answer: fn(usize) -> Option<u16>) -> Option<()> {
+fn serve(mut stream: TcpStream, received: &Mutex<Vec<Request>>, answer: fn(usize) -> Option<u16>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut stream = stream;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;

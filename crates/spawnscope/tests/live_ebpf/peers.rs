@@ -1,5 +1,5 @@
-//! Waits for sockets on the same machine. The server is this test, which is not recorded. A wait for the server must have its address and the
-//! name of this process.
+//! Waits for sockets on the same machine. The server is this test, which is not recorded. A wait for the server must name the server's
+//! address and this process.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -20,13 +20,13 @@ const REQUESTS: usize = 2;
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_wait_for_a_local_server_names_its_address_and_the_server() {
+fn a_wait_for_a_local_server_names_the_server_and_its_address() {
     assert_wait_names_server("127.0.0.1");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_wait_for_a_local_server_by_ipv6_names_its_address_and_the_server() {
+fn a_wait_for_a_local_server_by_ipv6_names_the_server_and_its_address() {
     if TcpListener::bind("[::1]:0").is_err() {
         return;
     }
@@ -82,10 +82,10 @@ fn assert_names_this_process(wait: &Value) {
     let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
     assert_eq!(wait["on"][0]["process"], name.trim_end(), "{wait}");
     let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
-    assert!(total(wait) >= answers_ns * 9 / 10, "{wait}");
+    assert!(total_ns(wait) >= answers_ns * 9 / 10, "{wait}");
 }
 
-fn total(wait: &Value) -> u64 {
+fn total_ns(wait: &Value) -> u64 {
     wait["total_ns"].as_u64().expect("a sum")
 }
 
@@ -150,7 +150,7 @@ const PYTHON: &str = "/usr/bin/python3";
 /// A time limit in seconds that is not reached.
 const LONG: &str = "60";
 
-fn client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
+fn record_client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
     let record = Record::new();
     let ports: Vec<String> = servers.iter().map(|server| server.port()).collect();
     let command = [PYTHON, "-c", CLIENT, call, limit].into_iter();
@@ -168,7 +168,7 @@ fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
         ("loop", ["epoll_wait", "epoll_pwait"]),
     ] {
         let server = Server::start("127.0.0.1");
-        let (record, finished) = client(call, LONG, &[&server]);
+        let (record, finished) = record_client(call, LONG, &[&server]);
         assert_answered(&finished);
         let waits = waits_for(&record, server.finish());
         let is_of_call = |wait: &&Value| syscalls.iter().any(|syscall| wait["syscall"] == *syscall);
@@ -184,10 +184,10 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
         let server = Server::start("127.0.0.1");
         // Two of the waits for each answer time out.
         let limit = ANSWER_TIME.mul_f64(0.4).as_secs_f64().to_string();
-        let (record, finished) = client(call, &limit, &[&server]);
+        let (record, finished) = record_client(call, &limit, &[&server]);
         assert_answered(&finished);
         let waits = waits_for(&record, server.finish());
-        let sum: u64 = waits.iter().map(total).sum();
+        let sum: u64 = waits.iter().map(total_ns).sum();
         let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
         let range = 1..answers_ns / 2;
         assert!(range.contains(&sum), "{call}: {sum} is not in {range:?}: {waits:?}");
@@ -199,7 +199,7 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
 fn a_wait_for_two_servers_names_neither() {
     for call in ["poll", "select", "write", "epoll"] {
         let servers = [Server::start("127.0.0.1"), Server::start("127.0.0.1")];
-        let (record, _) = client(call, LONG, &[&servers[0], &servers[1]]);
+        let (record, _) = record_client(call, LONG, &[&servers[0], &servers[1]]);
         for server in servers {
             let waits = waits_for(&record, server.finish());
             // The second answer may be waited for in recv.

@@ -376,7 +376,7 @@ fn a_program_that_is_named_python_gives_no_lines() {
     assert_eq!(Chains::read(&record.file()).python_frames(), 0);
 }
 
-/// Runs the workload under a copy of the system's interpreter in which all bytes `from` are replaced by `to`.
+/// Runs the workload under a copy of the system's interpreter in which each occurrence of `from` is replaced by `to`.
 fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");

@@ -33,9 +33,8 @@ struct Chain {
 
 impl Chain {
     fn names(&self) -> Vec<&str> {
-        let name = |frame: &'_ OwnedFrame| frame.function.is_some();
-        let named = self.frames.iter().filter(|frame| name(frame));
-        named.filter_map(|frame| frame.function.as_deref()).collect()
+        let names = self.frames.iter().map(|frame| frame.function.as_deref());
+        names.flatten().collect()
     }
 
     /// Whether the name of a function contains this part. Debug information and symbols have different names for functions of libc.
@@ -262,7 +261,7 @@ fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
 #[needs(Ebpf, Cc)]
 fn a_parent_that_has_ended_has_its_chain() {
     let chains = record_with(&[], &["sh", "-c", "sh -c '/bin/true & exit 0'; sleep 0.2"]);
-    assert_eq!(chains.len(), 3, "two shells' children and one of theirs");
+    assert_eq!(chains.len(), 3, "two children of the outer shell, and one of the inner");
     for chain in &chains {
         assert!(!chain.is_truncated, "{chain:#?}");
         assert!(chain.has_name_with("libc_start"), "{chain:#?}");

@@ -11,8 +11,7 @@ use crate::support::{apply, live_test};
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_check.py");
 
 fn trace_of(record: &Record) -> Vec<u8> {
-    let trace = read(&["export", "--format", "perfetto"], &record.file());
-    trace.stdout.clone()
+    read(&["export", "--format", "perfetto"], &record.file()).stdout
 }
 
 #[apply(live_test)]

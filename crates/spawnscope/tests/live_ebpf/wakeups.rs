@@ -56,11 +56,11 @@ fn record_waits(calls: &str, how: &str, times: usize, absent: &str) -> (Record, 
     let words = ["bash", "-c", script, "bash", workload, calls, how, &times];
     let mut command = record.command(words);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", absent)).expect_code(0);
-    let reports_it = finished.errors().contains("preempt count");
     // A missing preempt count is reported.
-    assert_eq!(reports_it, !sees_interrupts(&record));
+    let is_reported = finished.errors().contains("preempt count");
+    assert_eq!(is_reported, !sees_interrupts(&record));
     if absent == NOTHING {
-        assert!(!reports_it, "{}", finished.errors());
+        assert!(!is_reported, "{}", finished.errors());
     }
     (record, finished.stdout)
 }

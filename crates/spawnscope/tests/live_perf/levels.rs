@@ -1,5 +1,5 @@
-//! The levels of kernel.perf_event_paranoid that permit perf events. A test sets a level only if it permits more than the
-//! present one, so that other tests are not disturbed, and restores the present one. The refusal by higher levels, which only some
+//! The levels of kernel.perf_event_paranoid that permit perf events. A test sets a level only if it permits at least
+//! as much as the present one, so that other tests are not disturbed, and restores the present one. The refusal by higher levels, which only some
 //! distributions know, is simulated.
 
 use std::fs;

@@ -33,7 +33,7 @@ fn the_tree_is_the_one_that_ebpf_records() {
 }
 
 #[apply(live_test)]
-fn each_of_some_hundred_launches_is_recorded() {
+fn each_of_several_hundred_launches_is_recorded() {
     let record = Record::new().flags(&["-q"]);
     let script = "i=0; while [ $i -lt 400 ]; do /bin/true; (:); i=$((i+1)); done; exit 4";
     record.run(["sh", "-c", script]).expect_code(4);

@@ -15,8 +15,8 @@ fn launches(public: &PublicDirectory) -> Launches {
     Launches::parse(&public.run(&[], &export).expect_code(0).stdout)
 }
 
-/// Records a shell script by perf events.
-fn record(script: &str) -> [&str; 7] {
+/// Returns the words that record a shell script by perf events.
+fn record_words(script: &str) -> [&str; 7] {
     ["record", "--collector", "perf", "--", "sh", "-c", script]
 }
 
@@ -24,7 +24,10 @@ fn record(script: &str) -> [&str; 7] {
 #[needs(Setpriv, PerfEvents)]
 fn perf_events_need_no_privilege_and_say_what_is_unknown() {
     let public = PublicDirectory::new();
-    let errors = public.run(&[], &record("ls / | wc -l; exit 4")).expect_code(4).errors();
+    let errors = public
+        .run(&[], &record_words("ls / | wc -l; exit 4"))
+        .expect_code(4)
+        .errors();
     assert_contains(&errors, ["collecting with perf; unknown: ", "sudo"]);
     assert!(errors.contains("recorded 3 launches"), "{errors}");
     let all = launches(&public);
@@ -78,7 +81,7 @@ fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
     fs::copy("/bin/sleep", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let errors = public
-        .run(&[], &record("./slow_id 0.4; exit 6"))
+        .run(&[], &record_words("./slow_id 0.4; exit 6"))
         .expect_code(6)
         .errors();
     assert!(errors.contains("slow_id runs with privilege"), "{errors}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::scanned_directory::{SCANNERS, ScannedDirectory};
-use crate::support::recording::{self, read};
+use crate::support::recording::{self, advice_of_rule, read};
 use crate::support::run::Record;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
@@ -35,9 +35,8 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
     for scanner in SCANNERS {
         let scanned = ScannedDirectory::new(scanner);
         let (record, printed) = advice(&scanned, &scanned.watched().display().to_string());
-        let advice = printed.iter().find(|advice| advice["rule"] == "scanner");
         // fapolicyd takes so little time that there may be no advice.
-        if let Some(advice) = advice {
+        if let Some(advice) = advice_of_rule(&printed, "scanner") {
             assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
             assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
         } else {
@@ -77,9 +76,6 @@ fn a_build_outside_of_the_scanned_directory_reports_no_scanner() {
         let scanned = ScannedDirectory::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
         let (_, printed) = advice(&scanned, &elsewhere.path().display().to_string());
-        assert!(
-            printed.iter().all(|advice| advice["rule"] != "scanner"),
-            "{scanner}: {printed:#?}"
-        );
+        assert_eq!(advice_of_rule(&printed, "scanner"), None, "{scanner}");
     }
 }

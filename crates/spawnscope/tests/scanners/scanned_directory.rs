@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::support::needs::scanner_daemons;
+use crate::support::run::SPAWNSCOPE;
 
 /// The scanners, by the names of the daemons that execs wait for.
 pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];
@@ -27,6 +29,20 @@ impl ScannedDirectory {
     /// Returns the directory that the scanner watches while a command runs.
     pub fn watched(&self) -> PathBuf {
         self.directory.path().join("scanned")
+    }
+
+    /// Returns a command that runs spawnscope while the directory, which is its TMPDIR, is watched.
+    pub fn spawnscope(&self, arguments: &[&str]) -> Command {
+        let launcher = self.launcher();
+        let mut command = Command::new(&launcher[0]);
+        command
+            .args(&launcher[1..])
+            .arg("env")
+            .arg(format!("TMPDIR={}", self.watched().display()))
+            .arg(SPAWNSCOPE)
+            .args(arguments)
+            .env_remove("LD_LIBRARY_PATH");
+        command
     }
 
     /// Returns the beginning of a command line. The command that follows runs while the directory is watched.

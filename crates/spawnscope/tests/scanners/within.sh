@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a command while a real permission scanner watches the directory `scanned` of one of the caller's directories.
+# Runs a command while a real permission scanner watches the directory `scanned` in DIRECTORY.
 # Usage: unshare --mount --pid --fork --kill-child --mount-proc --propagation private within.sh clamonacc|fapolicyd DAEMONS DIRECTORY COMMAND...
 # All mounts are private to this mount namespace, so that the scanner affects no other process. The scanner ends with this script's pid
 # namespace, and after a minute in any case.
@@ -28,7 +28,7 @@ await() {
 
 started=()
 stop() {
-    # The daemons are stopped in reverse order, since other processes wait for the last one.
+    # The last daemon is stopped first, because other processes wait for its answers.
     for ((number = ${#started[@]} - 1; number >= 0; number--)); do
         kill "${started[number]}" 2>/dev/null || true
         wait "${started[number]}" 2>/dev/null || true

@@ -15,7 +15,7 @@ const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// The variable that is set if the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
 
-/// Needs of tests in other crates and in Python, which the variable may also name.
+/// Needs of tests in other crates and in Python, which `SPAWNSCOPE_TEST_REQUIRE` may also name.
 const OTHER_NEEDS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -134,7 +134,7 @@ impl Need {
 
     fn check_uncached(self) -> Result<(), String> {
         match self {
-            Need::Ebpf => ebpf(),
+            Need::Ebpf => check_ebpf(),
             Need::Cc if workloads::are_compiled() => Ok(()),
             Need::Cc => check_runs("cc --version"),
             Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
@@ -142,18 +142,16 @@ impl Need {
             Need::Binfmt => {
                 check_runs("unshare --user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc")
             }
-            Need::Cgroup => check_control_groups(&process_control_groups(), &["pids.max"]),
-            Need::MemoryGroup => {
-                check_control_groups(&memory_control_groups(), &["memory.max", "memory.limit_in_bytes"])
-            }
+            Need::Cgroup => check_control_groups("pids", &["pids.max"]),
+            Need::MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
                 check_runs("setsid --version")
             }
             Need::Setpriv => check_runs("setpriv --reuid 65534 --clear-groups true"),
             Need::Realtime => check_runs("chrt --fifo 1 true"),
-            Need::Fanotify => fanotify(),
-            Need::Fuse => fuse(),
+            Need::Fanotify => check_fanotify(),
+            Need::Fuse => check_fuse(),
             Need::Perfetto => check_imports("perfetto.protos.perfetto.trace.perfetto_trace_pb2"),
             Need::Prometheus => check_imports("prometheus_client.parser"),
             Need::Parquet => check_imports("duckdb, pyarrow.dataset"),
@@ -161,18 +159,18 @@ impl Need {
             Need::Go => check_runs("go version"),
             Need::Musl => check_runs("musl-gcc --version"),
             Need::Perl => check_runs("perl -v"),
-            Need::Make => make(),
+            Need::Make => check_make(),
             Need::Node => check_runs("/usr/bin/node --version"),
             Need::Npm => check_runs("/usr/bin/npm --version"),
             Need::Git => check_runs("git --version"),
             Need::Bc => check_runs("bc --version"),
             Need::PkgConfig => check_runs("pkg-config --version"),
             Need::Python => check_runs("/usr/bin/python3 --version"),
-            Need::Ptrace => ptrace(),
+            Need::Ptrace => check_ptrace(),
             Need::Gdb => check_runs("gdb --version"),
             Need::Strace => check_runs("strace -o /dev/null true"),
             Need::Perf => check_runs("perf record -o /dev/null true"),
-            Need::PerfEvents => perf_events(),
+            Need::PerfEvents => check_perf_events(),
             Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
             Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
             Need::Disposable => std::env::var(DISPOSABLE)
@@ -228,28 +226,23 @@ pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
-/// Returns the hierarchy of control groups that limits processes.
-pub fn process_control_groups() -> PathBuf {
-    let first = PathBuf::from("/sys/fs/cgroup/pids");
-    if first.exists() { first } else { "/sys/fs/cgroup".into() }
-}
-
-/// Returns the hierarchy of control groups that limits memory.
-pub fn memory_control_groups() -> PathBuf {
-    let first = PathBuf::from("/sys/fs/cgroup/memory");
-    if first.exists() { first } else { "/sys/fs/cgroup".into() }
+/// Returns the hierarchy of control groups that has this controller: its own one in version 1, the only one in version 2.
+pub fn control_groups(controller: &str) -> PathBuf {
+    let version_2 = PathBuf::from("/sys/fs/cgroup");
+    let version_1 = version_2.join(controller);
+    if version_1.exists() { version_1 } else { version_2 }
 }
 
 /// Checks that a control group with one of these files can be created.
-fn check_control_groups(parent: &Path, files: &[&str]) -> Result<(), String> {
-    let group = parent.join(format!("spawnscope-need-{}", std::process::id()));
+fn check_control_groups(controller: &str, files: &[&str]) -> Result<(), String> {
+    let group = control_groups(controller).join(format!("spawnscope-need-{}", std::process::id()));
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     let limits = files.iter().any(|file| group.join(file).exists());
     std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     ok_if(limits, || format!("groups have no {}", files.join(" or ")))
 }
 
-fn ebpf() -> Result<(), String> {
+fn check_ebpf() -> Result<(), String> {
     if !cfg!(feature = "ebpf") {
         return Err("built without the feature `ebpf`".into());
     }
@@ -269,7 +262,7 @@ fn ebpf() -> Result<(), String> {
 }
 
 /// Checks that the structures of the make in PATH are known.
-fn make() -> Result<(), String> {
+fn check_make() -> Result<(), String> {
     let output = Command::new("make").arg("--version").output();
     let output = output.map_err(|error| format!("make: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -279,7 +272,7 @@ fn make() -> Result<(), String> {
 }
 
 /// Tries to trace a process that the tracing thread did not start.
-fn ptrace() -> Result<(), String> {
+fn check_ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep")
         .arg("60")
         .spawn()
@@ -307,7 +300,7 @@ fn ptrace() -> Result<(), String> {
 }
 
 /// Reads only the setting. Whether a sandbox refuses the call is for the tests to find out.
-fn perf_events() -> Result<(), String> {
+fn check_perf_events() -> Result<(), String> {
     let file = "/proc/sys/kernel/perf_event_paranoid";
     let level = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     match level.trim().parse::<i32>() {
@@ -323,7 +316,7 @@ fn check_can_be_set(file: &str) -> Result<(), String> {
 }
 
 /// Runs the workload without recording it. The workload itself reports what was refused.
-fn fanotify() -> Result<(), String> {
+fn check_fanotify() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -332,7 +325,7 @@ fn fanotify() -> Result<(), String> {
     check_succeeds(command.arg(mount_point.path()))
 }
 
-fn fuse() -> Result<(), String> {
+fn check_fuse() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;

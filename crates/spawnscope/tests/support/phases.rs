@@ -12,7 +12,7 @@ use super::workloads::{Truth, path};
 const MIN_TOLERANCE_NS: i64 = 1_000_000;
 const MAX_GROWTH_OF_OTHERS_NS: i64 = 3_000_000;
 
-/// Returns `limit`, or an eighth of the free memory in megabytes if that is less. On small machines, phases are long with less memory, too.
+/// Returns `limit`, or an eighth of the free memory in megabytes if that is less. On small machines, less memory makes the phases long enough.
 fn limited_megabytes(limit: u64) -> String {
     let memory = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
     let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

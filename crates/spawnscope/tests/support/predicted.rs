@@ -84,7 +84,7 @@ fn collector() -> &'static str {
 /// Checks that the interval of each saving from a recording by the collector contains the saving from a recording by eBPF.
 fn assert_intervals_contain_predictions(workload: &Workload) {
     best_of_three(|| {
-        let [exact, partial] = ["ebpf", collector()].map(|collector| record_command(collector, workload));
+        let [exact, partial] = ["ebpf", collector()].map(|collector| record_workload(collector, workload));
         for change in workload.changes {
             let exact = predict(&exact.file(), change);
             let partial = predict(&partial.file(), change);
@@ -106,8 +106,7 @@ fn assert_intervals_contain_predictions(workload: &Workload) {
     });
 }
 
-/// Records the workload.
-fn record_command(collector: &str, workload: &Workload) -> Record {
+fn record_workload(collector: &str, workload: &Workload) -> Record {
     let record = Record::new().flags(&["--collector", collector, "-q"]);
     let makefile = record.directory().join("Makefile");
     fs::write(&makefile, MAKEFILE).expect("a file");
@@ -133,7 +132,7 @@ fn shares(prediction: &Value) -> [f64; 3] {
 /// The critical path is reconstructed, because wakers are not recorded.
 #[apply(live_test)]
 fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
-    let record = record_command(collector(), &LOOP);
+    let record = record_workload(collector(), &LOOP);
     let report = report(&record.file());
     assert_eq!(report["collector"], collector());
     assert_eq!(report["waits_reconstructed"], true);
@@ -149,7 +148,7 @@ fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
 #[apply(live_test)]
 fn part_of_the_saving_in_a_loop_is_certain() {
     best_of_three(|| {
-        let record = record_command(collector(), &LOOP);
+        let record = record_workload(collector(), &LOOP);
         let [expected, low, _] = shares(&predict(&record.file(), &["--remove", "sh"]));
         ok_if(expected > 0.5 && low > 0.1, || format!("{expected}, at least {low}"))
     });

@@ -95,7 +95,7 @@ pub fn verdict(conclusion: &Conclusion) -> ExitCode {
 }
 
 fn has_race(name: &str) -> bool {
-    let (runs, failures) = runs_alone(|| passes_in_a_new_process(name));
+    let (runs, failures) = run_alone(|| passes_in_a_new_process(name));
     let is_race = failures >= FAILURES_OF_A_RACE;
     let consequence = if is_race {
         ", so it has a race: the suite fails"
@@ -107,7 +107,7 @@ fn has_race(name: &str) -> bool {
 }
 
 /// Runs a test until it is clear whether it has a race. Returns the number of runs, and how many of them failed.
-pub fn runs_alone(mut passes: impl FnMut() -> bool) -> (usize, usize) {
+pub fn run_alone(mut passes: impl FnMut() -> bool) -> (usize, usize) {
     let mut failures = 0;
     for run in 1..=RUNS_ALONE {
         failures += usize::from(!passes());

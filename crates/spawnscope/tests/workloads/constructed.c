@@ -1,5 +1,6 @@
 // A library whose constructor takes a known time, and a program that is linked with it and takes long to relocate. The library is compiled
-// with -DBUSY_MS=N as a shared object. The constructor starts with calls that a loader makes, too, so that it could be mistaken for one.
+// with -DBUSY_MS=N as a shared object. The constructor starts with system calls that loaders make too, so it
+// could be mistaken for a part of the load.
 #include "truth.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // Runs a command under a permission scanner that the command did not start. TINY is copied to DIRECTORY/tiny, and each open
 // and execve of a file in DIRECTORY waits for an answer. The scanner is named `test-scanner`; one of its threads, which
-// has another name, answers. Usage: scanned TINY DIRECTORY COMMAND...; prints as amount_ns the time that it took for each file.
+// has another name, answers. Usage: scanned TINY DIRECTORY COMMAND...; prints as amount_ns the time that the scanner took for each file.
 #include "scanner.h"
 #include <pthread.h>
 

@@ -76,7 +76,7 @@ static void answer(int scanner, const struct fanotify_event_metadata *event)
 
 static _Noreturn void scan(int scanner, volatile int *scanned)
 {
-    // No process may hang if the parent of the scanner dies. When the scanner ends, too, its descriptor closes, and the kernel allows all
+    // No process may hang if the parent of the scanner dies: the scanner then ends too, its descriptor closes, and the kernel allows all
     // pending requests.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "scand");
