@@ -35,16 +35,11 @@ impl Environment {
         }
     }
 
-    /// Returns whether kernel settings cannot be changed from inside this environment.
-    #[must_use]
-    pub fn is_kernel_foreign(&self) -> bool {
-        self.is_gvisor || self.wsl == Some(1) || self.container.is_some()
-    }
-
     /// Returns where to change kernel settings, to be inserted into a sentence.
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
-        if self.is_kernel_foreign() {
+        // Inside these, kernel settings cannot be changed.
+        if self.is_gvisor || self.wsl == Some(1) || self.container.is_some() {
             "on the host (not possible from inside)"
         } else {
             "as root"

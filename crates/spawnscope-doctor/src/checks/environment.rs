@@ -27,7 +27,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             Finding::problem("the kernel is gVisor's: a user-space program handles system calls")
                 .evidence("according to /proc/version")
                 .evidence(with_fork_time(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
-                .fix("launch less: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
+                .fix("launch fewer programs: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
                 .fix_cost("an ordinary container isolates programs less, and the operator must allow it"),
         );
     }

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// How often Python is timed, with and without site-packages.
+/// How many times Python is timed, with and without site-packages.
 const RUNS: usize = 3;
 /// Site-packages that add this much are a problem. The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
