@@ -23,7 +23,8 @@ use spawnscope_data::event::Pid;
 use spawnscope_system::held::{Identity, StartError};
 use spawnscope_system::signals::Signals;
 
-/// The interval between checks of the state of a held process. Polling is necessary, because nothing reports that the process was stopped or continued.
+/// The interval between checks of the state of a held process. Polling is necessary, because nothing reports that the process was stopped or
+/// continued.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The interval between these checks while the command of `--run` is expected to attach. A debugger's first request may follow soon after it
 /// attaches.

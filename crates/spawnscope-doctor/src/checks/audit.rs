@@ -84,7 +84,10 @@ fn every_call_finding(source: Source, rules: u64, call: Option<Nanos>, first: &R
     Finding::problem_if(source == Source::Kernel, title)
         .evidence(source.evidence(first))
         .evidence_if(call.map(call_time))
-        .fix("restrict each rule to the system calls (`-S openat,execve`), the architecture (`-F arch=b64`) and the users (`-F auid>=1000`) that it needs")
+        .fix(
+            "restrict each rule to the system calls (`-S openat,execve`), the architecture (`-F arch=b64`) and the users \
+             (`-F auid>=1000`) that it needs",
+        )
         .fix("those responsible for this machine's security decide what must be recorded: show them these figures")
         .fix_cost("system calls that no rule names are no longer recorded")
 }
