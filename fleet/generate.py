@@ -4,7 +4,7 @@
     fleet/generate.py BASE DATASET --runs 2800 --launches 10000000 [--seed 1] [--regression] [--slow-machine]
 
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
-their execs and call sites, and times are multiplied by a factor of the run and one of the launch. With --regression, a line of a script
+their execs and call sites, and times are multiplied by one factor per run and one per launch. With --regression, a line of a script
 starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
 machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. The same arguments give the same dataset.
 Needs pyarrow and numpy.

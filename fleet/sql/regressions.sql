@@ -50,7 +50,7 @@ jobs AS (
   FROM compared_runs
   GROUP BY job
 ),
--- A run of a job without a launch of the site has a count of 0. These runs tie for the lowest rank, so their part of each sum is known without a row
+-- A job's run without a launch of the site has a count of 0. Such runs tie for the lowest rank, so their part of each sum is known without a row
 -- for each: the `absent` runs raise the rank of every other run by their number, or by half of it if the other run ties with them.
 strata AS (
   SELECT p.job AS job, p.file AS file, p.line AS line, p.command AS command,

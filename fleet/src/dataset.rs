@@ -35,7 +35,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens a directory or an URL.
+    /// Opens a directory or a URL.
     ///
     /// # Errors
     /// When it is not a dataset, or the AWS_ variables of the environment do not lead to its store.

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// Hooks that run at each change of the index or of a reference, when few users expect that git runs a program.
+/// Hooks that run at each change of the index or of a reference, when few users expect git to run a program.
 const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
 /// The other hooks that git runs in a working tree (githooks(5)).
 const OTHER_HOOKS: [&str; 16] = [

@@ -189,7 +189,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<StuckOperation>) ->
     match delay {
         Some(Delay { span, affected }) if holders.is_empty() => {
             format!(
-                "{affected} takes {} longer: an unknown program scans it",
+                "{affected} takes {} longer: an unknown program scans the file",
                 units::time(*span)
             )
         }

@@ -1,4 +1,4 @@
-//! Makes and times launches in a measuring process, under the rules for such processes. A launch that takes too long is killed.
+//! Makes and times launches in a measuring process, under the rules of `launch_timing`. A launch that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
