@@ -2,7 +2,6 @@
 //! see `interpreter_options`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Check, Run, hanging, interpreter_options, values};
 use crate::programs::{Capture, Programs, RunError, RunTime};
@@ -57,7 +56,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         Err(_) => program.to_owned(),
     };
     let with = |options: &[&str]| {
-        let mut command: Command = machine.command(&python);
+        let mut command = machine.command(&python);
         command.args(options).args(["-c", "pass"]);
         command
     };

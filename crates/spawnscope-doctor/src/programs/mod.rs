@@ -177,8 +177,13 @@ impl Programs {
     /// succeed.
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
+        // A run may take twice as long as the shortest one.
+        let has_time = |run: Nanos| {
+            self.time_limit()
+                .is_ok_and(|limit| limit > Duration::from_nanos(run.0) * 2)
+        };
         for _ in 0..runs {
-            if shortest.is_some_and(|shortest| !self.has_time_for(shortest, 2)) {
+            if shortest.is_some_and(|shortest| !has_time(shortest)) {
                 break;
             }
             match supervisor::run(command(), self.time_limit()?, Task::Run(Capture::Nothing))? {
@@ -221,11 +226,6 @@ impl Programs {
     /// Returns the time limit for a program: half of the remaining time, so that time is left for others if the program hangs.
     fn time_limit(&self) -> Result<Duration, RunError> {
         Ok(self.remaining()? / 2)
-    }
-
-    fn has_time_for(&self, run_time: Nanos, runs: u32) -> bool {
-        self.remaining()
-            .is_ok_and(|left| left / 2 > Duration::from_nanos(run_time.0) * runs)
     }
 
     fn remaining(&self) -> Result<Duration, RunError> {
