@@ -75,9 +75,13 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     if count == 0 {
         return;
     }
-    let listed = |what: &str, directories: &[&PathBuf]| {
-        (!directories.is_empty()).then(|| format!("{what}: {}", names(directories)))
-    };
+    let title = format!(
+        "{} of {} in PATH {} useless",
+        units::count(count as u64),
+        units::counted(path.len() as u64, "directory", "directories"),
+        if count == 1 { "is" } else { "are" }
+    );
+    let finding = Finding::problem_if(count >= MIN_USELESS, title);
     let one = usual_lookup(examination);
     let each = one.map_or(String::new(), |time| {
         format!("; a look-up that finds nothing takes {}", units::time(time))
@@ -85,34 +89,22 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     let before = useless.count_before_last_useful();
     let lost = one.map(|one| Nanos(one.0 * before)).filter(|lost| lost.0 > 0);
     findings.add(
-        Finding::problem_if(
-            count >= MIN_USELESS,
-            format!(
-                "{} of {} in PATH {} useless",
-                units::count(count as u64),
-                units::counted(path.len() as u64, "directory", "directories"),
-                if count == 1 { "is" } else { "are" }
-            ),
-        )
-        .evidence_if(listed("missing", &useless.absent))
-        .evidence_if(listed("not a directory", &useless.files))
-        .evidence_if(listed("a symlink loop", &useless.loops))
-        .evidence_if(listed("cannot be entered by this user", &useless.forbidden))
-        .evidence_if(listed("repeated", &useless.repeated))
-        .evidence_if(listed("a symlink to an earlier one", &useless.linked))
-        .evidence(format!(
-            "a search for a program in a later directory tries an exec in each of them{each}"
-        ))
-        .evidence_if(lost.map(|_| {
-            format!(
-                "{} the last useful directory: the effect is {}, without the cost of the execs",
-                units::counted(before, "of them precedes", "of them precede"),
-                units::counted(before, "look-up", "look-ups")
-            )
-        }))
-        .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
-        .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
-        .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
+        useless
+            .evidence()
+            .fold(finding, Finding::evidence)
+            .evidence(format!(
+                "a search for a program in a later directory tries an exec in each of them{each}"
+            ))
+            .evidence_if(lost.map(|_| {
+                format!(
+                    "{} the last useful directory: the effect is {}, without the cost of the execs",
+                    units::counted(before, "of them precedes", "of them precede"),
+                    units::counted(before, "look-up", "look-ups")
+                )
+            }))
+            .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
+            .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
+            .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
     );
 }
 
@@ -182,6 +174,20 @@ impl<'p> UselessDirectories<'p> {
         };
         why.push(directory);
         true
+    }
+
+    /// Returns a line for each reason, with its directories.
+    fn evidence(&self) -> impl Iterator<Item = String> {
+        let reasons = [
+            ("missing", &self.absent),
+            ("not a directory", &self.files),
+            ("a symlink loop", &self.loops),
+            ("cannot be entered by this user", &self.forbidden),
+            ("repeated", &self.repeated),
+            ("a symlink to an earlier one", &self.linked),
+        ];
+        let found = reasons.into_iter().filter(|(_, directories)| !directories.is_empty());
+        found.map(|(reason, directories)| format!("{reason}: {}", names(directories)))
     }
 
     /// Returns how many useless entries precede the last useful directory.
