@@ -4,7 +4,7 @@
     fleet/generate.py BASE DATASET --runs 2800 --launches 10000000 [--seed 1] [--regression] [--slow-machine]
 
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
-their execs and call sites, and times are multiplied by a factor of the run and one of the launch. With --regression, a line of a script
+their execs and call sites, and times are multiplied by one factor per run and one per launch. With --regression, a line of a script
 starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
 machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. The same arguments give the same dataset.
 Needs pyarrow and numpy.
@@ -61,11 +61,12 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--machines", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--regression", action="store_true", help=f"every second job starts git {ADDED_LAUNCHES} more times from day {CHANGED_DAY} on")
+    regression = f"every second job starts git {ADDED_LAUNCHES} more times from day {CHANGED_DAY} on"
+    parser.add_argument("--regression", action="store_true", help=regression)
     parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, on which `spawnscope doctor` ran")
     options = parser.parse_args()
     if options.dataset.exists():
-        sys.exit(f"{options.dataset} exists already: name a directory to create")
+        sys.exit(f"{options.dataset} already exists: name a directory to create")
     return options
 
 
@@ -174,8 +175,9 @@ class Run:
         sites = self.base["callers"]
         launches = self.tables["launches"]
         if compute.any(compute.equal(launches["caller"], self.new_caller())).as_py():
-            new = {"language": "bash", "file": "/ci/build.sh", "line": 41, "function": None, "module": None, "program": None, "text": None, "tax_ns": None}
-            row = [{name: new.get(name, 0) for name in sites.column_names} | {"run": "", "caller": self.new_caller()}]
+            unknown = dict.fromkeys(("function", "module", "program", "text", "tax_ns"))
+            new = unknown | {"language": "bash", "file": "/ci/build.sh", "line": 41, "run": "", "caller": self.new_caller()}
+            row = [{name: new.get(name, 0) for name in sites.column_names}]
             sites = pyarrow.concat_tables([sites, pyarrow.Table.from_pylist(row, sites.schema)])
         aggregates = [("launch", "count"), ("total_ns", "sum"), ("critical_ns", "sum")]
         sums = {row["caller"]: row for row in launches.group_by("caller").aggregate(aggregates).to_pylist()}

@@ -1,4 +1,5 @@
 -- The programs that cost the most across all runs. ${order}: critical_ns or launches.
+-- own_tax_ns leaves out the waits for a CPU and for a reaping parent.
 WITH
 -- Sums launches first: the join and COUNT(*) below then see one row for each run and command.
 run_sums AS (

@@ -1,5 +1,5 @@
 -- The cost of the launches with each value of a label, over all runs. ${label}: a column of launches (l.target) or runs (r.job, r.host, r.branch).
--- ${order}: critical_ns or launches.
+-- ${order}: critical_ns or launches. own_tax_ns leaves out the waits for a CPU and for a reaping parent.
 WITH
 run_sums AS (
   SELECT l.run AS run, ${label} AS label, COUNT(*) AS launches, SUM(l.total_ns) AS total_ns,

@@ -1,6 +1,6 @@
--- The cost of a launch on each machine, compared with the cost of the same commands of the same jobs on the other machines. A machine is an outlier if its
--- launches cost at least a tenth more or less than those of the others, and if a Wilcoxon rank test of its runs against all others, with ties,
--- exceeds sqrt(2 ln(machines / 0.05)), which bounds the normal quantile of Bonferroni's correction from above.
+-- The cost of a launch on each machine, compared with the cost of the same commands of the same jobs on the other machines. A machine is an
+-- outlier if its launches cost at least a tenth more or less than those of the others, and if the z score of a Wilcoxon rank-sum test of its runs
+-- against all others, corrected for ties, exceeds sqrt(2 ln(machines / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
 -- The cost is the time of create, setup, exec, load and teardown: waits for a CPU and for a reaping parent do not depend on the machine's speed.
 WITH
 command_sums AS (
@@ -31,22 +31,22 @@ run_ratios AS (
   GROUP BY s.run, s.host
 ),
 ranked AS (
-  SELECT host, launches, cost_ns, ratio, RANK() OVER (ORDER BY ratio) AS place, COUNT(*) OVER (PARTITION BY ratio) AS ties,
+  SELECT host, launches, cost_ns, ratio, RANK() OVER (ORDER BY ratio) AS ratio_rank, COUNT(*) OVER (PARTITION BY ratio) AS ties,
          COUNT(*) OVER () * 1e0 AS n
   FROM run_ratios
 ),
-placed AS (SELECT host, launches, cost_ns, ratio, place, ties, n, SUM(ties * ties - 1) OVER () * 1e0 AS tied FROM ranked),
+with_tied AS (SELECT host, launches, cost_ns, ratio, ratio_rank, ties, n, SUM(ties * ties - 1) OVER () * 1e0 AS tied FROM ranked),
 hosts AS (
   SELECT host, COUNT(*) * 1e0 AS runs, MAX(n) AS n, MAX(tied) AS tied, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns,
-         SUM(ratio) AS ratios, SUM(place + (ties - 1) / 2e0) AS place_sum, VAR_SAMP(ratio) AS variance
-  FROM placed
+         SUM(ratio) AS ratio_sum, SUM(ratio_rank + (ties - 1) / 2e0) AS rank_sum, VAR_SAMP(ratio) AS variance
+  FROM with_tied
   GROUP BY host
 ),
 compared AS (
-  SELECT host, runs, launches, cost_ns / launches AS launch_ns, ratios / runs AS against_others,
+  SELECT host, runs, launches, cost_ns / launches AS launch_ns, ratio_sum / runs AS against_others,
          1.96e0 * SQRT(variance / runs) AS half_width,
          CASE WHEN n > runs AND n > 1
-              THEN (place_sum - runs * (n + 1) / 2) / SQRT(runs * (n - runs) / 12 * (n + 1 - tied / (n * (n - 1)))) END AS z,
+              THEN (rank_sum - runs * (n + 1) / 2) / SQRT(runs * (n - runs) / 12 * (n + 1 - tied / (n * (n - 1)))) END AS z,
          SQRT(2 * LN(COUNT(*) OVER () / 0.05e0)) AS threshold
   FROM hosts
 ),

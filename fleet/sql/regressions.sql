@@ -1,9 +1,9 @@
 -- What changed at ${since}, a timestamp. A command of a call site is compared within each job, so that differences between jobs do not matter,
--- and the evidence of all jobs is added up by van Elteren's test, a Wilcoxon rank test with strata, with ties. A change is significant if its
--- statistic exceeds sqrt(2 ln(tests / 0.05)), which bounds the normal quantile of Bonferroni's correction from above.
+-- and the evidence of all jobs is added up by van Elteren's test, a stratified Wilcoxon rank-sum test, corrected for ties. A change is
+-- significant if its z score exceeds sqrt(2 ln(tests / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
 -- Runs that lost events are left out: their counts are too low.
 WITH
-moments AS (
+compared_runs AS (
   SELECT run, COALESCE(job, '') AS job, wall_ns, CASE WHEN started >= ${since} THEN 1 ELSE 0 END AS is_after
   FROM runs
   WHERE lost_events = 0
@@ -16,7 +16,7 @@ by_caller AS (
 by_site AS (
   SELECT m.run AS run, m.job AS job, m.is_after AS is_after, COALESCE(c.file, '') AS file, COALESCE(c.line, 0) AS line, b.command AS command,
          SUM(b.launches) AS launches, COALESCE(SUM(b.critical_ns), 0) AS critical_ns
-  FROM moments AS m
+  FROM compared_runs AS m
   JOIN by_caller AS b ON m.run = b.run
   LEFT JOIN callers AS c ON b.run = c.run AND b.caller = c.caller
   GROUP BY m.run, m.job, m.is_after, COALESCE(c.file, ''), COALESCE(c.line, 0), b.command
@@ -47,10 +47,10 @@ present AS (
 ),
 jobs AS (
   SELECT job, COUNT(*) * 1e0 AS n, SUM(is_after) * 1e0 AS n_after, AVG(wall_ns) AS wall_ns
-  FROM moments
+  FROM compared_runs
   GROUP BY job
 ),
--- A run of a job without a launch of the site has a count of 0. These runs tie for the lowest rank, so their part of each sum is known without a row
+-- A job's run without a launch of the site has a count of 0. Such runs tie for the lowest rank, so their part of each sum is known without a row
 -- for each: the `absent` runs raise the rank of every other run by their number, or by half of it if the other run ties with them.
 strata AS (
   SELECT p.job AS job, p.file AS file, p.line AS line, p.command AS command,

@@ -18,8 +18,8 @@ Examples:
 /// Query a dataset of many recordings
 ///
 /// A dataset is a directory of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. Questions cover
-/// all runs in it. A dataset in S3-compatible storage is named s3://BUCKET/PREFIX; credentials, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
-/// AWS_ENDPOINT_URL.
+/// all runs in it. A dataset in S3-compatible storage is named s3://BUCKET/PREFIX; credentials, region and endpoint come from
+/// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope fleet", bin_name = "spawnscope fleet", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -71,7 +71,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Copy a dataset to another one, except the files that it already has
+    /// Copy the files that another dataset lacks
     ///
     /// Both may be directories or s3://BUCKET/PREFIX. Any number of machines may push to the same dataset at once.
     Push {

@@ -35,7 +35,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens a directory or an URL.
+    /// Opens a directory or a URL.
     ///
     /// # Errors
     /// When it is not a dataset, or the AWS_ variables of the environment do not lead to its store.
@@ -53,7 +53,8 @@ impl Dataset {
         }
         if let Some(table) = recording_tables().find(|table| !absolute.join(table).is_dir()) {
             bail!(
-                "{name} is not a dataset: it has no directory `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
+                "{name} is not a dataset: it has no directory `{table}`; add a recording with `spawnscope export --format parquet -o \
+                 DATASET RECORDING`"
             );
         }
         let Ok(url) = Url::from_directory_path(&absolute) else {

@@ -1,5 +1,5 @@
-//! `push`: copies the files of a dataset to another one, except the files that the target already has. A file name is never reused for other contents, so several
-//! machines may push to the same store at once, and pushing may be repeated.
+//! `push`: copies the files of a dataset that another one lacks. A file name is never reused for other contents, so several machines may push
+//! to the same store at once, and pushing may be repeated.
 
 use std::collections::HashSet;
 
@@ -49,7 +49,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
     let files = |count| units::counted(count, "file", "files");
     let were = if already_there == 1 { "was" } else { "were" };
     Ok(match copied {
-        0 => format!("{} already has all {}\n", to.name, files(already_there)),
+        0 => format!("nothing to copy: {} already has the {}\n", to.name, files(already_there)),
         _ => format!(
             "copied {} to {}; {} more {were} already there\n",
             files(copied),

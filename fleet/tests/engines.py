@@ -16,7 +16,7 @@ def question(name, **parameters):
 
 
 class ClickHouse:
-    """ClickHouse in this process. Only with these settings, outer joins give NULL as in standard SQL, and directories are read as partitions."""
+    """ClickHouse in this process. It needs these settings to give NULL for outer joins as in standard SQL, and to read directories as partitions."""
 
     SETTINGS = {
         "join_use_nulls": 1,
@@ -44,7 +44,7 @@ class ClickHouse:
 
 
 class Spark:
-    """Apache Spark. Only with these settings, double quotes enclose names, as in standard SQL."""
+    """Apache Spark. It needs these settings to treat double quotes as in standard SQL, where they enclose names."""
 
     SETTINGS = {
         "spark.sql.ansi.enabled": "true",

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, the latter on a local cluster of two
-workers and on a standalone master with two workers.
+"""Checks that three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, which runs on a local cluster of
+two workers and on a standalone master with two workers.
 
     fleet/tests/engines_agree.py --binary fleet/target/debug/spawnscope-fleet [--jobs 200] [--launches 300000]
 
-Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else. Needs
-pyarrow, numpy, chdb, pyspark and Java, which scripts/fleet-environment.sh installs.
+Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else.
+Needs pyarrow, numpy, chdb, pyspark and Java, which scripts/fleet-environment.sh installs.
 """
 import argparse
 import contextlib
@@ -90,7 +90,8 @@ def compare(engine, connection, expected):
             for index, (row, other) in enumerate(zip(found, wanted)):
                 assert row.keys() == other.keys(), f"{engine}, {name}: columns {list(row)} instead of {list(other)}"
                 for column in row:
-                    assert is_same(row[column], other[column]), f"{engine}, {name}, row {index}, {column}: {row[column]!r} instead of {other[column]!r}"
+                    difference = f"{row[column]!r} instead of {other[column]!r}"
+                    assert is_same(row[column], other[column]), f"{engine}, {name}, row {index}, {column}: {difference}"
     finally:
         connection.close()
     print(f"{engine}: the same answers in {time.monotonic() - started:.0f} s")

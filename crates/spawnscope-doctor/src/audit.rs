@@ -36,7 +36,7 @@ pub(super) struct Rule {
     pub(super) is_on_execs: bool,
 }
 
-/// Queries the loaded rules from the kernel; empty if auditing is disabled.
+/// Queries the rules that the kernel has loaded; returns none if auditing is disabled.
 ///
 /// # Errors
 /// If the kernel refuses the query: it answers only root, and only outside of containers.
@@ -149,7 +149,7 @@ fn numbers(calls: &RuleSyscalls) -> String {
     calls[..calls.len().min(MAX_LISTED_CALLS)].join(",") + more
 }
 
-/// Parses a line of a rules file. Returns only rules of the exit list: the kernel checks these at each system call, but not file watches.
+/// Parses a line of a rules file. Returns only rules that the kernel checks at each system call: those of the exit list, except file watches.
 fn from_line(line: &str) -> Option<Rule> {
     let mut words = line.split_whitespace();
     let is_rule = matches!(words.next(), Some("-a" | "-A"));

@@ -35,16 +35,11 @@ impl Environment {
         }
     }
 
-    /// Returns whether kernel settings cannot be changed from inside this environment.
-    #[must_use]
-    pub fn is_kernel_foreign(&self) -> bool {
-        self.is_gvisor || self.wsl == Some(1) || self.container.is_some()
-    }
-
     /// Returns where to change kernel settings, to be inserted into a sentence.
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
-        if self.is_kernel_foreign() {
+        // Inside these, kernel settings cannot be changed.
+        if self.is_gvisor || self.wsl == Some(1) || self.container.is_some() {
             "on the host (not possible from inside)"
         } else {
             "as root"
@@ -67,7 +62,7 @@ fn wsl(machine: &Machine) -> Option<u8> {
     }
 }
 
-/// The links of the initial pid, uts and ipc namespaces. Every container has another namespace of at least one of these types.
+/// The links of the initial pid, uts and ipc namespaces. Each container has its own namespace of at least one of these types.
 const INITIAL_NAMESPACES: [(&str, &str); 3] = [
     ("pid", "pid:[4026531836]"),
     ("uts", "uts:[4026531838]"),
@@ -76,19 +71,19 @@ const INITIAL_NAMESPACES: [(&str, &str); 3] = [
 
 /// Returns whether this process is in the initial pid namespace. A test machine without namespaces counts as being in it.
 pub(super) fn is_in_initial_pid_namespace(machine: &Machine) -> bool {
-    let (kind, first) = INITIAL_NAMESPACES[0];
+    let (kind, initial) = INITIAL_NAMESPACES[0];
     machine
         .link(format!("/proc/self/ns/{kind}"))
-        .is_none_or(|link| link.as_os_str() == first)
+        .is_none_or(|link| link.as_os_str() == initial)
 }
 
 /// Returns whether this process is in the initial namespaces, and thus not in a container. There may be traces of a container nevertheless,
 /// since the image of a virtual machine may be built from a container image.
 fn is_in_initial_namespaces(machine: &Machine) -> bool {
-    INITIAL_NAMESPACES.iter().all(|(kind, first)| {
+    INITIAL_NAMESPACES.iter().all(|(kind, initial)| {
         machine
             .link(format!("/proc/self/ns/{kind}"))
-            .is_some_and(|link| link.as_os_str() == *first)
+            .is_some_and(|link| link.as_os_str() == *initial)
     })
 }
 
@@ -147,7 +142,7 @@ const VIRTUAL_MACHINE_NAMES: [&str; 15] = [
     // Hyper-V, whose `product_name` is "Virtual Machine".
     "virtual machine",
 ];
-/// Instance types of Amazon that run on bare metal have this in their name.
+/// Amazon's bare-metal instance types have this in their names.
 const BARE_METAL: &str = ".metal";
 
 fn hypervisor(machine: &Machine) -> Hypervisor {

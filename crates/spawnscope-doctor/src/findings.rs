@@ -6,7 +6,7 @@ use spawnscope_data::event::Nanos;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The finding makes launches slow or lets them fail, and a fix exists.
+    /// The finding makes launches slow or makes them fail, and a fix exists.
     Problem,
     /// The finding explains a figure, costs little, or cannot be changed from here.
     Note,

@@ -94,7 +94,7 @@ impl Machine {
     /// Returns whether a path is a left-out directory, or inside one.
     #[must_use]
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
-        // Fast if nothing is left out: a PATH can have thousands of directories.
+        // The first condition makes the usual case fast: a PATH can have thousands of directories.
         !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
     }
 
@@ -116,7 +116,7 @@ impl Machine {
         self.user.is_some()
     }
 
-    /// Returns the real path of an absolute path of this machine, which differs in tests.
+    /// Returns where an absolute path of this machine really is: in tests, below the root of the made-up machine.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();

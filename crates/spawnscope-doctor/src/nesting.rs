@@ -6,12 +6,12 @@ use super::{Machine, Measured};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::units;
 
-/// An instruction that takes less does not cause a VM exit: a processor itself executes CPUID in 30 to 100 ns.
+/// A CPUID instruction that takes less does not cause a VM exit: a processor itself executes CPUID in 30 to 100 ns.
 const MIN_EXIT_TIME: Nanos = Nanos(200);
 /// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In a nested guest, CPUID needs at least
 /// two exits, and the inner hypervisor causes further ones.
 const MAX_SINGLE_TIME: Nanos = Nanos(2_500);
-/// If it takes at least this long, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
+/// If CPUID takes at least this long, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
 const MIN_NESTED_TIME: Nanos = Nanos(8_000);
 /// CPU flags of guests with encrypted memory. In such guests CPUID first raises a fault, and each exit takes longer.
 const ENCRYPTION_FLAGS: [&str; 3] = ["tdx_guest", "sev_es", "sev_snp"];
@@ -52,7 +52,7 @@ pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Me
     }
     if time < MIN_NESTED_TIME {
         return unknown(format!(
-            "{took}; at most {} indicates one hypervisor; {} or more, probably two",
+            "{took}; at most {} indicates one hypervisor, {} or more probably two",
             units::time(MAX_SINGLE_TIME),
             units::time(MIN_NESTED_TIME)
         ));

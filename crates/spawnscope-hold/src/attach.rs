@@ -52,7 +52,7 @@ pub enum Progress {
     Ended(i32),
 }
 
-/// How far the tool has been ended.
+/// Which steps to end the tool have been taken.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     /// The held process still exists.

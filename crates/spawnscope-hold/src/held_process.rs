@@ -24,8 +24,8 @@ pub struct HeldProcess {
 pub enum State {
     /// The process has not reached its stop yet.
     Stopping,
-    /// The process is stopped (`None`), or runs again since this time but still counts as stopped, because an attaching process may let it
-    /// run for a moment.
+    /// The process is stopped (`None`). Or it has been running again since this time, but still counts as stopped, because an attaching
+    /// process may let it run for a moment.
     Stopped(Option<Instant>),
     /// The process has been continued.
     Continued,

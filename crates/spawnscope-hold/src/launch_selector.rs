@@ -35,7 +35,8 @@ impl LaunchSelector {
         })
     }
 
-    /// Counts the launch of this exec if this is the first exec of the launch that matches. Returns whether it is the wanted launch.
+    /// Counts the launch that this exec belongs to, unless the exec does not match or an earlier one did. Returns whether it is the wanted
+    /// launch.
     pub(super) fn count_exec(&mut self, pid: Pid, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
         if !self.matches(program, arguments) || !self.matched.insert(pid) {
             return false;

@@ -21,12 +21,13 @@ pub use self::launch_selector::LaunchSelector;
 use self::session::Session;
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{Identity, StartError};
-use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::Signals;
 
-/// How often the state of a held process is checked. Polling is necessary, because nothing reports that the process was stopped or continued.
+/// The interval between checks of the state of a held process. Polling is necessary, because nothing reports that the process was stopped or
+/// continued.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often the state is checked while a command of `--run` is expected to attach. A debugger's first request may follow soon after it attaches.
+/// The interval between these checks while the command of `--run` is expected to attach. A debugger's first request may follow soon after it
+/// attaches.
 const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// How long a state must last before it counts, because a process that attaches may let the held process run for a moment.
 const SETTLE_TIME: Duration = Duration::from_millis(150);
@@ -140,9 +141,4 @@ pub enum HoldError {
 /// If the command cannot be started or traced. Later failures do not affect the command.
 pub fn run(request: Request<'_>, signals: &Signals, notify: &mut dyn FnMut(Notice)) -> Result<i32, HoldError> {
     Session::start(request, signals, notify)?.run()
-}
-
-fn refused(error: io::Error, command: Pid) -> HoldError {
-    let why = refusal::reason(command);
-    HoldError::Refused { error, why }
 }

@@ -12,10 +12,11 @@ use super::held_process::{HeldProcess, State};
 use super::launch_selector::LaunchSelector;
 use super::prompt::Prompt;
 use super::tracer::{Change, ExecTracer, Scope};
-use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL, refused};
+use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
 use spawnscope_system::procfs;
+use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ArrivedSignal, ChildChanges, Signals};
 
 /// The state of a run.
@@ -28,7 +29,6 @@ pub(super) struct Session<'a> {
     /// The launch to hold; `None`: the command itself.
     selector: Option<LaunchSelector>,
     run: Option<Run<'a>>,
-    runs_as_other_user: bool,
     signals: &'a Signals,
     /// The user that the command and the command of `--run` run as, if it is not the current one.
     identity: Option<Identity>,
@@ -65,7 +65,6 @@ impl<'a> Session<'a> {
             Some(_) => Scope::Tree,
             None => Scope::Command,
         };
-        let runs_as_other_user = request.identity.is_some();
         let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
         let command = waiting.pid();
@@ -73,7 +72,10 @@ impl<'a> Session<'a> {
             action: "watch processes",
             error,
         })?;
-        let tracer = ExecTracer::seize(command, scope).map_err(|error| refused(error, command))?;
+        let tracer = ExecTracer::seize(command, scope).map_err(|error| HoldError::Refused {
+            error,
+            why: refusal::reason(command),
+        })?;
         Ok(Session {
             command,
             released: Some(waiting.release_without_waiting()?),
@@ -81,7 +83,6 @@ impl<'a> Session<'a> {
             children,
             selector: request.selector,
             run: request.run,
-            runs_as_other_user,
             signals,
             notify,
             held: None,
@@ -271,7 +272,7 @@ impl<'a> Session<'a> {
             pid,
             arguments: procfs::arguments(pid),
             continued_by,
-            needs_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.runs_as_other_user || !is_root()),
+            needs_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.identity.is_some() || !is_root()),
         });
         self.releaser = match (self.run, prompt) {
             (Some(run), _) => {

@@ -59,8 +59,8 @@ impl ExecTracer {
         self.0.resume(executed, Resume::Continue(0));
     }
 
-    /// Detaches from all processes. The process that has executed a program will stop by SIGSTOP before its first instruction. A debugger could
-    /// not attach without the detaching, because a process can have only one tracer.
+    /// Detaches from all processes, because a process can have only one tracer, and the debugger must attach. The process that has executed a
+    /// program stops by SIGSTOP before its first instruction.
     pub fn leave_stopped(&mut self, executed: Pid) {
         // A signal passed with PTRACE_DETACH would be ignored here, because the process is not in a signal-delivery stop.
         // SAFETY: a plain system call.

@@ -22,7 +22,7 @@ pub struct CommonShift {
     pub column: Option<String>,
     /// The number of cases.
     pub cases: usize,
-    /// The median over the cases of the ratio of the new value to the old one.
+    /// The ratio of the new value to the old one: the median over the cases.
     pub ratio: f64,
     /// The lower end of the 95 % interval of `ratio`.
     pub low: f64,
@@ -70,7 +70,8 @@ pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
     common_shifts
 }
 
-/// Returns the median of the logarithms of the ratios with its interval, and their standard deviation; `None` for too few cases.
+/// Returns the median of the logarithms of the ratios, with its interval, and the standard deviation of the logarithms; `None` for too few
+/// cases.
 fn median_and_deviation(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     let log_ratios: Vec<f64> = members.iter().map(|index| changes[*index].ratio.ln()).collect();
     let center = Estimate::from_values(&log_ratios).filter(|_| log_ratios.len() >= MIN_CASES)?;
@@ -150,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_case_that_stays_equal_while_all_others_shift_does_not_stand_out() {
-        let log_ratios = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
-        assert_eq!(outliers(&mut changes("a", &log_ratios, 0.01)), [0.0; 0]);
-        let common_shifts = find_common_shifts(&mut changes("a", &log_ratios, 0.01));
+        let ratios = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
+        assert_eq!(outliers(&mut changes("a", &ratios, 0.01)), [0.0; 0]);
+        let common_shifts = find_common_shifts(&mut changes("a", &ratios, 0.01));
         assert!(common_shifts[0].ratio > 1.49 && common_shifts[0].cases == 6);
     }
 

@@ -107,7 +107,7 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     comparison
 }
 
-/// Returns the measurements of the older report that the newer one lacks, or that it has without a comparable value.
+/// Returns the measurements of the older report that the newer one lacks, or for which it has no comparable value.
 fn find_missing(old: &Report, new: &Report) -> Vec<MissingMeasurement> {
     let mut gone = Vec::new();
     for older in old.experiments.iter().filter(|older| !older.rows.is_empty()) {
@@ -188,8 +188,10 @@ pub(super) fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     (low, high)
 }
 
-fn find_same_case<'r>(older: &'r Outcome, newer: &Outcome, row: &Row) -> Option<&'r Row> {
-    older.rows.iter().find(|other| keys(older, other) == keys(newer, row))
+/// Returns the row of `searched` that has the keys of a row of `outcome`.
+fn find_same_case<'r>(searched: &'r Outcome, outcome: &Outcome, row: &Row) -> Option<&'r Row> {
+    let wanted = keys(outcome, row);
+    searched.rows.iter().find(|other| keys(searched, other) == wanted)
 }
 
 fn keys<'r>(outcome: &'r Outcome, row: &'r Row) -> Vec<(&'r str, &'r Value)> {

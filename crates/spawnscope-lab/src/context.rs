@@ -94,16 +94,16 @@ impl<'a> ExperimentContext<'a> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
-    /// Measures cases in turn as one part of an experiment. `share` is the part's share of the experiment's time, and `after` is the share
-    /// that earlier parts have used.
+    /// Measures cases in turn as one part of an experiment. `share` is the part's share of the experiment's time, and `done` is the share that
+    /// earlier parts have used.
     #[must_use]
-    pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measurements> {
+    pub fn interleave_part(&self, cases: Vec<Case<'_>>, done: f64, share: f64) -> Vec<Measurements> {
         let effort = Effort {
             time: self.effort.time.mul_f64(share),
             ..self.effort
         };
-        interleave(effort, cases, &|done| {
-            self.watch.report_progress("", after + done * share)
+        interleave(effort, cases, &|fraction| {
+            self.watch.report_progress("", done + fraction * share)
         })
     }
 

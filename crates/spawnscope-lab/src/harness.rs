@@ -35,8 +35,8 @@ impl Effort {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    /// Returns the minimum and maximum number of launches in a batch of a case with short launches. Launches that
-    /// are longer than a batch are measured one by one.
+    /// Returns the minimum and maximum number of launches in a batch of a case with short launches. Launches that are longer than a batch are
+    /// measured one by one.
     pub(super) fn batch_launch_limits(self) -> [f64; 2] {
         if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_runs_in_every_round_and_without_time_the_minimum_number_of_rounds_is_run() {
+    fn every_case_runs_in_every_round_even_if_no_time_is_left() {
         let batches = RefCell::new(Vec::new());
         let noisy = |name: &'static str| {
             let batches = &batches;
@@ -343,7 +343,7 @@ mod tests {
         }
 
         #[test]
-        fn intervals_have_95_percent_and_are_as_short_as_possible(count in 6usize..200) {
+        fn intervals_cover_95_percent_and_are_as_short_as_possible(count in 6usize..200) {
             // The probability of both tails, computed without the loop under test.
             let dropped = droppable_ranks(count);
             let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();

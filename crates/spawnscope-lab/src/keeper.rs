@@ -21,7 +21,7 @@ const MAX_ATTEMPTS: usize = 100;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bench's handle of the keeper. While it exists, the keeper does not remove the directory.
+/// Bench's handle to the keeper. While it exists, the keeper does not remove the directory.
 pub(super) struct Keeper {
     child: Child,
     connection: Option<ChildStdin>,

@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Returns whether no slope within the noise of one half of the points is within the noise of the other half, too. The middle point of an
-/// odd number belongs to both halves.
+/// Returns whether the slopes of the two halves of the points have intervals that do not overlap. The middle point of an odd number belongs
+/// to both halves.
 fn bends(points: &[(f64, &Estimate)]) -> bool {
     let half = points.len().div_ceil(2);
     let lower = slope_within_intervals(&points[..half]);

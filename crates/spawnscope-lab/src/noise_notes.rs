@@ -186,6 +186,7 @@ mod tests {
             ]
         );
     }
+
     #[test]
     fn many_names_are_counted_and_keys_equal_in_all_rows_are_omitted() {
         // All rows have 250 threads, which their names therefore omit.

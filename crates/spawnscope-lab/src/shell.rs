@@ -66,7 +66,7 @@ while read -r count; do
 done"#;
 /// The peak memory of bash while the variable is filled, as a multiple of the variable's size: the value and a copy.
 pub const FILL_MEMORY_FACTOR: u64 = 2;
-/// How often the waiting process checks for an interruption while the variable is filled.
+/// The interval between checks for an interruption while the variable is filled.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,

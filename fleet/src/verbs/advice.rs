@@ -6,7 +6,7 @@ use super::{columns, count, extent, sites, time};
 use crate::answer::{Answer, Row};
 use crate::page::{Page, Table};
 
-/// Makes the page of the answer.
+/// Builds the page that shows an answer.
 pub fn page(found: &Answer, totals: &Answer) -> Page {
     let mut sentences = vec![extent(totals)];
     match found.iter().next() {
@@ -24,7 +24,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     let row = |row: Row<'_>| {
         let site = match (row.text("file"), row.count("is_foreign")) {
             (None, _) => "-".to_owned(),
-            (_, Some(1)) => format!("{} (not your code)", sites::name(row)),
+            (_, Some(1)) => format!("{} (generated or third-party code)", sites::name(row)),
             _ => sites::name(row),
         };
         vec![
@@ -47,7 +47,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     }
 }
 
-/// Joins the lines of a text to one.
+/// Joins the lines of a text into one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -145,7 +145,7 @@ fn effect(row: Row<'_>) -> Option<String> {
     ))
 }
 
-/// Makes the page of the answer. `dataset` is the name of the dataset, for the command to type.
+/// Builds the page that shows an answer. `dataset` is the name of the dataset, for the command to type.
 pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
     let examinations = Examinations::by_machine(found);
     let sentence = match examinations.0.len() as u64 {

@@ -35,7 +35,7 @@ pub fn answer(common: &Common) -> Result<String> {
     })
 }
 
-/// Makes the page of the answer. `dataset` is the name of the dataset, for the command to type.
+/// Builds the page that shows an answer. `dataset` is the name of the dataset, for the command to type.
 fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, dataset: &str) -> Page {
     let outliers: Vec<Row<'_>> = found.iter().filter(|row| row.count("is_outlier") == Some(1)).collect();
     let sentence = |row: &Row<'_>| sentence(*row, examinations, dataset);

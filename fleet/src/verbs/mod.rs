@@ -1,4 +1,4 @@
-//! The verbs: each queries the dataset, and makes a page of the answer.
+//! The verbs: each queries the dataset, and builds the page that shows the answer.
 
 mod advice;
 mod doctor;
@@ -126,7 +126,7 @@ fn write(output: &Output, found: &Answer, page: impl FnOnce() -> Page) -> Result
     Ok(String::new())
 }
 
-/// Makes the page of the verb `sql`, with all columns as they are.
+/// Builds the page of the verb `sql`, which shows all columns as they are.
 fn sql_page(query: &str, found: &Answer) -> Page {
     let is_figure = |column: usize| {
         found

@@ -43,7 +43,7 @@ pub fn compared_runs(engine: &Engine, since: &Since) -> Result<String> {
     ))
 }
 
-/// Makes the page of the answer. `compared` is the sentence about the compared runs.
+/// Builds the page that shows an answer. `compared` is the sentence about the compared runs.
 pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
     let mut sentences: Vec<String> = found.iter().map(|row| sentence(row, since)).collect();
     if sentences.is_empty() {

@@ -5,7 +5,7 @@ use crate::answer::{Answer, Row};
 use crate::arguments::By;
 use crate::page::{Page, Table};
 
-/// Makes the page of the answer.
+/// Builds the page that shows an answer.
 pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     let (title, name, figures): (_, _, &[&str]) = match by {
         By::Line => (

@@ -4,7 +4,7 @@ use super::{columns, count, extent, time};
 use crate::answer::{Answer, Row};
 use crate::page::{Page, Table};
 
-/// Makes the page of the answer.
+/// Builds the page that shows an answer.
 pub fn page(found: &Answer, totals: &Answer) -> Page {
     let row = |row: Row<'_>| {
         vec![

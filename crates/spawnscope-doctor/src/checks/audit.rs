@@ -84,7 +84,10 @@ fn every_call_finding(source: Source, rules: u64, call: Option<Nanos>, first: &R
     Finding::problem_if(source == Source::Kernel, title)
         .evidence(source.evidence(first))
         .evidence_if(call.map(call_time))
-        .fix("restrict each rule to the system calls it needs (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
+        .fix(
+            "restrict each rule to the system calls (`-S openat,execve`), the architecture (`-F arch=b64`) and the users \
+             (`-F auid>=1000`) that it needs",
+        )
         .fix("those responsible for this machine's security decide what must be recorded: show them these figures")
         .fix_cost("system calls that no rule names are no longer recorded")
 }
@@ -138,14 +141,14 @@ mod tests {
     fn only_loaded_rules_are_a_problem_and_their_effect_is_unknown() {
         let every = audit::parse_rules("-a always,exit -F arch=b64 -S all\n");
         let all = |source| rule_findings(source, &every, Some(Nanos(100)));
-        let (loaded, kept) = (all(Source::Kernel), all(Source::Files));
+        let (loaded, stored) = (all(Source::Kernel), all(Source::Files));
         assert_eq!(loaded[0].severity, Severity::Problem);
-        assert_eq!(kept[0].severity, Severity::Note);
-        for finding in loaded.iter().chain(&kept) {
+        assert_eq!(stored[0].severity, Severity::Note);
+        for finding in loaded.iter().chain(&stored) {
             assert_eq!(finding.effect, None);
             assert!(finding.title.contains("every system call"), "{finding:?}");
         }
         assert!(loaded[0].evidence.join(" ").contains("takes 100 ns here"), "{loaded:?}");
-        assert!(kept[0].title.contains("once loaded"), "{kept:?}");
+        assert!(stored[0].title.contains("once loaded"), "{stored:?}");
     }
 }

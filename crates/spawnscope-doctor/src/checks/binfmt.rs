@@ -98,9 +98,9 @@ impl Entry {
         if !self.can_start(examination.machine) {
             let finding = Finding::problem(format!("the interpreter of {} does not exist", self.name))
                 .evidence(format!("{DIRECTORY}/{} names {}", self.name, self.interpreter))
-                .evidence("such files fail to execute with \"No such file or directory\", although they exist")
+                .evidence("files of this type fail to execute with \"No such file or directory\", although they exist")
                 .fix("install the interpreter, or remove the registration:");
-            findings.add(with_removal(finding).fix_cost("an edit; such files still do not execute"));
+            findings.add(with_removal(finding).fix_cost("an edit; without the interpreter, files of this type still do not execute"));
         }
         if self.matches_native_programs() {
             let finding = Finding::problem(format!("{} takes over native programs", self.name))

@@ -22,9 +22,9 @@ const LIBRARY_FILES: [&str; 8] = [
 ];
 /// The text before the version in `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 const BANNER: &[u8] = b"release version 2.";
-/// The minor version of glibc 2 since which posix_spawn uses CLONE_VM and CLONE_VFORK on Linux.
+/// The first minor version of glibc 2 whose posix_spawn uses CLONE_VM and CLONE_VFORK on Linux.
 const POSIX_SPAWN_CLONES_SINCE: u32 = 24;
-/// The minor version of glibc 2 since which system and popen use posix_spawn (glibc commits 5fb7fc9635 and 14d0e87d9b).
+/// The first minor version of glibc 2 whose system and popen use posix_spawn (glibc commits 5fb7fc9635 and 14d0e87d9b).
 const SYSTEM_SPAWNS_SINCE: u32 = 29;
 /// The number of signals that posix_spawn queries and resets one by one, with two system calls each.
 const RESET_SIGNALS: u64 = 61;
@@ -63,10 +63,10 @@ fn forking_finding(minor: u32, evidence: &str) -> Finding {
     } else {
         ("system and popen", "since 2.29, both share")
     };
-    Finding::problem(format!("{functions} of this C library fork"))
+    Finding::problem(format!("this C library's {functions} fork"))
         .evidence(evidence)
         .evidence(format!(
-            "each launch copies the parent's page tables; {since} its memory until the exec"
+            "each launch copies the parent's page tables; {since} the parent's memory until the exec"
         ))
         .fix("use a newer C library, or vfork and exec")
         .fix_cost("a newer system")

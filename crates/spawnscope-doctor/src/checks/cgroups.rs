@@ -37,8 +37,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let controllers = units::counted(v1_controllers, "cgroup controller uses", "cgroup controllers use");
         findings.add(
             Finding::note(format!("{controllers} cgroup v1"))
-                .evidence("only cgroup v2 can create a process directly in its cgroup (CLONE_INTO_CGROUP); with v1, a process is moved once per hierarchy")
-                .fix(format!("boot with systemd.unified_cgroup_hierarchy=1, {}", examination.environment.where_settings_are_made()))
+                .evidence(
+                    "only cgroup v2 can create a process directly in its cgroup (CLONE_INTO_CGROUP); with v1, a process is moved \
+                     once per hierarchy",
+                )
+                .fix(format!(
+                    "boot with systemd.unified_cgroup_hierarchy=1, {}",
+                    examination.environment.where_settings_are_made()
+                ))
                 .fix_cost("old container runtimes support only cgroup v1"),
         );
     }

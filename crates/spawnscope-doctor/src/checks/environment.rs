@@ -21,13 +21,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
         );
     }
-    let with_fork_time = |joint, sentence| with_fork_time(launch.fork, joint, sentence);
+    let with_fork_time = |separator, sentence| with_fork_time(launch.fork, separator, sentence);
     if environment.is_gvisor {
         findings.add(
             Finding::problem("the kernel is gVisor's: a user-space program handles system calls")
                 .evidence("according to /proc/version")
                 .evidence(with_fork_time(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
-                .fix("launch less: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
+                .fix("launch fewer programs: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
                 .fix_cost("an ordinary container isolates programs less, and the operator must allow it"),
         );
     }
@@ -59,9 +59,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 /// Returns the sentence, preceded by the fork time if that is known.
-fn with_fork_time(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
+fn with_fork_time(fork: Option<Nanos>, separator: &str, sentence: &str) -> String {
     match fork {
-        Some(fork) => format!("a fork takes {} here{joint} {sentence}", units::time(fork)),
+        Some(fork) => format!("a fork takes {} here{separator} {sentence}", units::time(fork)),
         None => sentence.to_owned(),
     }
 }

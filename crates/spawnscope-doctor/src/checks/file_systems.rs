@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 
 /// A delay shorter than this is not reported.
 const MIN_DELAY: Nanos = Nanos(50_000);
-/// The number of overlay layers from which on they are reported. The kernel looks up a name in one layer after the other.
+/// An overlay is reported if it has at least this many layers. The kernel looks up a name in one layer after the other.
 const MIN_REPORTED_LAYERS: usize = 40;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -87,14 +87,14 @@ fn unresponsive_finding(what: &str, directory: &Path, mount: Option<&Mount>) -> 
         .fix_cost("programs that already hang in a detached file system keep hanging")
 }
 
-fn unwritable_finding(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
-    let named = if is_named { "TMPDIR=" } else { "" };
+fn unwritable_finding(directory: &Path, is_set: bool, error: &io::Error) -> Finding {
+    let variable = if is_set { "TMPDIR=" } else { "" };
     let finding = Finding::problem("temporary files cannot be created")
-        .evidence(format!("{named}{}: {}", directory.display(), error_text(error)))
+        .evidence(format!("{variable}{}: {}", directory.display(), error_text(error)))
         .evidence("here-documents, compilers, sort, mktemp and installers fail, or use another directory");
     let finding = match error.kind() {
         io::ErrorKind::StorageFull => finding.fix("free some space: `df` and `df -i` show what is full"),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_named => {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_set => {
             finding.fix("unset TMPDIR, or create the directory that it names")
         }
         _ => finding.fix("set TMPDIR to a directory of your own in which files can be created"),

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// Hooks that run at each change of the index or of a reference, when few users expect that git runs a program.
+/// Hooks that run at each change of the index or of a reference, when few users expect git to run a program.
 const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
 /// The other hooks that git runs in a working tree (githooks(5)).
 const OTHER_HOOKS: [&str; 16] = [
@@ -37,7 +37,7 @@ const OTHER_HOOKS: [&str; 16] = [
     "post-rewrite",
     "sendemail-validate",
 ];
-/// How often `git status` is timed, with and without the monitor.
+/// How many times `git status` is timed, with and without the monitor.
 const RUNS: usize = 2;
 /// A monitor that adds this much to `git status` is a problem.
 const SLOW: Nanos = Nanos(10_000_000);
@@ -200,23 +200,26 @@ impl Repository<'_> {
                 .and_then(|key| key.rsplit_once('.'))
                 .map(|(name, _)| name.to_owned())
         };
-        let mut single: Vec<String> = keys
+        let mut per_file: Vec<String> = keys
             .iter()
             .filter_map(|key| name(key))
             .filter(|name| !keys.contains(&format!("filter.{name}.process").as_str()))
             .collect();
-        single.sort_unstable();
-        single.dedup();
-        if single.is_empty() {
+        per_file.sort_unstable();
+        per_file.dedup();
+        if per_file.is_empty() {
             return Ok(());
         }
         findings.add(
             Finding::note(format!(
-                "git launches a program for each file of {}: {}",
-                if single.len() == 1 { "a filter" } else { "these filters" },
-                single.join(", ")
+                "git launches {} once per file: {}",
+                if per_file.len() == 1 { "a filter" } else { "these filters" },
+                per_file.join(", ")
             ))
-            .evidence("a filter with `clean` or `smudge`, but without `process`, is launched for each file; with `process`, one program serves all files")
+            .evidence(
+                "a filter with `clean` or `smudge`, but without `process`, is launched for each file; with `process`, one program \
+                 serves all files",
+            )
             .fix("give each filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
             .fix_cost("the program of a filter must implement git's protocol"),
         );

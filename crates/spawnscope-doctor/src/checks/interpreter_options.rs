@@ -9,7 +9,7 @@ use crate::{Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// How often an interpreter is timed, with and without its variable.
+/// How many times an interpreter is timed, with and without its variable.
 const RUNS: usize = 2;
 /// Options that add this much to a start are a problem. The limit is the same as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
@@ -27,7 +27,7 @@ struct OptionVariable {
 
 const NODE_LOADING: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
 const JAVA_LOADING: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
-/// PERL5DB is missing because Perl reads it only if options such as those in PERL5OPT request the debugger.
+/// PERL5DB is not listed, because Perl reads it only if options such as those in PERL5OPT request the debugger.
 const VARIABLES: [OptionVariable; 5] = [
     OptionVariable::new("NODE_OPTIONS", "node", &["-e", "0"], NODE_LOADING),
     OptionVariable::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),

@@ -2,7 +2,6 @@
 //! see `interpreter_options`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Check, Run, hanging, interpreter_options, values};
 use crate::programs::{Capture, Programs, RunError, RunTime};
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// How often Python is timed, with and without site-packages.
+/// How many times Python is timed, with and without site-packages.
 const RUNS: usize = 3;
 /// Site-packages that add this much are a problem. The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
@@ -57,7 +56,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         Err(_) => program.to_owned(),
     };
     let with = |options: &[&str]| {
-        let mut command: Command = machine.command(&python);
+        let mut command = machine.command(&python);
         command.args(options).args(["-c", "pass"]);
         command
     };

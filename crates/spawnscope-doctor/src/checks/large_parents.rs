@@ -23,7 +23,7 @@ const MIN_REPORTED: Nanos = Nanos(10_000_000);
 /// Programs that fork for each command they launch. Other programs may fork too, but /proc does not show it. Newer versions of dash use
 /// vfork.
 const FORKING_PROGRAMS: [&str; 3] = ["bash", "zsh", "perl"];
-/// The minor version of glibc 2 since which malloc can request huge pages.
+/// The first minor version of glibc 2 whose malloc can request huge pages.
 const MALLOC_HUGE_PAGES_SINCE: u32 = 35;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -44,8 +44,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     if let Some(slowest) = others.iter().max_by_key(|large| large.max_fork) {
         let affected = match slowest.max_fork == slowest.min_fork {
-            true => "each fork of the largest process, if it forks",
-            false => "each fork of the largest process, if it forks; this is an upper limit",
+            true => "each fork of the process with the slowest forks, if it forks",
+            false => "each fork of the process with the slowest forks, if it forks; this is an upper limit",
         };
         let finding = Finding::note("forks of the largest processes would be slow")
             .effect(Effect::modelled(slowest.max_fork, affected));
@@ -142,18 +142,18 @@ fn largest<'p>(examination: &'p Examination<'_>, ns_per_mebibyte: f64) -> Vec<La
     largest.filter(|large| large.max_fork >= MIN_REPORTED).collect()
 }
 
-/// Returns how much of a process's anonymous memory is in small pages, at least and at most. The exact number is in a file that needs the
-/// permission to trace the process. Without it, the bound is that no process has more huge pages than the whole machine.
+/// Returns the bounds of how much of a process's anonymous memory is in small pages. Both are the exact number if the file with it may be
+/// read, which needs the permission to trace the process. Otherwise, any number of the machine's huge pages may belong to the process.
 fn small_page_bytes(machine: &Machine, process: &Process, until: Instant) -> (u64, u64) {
     let all = process.anonymous_bytes;
-    let all_huge = machine.text("/proc/meminfo").and_then(|text| huge_bytes(&text));
-    if all_huge == Some(0) {
+    let machine_huge = machine.text("/proc/meminfo").and_then(|text| huge_bytes(&text));
+    if machine_huge == Some(0) {
         return (all, all);
     }
     let process_huge = memory_files::read(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
     match process_huge {
         Some(huge) => (all.saturating_sub(huge), all.saturating_sub(huge)),
-        None => (all.saturating_sub(all_huge.unwrap_or(all)), all),
+        None => (all.saturating_sub(machine_huge.unwrap_or(all)), all),
     }
 }
 

@@ -103,7 +103,7 @@ fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
 
-/// Libraries that are missing in the cache: files in its directories that are newer than it.
+/// Libraries that are missing from the cache: files in the loader's directories that are newer than the cache.
 struct MissingLibraries {
     /// The path of each library, by the name that `ldconfig` would enter. Several files can have the same name.
     libraries: BTreeMap<Vec<u8>, String>,
@@ -136,7 +136,7 @@ impl MissingLibraries {
         let standard = STANDARD_DIRECTORIES.map(|directory| (directory.to_owned(), false));
         let configured = configured(machine, CONFIGURATION, 0).into_iter();
         let configured = configured.map(|ConfiguredDirectory { directory, file }| (directory, is_newer(&file)));
-        for (directory, is_new) in standard.into_iter().chain(configured) {
+        for (directory, is_newly_configured) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
                 missing
                     .not_examined
@@ -144,14 +144,14 @@ impl MissingLibraries {
                 continue;
             }
             let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
-            if is_link || !is_new && !is_newer(&directory) {
+            if is_link || !is_newly_configured && !is_newer(&directory) {
                 continue;
             }
             // If the file that configures this directory is newer than the cache, the cache may contain none of its libraries.
-            let is_newer = |path: &str| is_new || is_newer(path);
+            let is_newer = |path: &str| is_newly_configured || is_newer(path);
             if !missing.add_new_libraries(machine, &directory, &known, is_newer, until) {
                 missing.is_complete = false;
-                let what = format!("all libraries that are newer than {CACHE}: there are too many");
+                let what = format!("some libraries that are newer than {CACHE}: there are too many for the time limit");
                 missing.not_examined.push(what);
                 break;
             }
@@ -177,9 +177,10 @@ impl MissingLibraries {
             }
             let path = format!("{directory}/{name}");
             if is_newer(&path) {
-                let entered = library::entry_name(&machine.path(&path));
-                let entered = entered.filter(|entered| !known.contains(entered.as_slice()));
-                entered.map(|entered| self.libraries.entry(entered).or_insert(path));
+                let entry = library::entry_name(&machine.path(&path));
+                if let Some(entry) = entry.filter(|entry| !known.contains(entry.as_slice())) {
+                    self.libraries.entry(entry).or_insert(path);
+                }
             }
         }
         true

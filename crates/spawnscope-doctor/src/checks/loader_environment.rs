@@ -48,7 +48,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     if set.is_empty() {
         return;
     }
-    let with = measured_time(examination.measured);
+    let with = time_with_variables(examination.measured);
     let without = examination.measured.without_loader_variables;
     let more = with.zip(without).map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set
@@ -128,8 +128,8 @@ fn relative_directory(set: &[(&str, String)]) -> Option<String> {
     })
 }
 
-/// Returns the time of a dynamic program in the user's environment.
-fn measured_time(measured: &Measured) -> Option<RunTime> {
+/// Returns the time of a dynamic program in the user's environment, which includes the variables.
+fn time_with_variables(measured: &Measured) -> Option<RunTime> {
     let completed = measured.launch.exec_dynamic.map(|time| RunTime {
         time,
         is_lower_bound: false,
@@ -154,14 +154,15 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
     }
     let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
     let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
-    let finding = Finding::problem(format!("{PRELOAD_FILE} adds a library to each program of this machine"))
+    let libraries = if named.len() == 1 { "a library" } else { "libraries" };
+    let finding = Finding::problem(format!("{PRELOAD_FILE} adds {libraries} to each program of this machine"))
         .evidence(format!("it names {}", named.join(", ")))
         .evidence_if(
             (!missing.is_empty())
                 .then(|| format!("missing: {}; each start searches for it and fails", missing.join(", "))),
         )
-        .fix("find out who installed it before changing it: monitoring and security products use this file, and rootkits")
-        .fix_cost("the library's function is lost");
+        .fix("before changing it, find out who installed it: monitoring products, security products and rootkits use this file")
+        .fix_cost("the function of each removed library is lost");
     findings.add(finding);
 }
 

@@ -80,7 +80,7 @@ fn largest_refused<'p>(
     }
     if not_examined > 0 {
         findings.add_not_examined(format!(
-            "whether a fork of {} larger than the limit would be refused: reading their mappings is not permitted, or would block them",
+            "whether a fork of {} larger than the limit would be refused: the mappings may not be read, or not quickly enough",
             units::counted(not_examined, "process", "processes")
         ));
     }

@@ -101,7 +101,7 @@ fn raise_group_limit(root: &str, group: &str, twice: u64) -> Vec<String> {
     let is_unit = |name: &&str| {
         [".service", ".scope", ".slice"]
             .iter()
-            .any(|source| name.ends_with(source))
+            .any(|suffix| name.ends_with(suffix))
     };
     let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
     let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
@@ -138,11 +138,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     limits.extend(user_limit(machine));
     for limit in limits.iter().filter(|limit| limit.is_near()) {
-        findings.add(near(limit, &examination.environment));
+        findings.add(near_limit_finding(limit, &examination.environment));
     }
 }
 
-fn near(limit: &Limit, environment: &Environment) -> Finding {
+fn near_limit_finding(limit: &Limit, environment: &Environment) -> Finding {
     let title = format!(
         "{} is nearly reached: {} of {}",
         limit.name(),

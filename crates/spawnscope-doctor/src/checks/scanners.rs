@@ -47,18 +47,18 @@ const PERMISSION_EVENTS: u64 = 0x17_0000;
 /// The time limit for the examination of descriptors. A machine may have hundreds of thousands.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// If no process holds permission marks, a delay of at least this counts as a scan. Reading a fresh file from disk takes less.
-const MIN_UNKNOWN_DELAY: Nanos = Nanos(400_000);
-/// Replaces `MIN_UNKNOWN_DELAY` on a busy machine, where other programs displace cached files between launches.
-const MIN_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
-/// Replaces `MIN_UNKNOWN_DELAY` if a process holds permission marks.
-const MIN_KNOWN_DELAY: Nanos = Nanos(50_000);
+const MIN_DELAY_WITHOUT_MARKS: Nanos = Nanos(400_000);
+/// Replaces `MIN_DELAY_WITHOUT_MARKS` on a busy machine, where other programs displace cached files between launches.
+const MIN_DELAY_WITHOUT_MARKS_WHEN_BUSY: Nanos = Nanos(2_000_000);
+/// Replaces `MIN_DELAY_WITHOUT_MARKS` if a process holds permission marks.
+const MIN_DELAY_WITH_MARKS: Nanos = Nanos(50_000);
 /// If one launch is delayed by less than this, a queue cannot be distinguished from concurrent launches that share the CPUs.
 const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
 /// Replaces `MIN_QUEUE_DELAY` if other programs share the CPUs, too.
 const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
-/// If n concurrent launches queue, the last one is late by at least this share of n delays.
+/// The last of n queued launches is late by at least this fraction of n times the delay of one.
 const MIN_QUEUE_SHARE: f64 = 0.5;
-/// If n concurrent launches do not queue, the last one is late by at most this share of n delays.
+/// The last of n concurrent launches that do not queue is late by at most this fraction of n times the delay of one.
 const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -66,9 +66,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     report_not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
     let min_delay = match scan {
-        _ if !marks.holders.is_empty() => MIN_KNOWN_DELAY,
-        Some(scan) if scan.is_disturbed => MIN_UNKNOWN_DELAY_WHEN_BUSY,
-        _ => MIN_UNKNOWN_DELAY,
+        _ if !marks.holders.is_empty() => MIN_DELAY_WITH_MARKS,
+        Some(scan) if scan.is_disturbed => MIN_DELAY_WITHOUT_MARKS_WHEN_BUSY,
+        _ => MIN_DELAY_WITHOUT_MARKS,
     };
     let delay = scan.and_then(|scan| Delay::find(scan, min_delay));
     let stuck = scan.and_then(|scan| scan.stuck);
@@ -189,7 +189,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<StuckOperation>) ->
     match delay {
         Some(Delay { span, affected }) if holders.is_empty() => {
             format!(
-                "{affected} takes {} longer: an unknown program scans it",
+                "{affected} takes {} longer: an unknown program scans the file",
                 units::time(*span)
             )
         }
@@ -271,7 +271,7 @@ fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
 
 fn with_fix(finding: Finding) -> Finding {
     finding
-        .fix("leave protection on; launch less, especially fewer fresh files (build outputs, generated scripts, test programs)")
+        .fix("leave protection on; launch fewer programs, especially fresh files (build outputs, generated scripts, test programs)")
         .fix("those responsible for this machine's security decide on exclusions: show them these figures")
         .fix("products document narrow exclusions, such as one build tree for one user; /usr, /tmp and home directories are not narrow")
         .fix_cost("excluded files are not scanned when they are executed; they can be scanned at another time")
@@ -312,16 +312,18 @@ impl PermissionMarks<'_> {
         };
         let (mut hidden, mut late) = (0, 0);
         for process in processes {
-            match () {
-                () if Instant::now() >= until => late += 1,
-                () if is_hidden(machine, process) => hidden += 1,
-                () if holds_permission_mark(machine, process) => marks.holders.push(process),
-                () => {}
+            if Instant::now() >= until {
+                late += 1;
+            } else if is_hidden(machine, process) {
+                hidden += 1;
+            } else if holds_permission_mark(machine, process) {
+                marks.holders.push(process);
             }
         }
         if late > 0 {
             let count = units::counted(late, "process", "processes");
-            marks.incomplete = Some(format!("the descriptors of {count}: there are too many"));
+            let limit = units::time(Nanos(TIMEOUT.as_nanos() as u64));
+            marks.incomplete = Some(format!("the descriptors of {count}: not reached within {limit}"));
         } else if hidden > 0 {
             let count = units::counted(hidden, "other process", "other processes");
             marks.incomplete = Some(format!(
@@ -340,7 +342,7 @@ impl PermissionMarks<'_> {
     }
 }
 
-/// Returns whether the permission to read the descriptors of a process is missing. A process that has ended is not hidden.
+/// Returns whether the doctor may not read the descriptors of a process. A process that has ended is not hidden.
 fn is_hidden(machine: &Machine, process: &Process) -> bool {
     let descriptors = fs::read_dir(machine.path(process.file("fd")));
     descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

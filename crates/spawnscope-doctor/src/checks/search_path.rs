@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
 const SLOW_LOOKUP_CALLS: u64 = 20;
 /// See `SLOW_LOOKUP_CALLS`. In a local directory, a look-up takes 1 us.
 const MIN_SLOW_LOOKUP: Nanos = Nanos(50_000);
-/// The number of useless directories from which on they are a problem.
+/// At least this many useless directories are a problem.
 const MIN_USELESS: usize = 8;
 /// How many directories of one kind are named. Further ones are only counted.
 const MAX_NAMED: usize = 3;
@@ -75,9 +75,13 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     if count == 0 {
         return;
     }
-    let listed = |what: &str, directories: &[&PathBuf]| {
-        (!directories.is_empty()).then(|| format!("{what}: {}", names(directories)))
-    };
+    let title = format!(
+        "{} of {} in PATH {} useless",
+        units::count(count as u64),
+        units::counted(path.len() as u64, "directory", "directories"),
+        if count == 1 { "is" } else { "are" }
+    );
+    let finding = Finding::problem_if(count >= MIN_USELESS, title);
     let one = usual_lookup(examination);
     let each = one.map_or(String::new(), |time| {
         format!("; a look-up that finds nothing takes {}", units::time(time))
@@ -85,30 +89,22 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     let before = useless.count_before_last_useful();
     let lost = one.map(|one| Nanos(one.0 * before)).filter(|lost| lost.0 > 0);
     findings.add(
-        Finding::problem_if(
-            count >= MIN_USELESS,
-            format!(
-                "{} of {} in PATH {} useless",
-                units::count(count as u64),
-                units::counted(path.len() as u64, "directory", "directories"),
-                if count == 1 { "is" } else { "are" }
-            ),
-        )
-        .evidence_if(listed("missing", &useless.absent))
-        .evidence_if(listed("not a directory", &useless.files))
-        .evidence_if(listed("a symlink loop", &useless.loops))
-        .evidence_if(listed("cannot be entered by this user", &useless.forbidden))
-        .evidence_if(listed("repeated", &useless.repeated))
-        .evidence_if(listed("a symlink to an earlier one", &useless.linked))
-        .evidence(format!(
-            "a search for a program in a later directory tries an exec in each of them{each}"
-        ))
-        .evidence_if(lost.map(|_| {
-            format!("{before} of them precede the last useful directory: the effect is {before} look-ups, without the cost of the execs")
-        }))
-        .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
-        .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
-        .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
+        useless
+            .evidence()
+            .fold(finding, Finding::evidence)
+            .evidence(format!(
+                "a search for a program in a later directory tries an exec in each of them{each}"
+            ))
+            .evidence_if(lost.map(|_| {
+                format!(
+                    "{} the last useful directory: the effect is {}, without the cost of the execs",
+                    units::counted(before, "of them precedes", "of them precede"),
+                    units::counted(before, "look-up", "look-ups")
+                )
+            }))
+            .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
+            .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
+            .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
     );
 }
 
@@ -133,7 +129,7 @@ impl<'p> UselessDirectories<'p> {
     fn find(examination: &Examination<'_>, path: &'p [PathBuf]) -> UselessDirectories<'p> {
         let mut useless = UselessDirectories::default();
         let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
-        // How often each directory was named.
+        // How many times each directory was named.
         let mut named: HashMap<&PathBuf, usize> = HashMap::new();
         // The canonical paths of the useful directories.
         let mut seen = HashSet::new();
@@ -180,6 +176,20 @@ impl<'p> UselessDirectories<'p> {
         true
     }
 
+    /// Returns a line for each reason, with its directories.
+    fn evidence(&self) -> impl Iterator<Item = String> {
+        let reasons = [
+            ("missing", &self.absent),
+            ("not a directory", &self.files),
+            ("a symlink loop", &self.loops),
+            ("cannot be entered by this user", &self.forbidden),
+            ("repeated", &self.repeated),
+            ("a symlink to an earlier one", &self.linked),
+        ];
+        let found = reasons.into_iter().filter(|(_, directories)| !directories.is_empty());
+        found.map(|(reason, directories)| format!("{reason}: {}", names(directories)))
+    }
+
     /// Returns how many useless entries precede the last useful directory.
     fn count_before_last_useful(&self) -> u64 {
         let last = self
@@ -191,7 +201,7 @@ impl<'p> UselessDirectories<'p> {
     }
 }
 
-/// Returns the time from which on a look-up is slow. On a machine with slow system calls, look-ups are slow in any directory.
+/// Returns the minimum time of a slow look-up. It depends on the system calls, because look-ups are slow in any directory if these are slow.
 fn min_slow_lookup(examination: &Examination<'_>) -> Nanos {
     let call = examination.measured.system_call.unwrap_or_default();
     MIN_SLOW_LOOKUP.max(Nanos(call.0 * SLOW_LOOKUP_CALLS))
@@ -209,8 +219,12 @@ fn report_slow(examination: &Examination<'_>, findings: &mut Findings) {
     if slow.evidence.is_empty() {
         return;
     }
-    let count = units::counted(slow.evidence.len() as u64, "directory", "directories");
-    let title = format!("PATH has {count} on slow file systems");
+    let count = units::counted(
+        slow.evidence.len() as u64,
+        "directory on a slow file system",
+        "directories on slow file systems",
+    );
+    let title = format!("PATH has {count}");
     let mut finding = Finding::problem_if(slow.are_slow, title).effect(slow.lost.effect("a search that passes them"));
     let more = slow.evidence.len().saturating_sub(MAX_NAMED);
     for line in slow.evidence.into_iter().take(MAX_NAMED) {

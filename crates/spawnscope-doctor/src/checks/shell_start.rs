@@ -15,36 +15,34 @@ pub(super) const CHECK: Check = Check {
     run: Run::StartingPrograms(run),
 };
 
-/// How often a shell is timed, with and without its files.
+/// How many times a shell is timed, with and without its files.
 const RUNS: usize = 2;
-/// Start-up files of interactive shells that take this long are a problem: with other delays, users notice them.
+/// Start-up files of interactive shells that take this long are a problem: together with other delays, users notice it.
 const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
 /// Start-up files with this many launches are reported, even if they are fast.
 const MANY_LAUNCHES: u64 = 10;
-/// Files that each script reads are a problem from this time on: a build may start thousands of scripts.
+/// A file that each script reads is a problem if it takes this long: a build may start thousands of scripts.
 const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
 
 /// An interactive shell.
 struct Shell {
     name: &'static str,
-    /// Arguments with which the shell reads its start-up files and ends.
-    arguments_with_files: &'static [&'static str],
     /// Arguments with which the shell reads no start-up files and ends.
     arguments_without_files: &'static [&'static str],
     /// The names of the start-up files.
     files: &'static str,
 }
 
+/// Arguments with which an interactive shell reads its start-up files and ends.
+const ARGUMENTS_WITH_FILES: [&str; 2] = ["-ic", "true"];
 const INTERACTIVE: [Shell; 2] = [
     Shell {
         name: "bash",
-        arguments_with_files: &["-ic", "true"],
         arguments_without_files: &["--norc", "--noprofile", "-ic", "true"],
         files: "~/.bashrc and /etc/bash.bashrc",
     },
     Shell {
         name: "zsh",
-        arguments_with_files: &["-ic", "true"],
         arguments_without_files: &["-fic", "true"],
         files: "~/.zshenv, ~/.zshrc, /etc/zsh",
     },
@@ -161,11 +159,12 @@ fn start_cost(
     })
 }
 
-fn launches_text(start: &StartCost) -> String {
+/// Returns a clause that begins with `they_launch`, and ends with the number of processes that the start-up files launch.
+fn launches_text(start: &StartCost, they_launch: &str) -> String {
     start
         .launches
-        .map_or("their launches could not be counted".to_owned(), |launches| {
-            format!("they launch {launches}")
+        .map_or("launches could not be counted".to_owned(), |launches| {
+            format!("{they_launch} {launches}")
         })
 }
 
@@ -178,7 +177,7 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
     let name = shell.name;
     let start = match start_cost(
         programs,
-        || command(shell.arguments_with_files),
+        || command(&ARGUMENTS_WITH_FILES),
         || command(shell.arguments_without_files),
     ) {
         Ok(start) => start,
@@ -191,7 +190,7 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
             );
         }
         Err(UnknownCost::Full(why)) => {
-            return findings.add_not_examined(format!("`{name} {}` {why}", shell.arguments_with_files.join(" ")));
+            return findings.add_not_examined(format!("`{name} {}` {why}", ARGUMENTS_WITH_FILES.join(" ")));
         }
     };
     let is_slow = start.takes_at_least(SLOW_INTERACTIVE);
@@ -206,14 +205,14 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
         Finding::problem_if(is_slow, title)
             .evidence(format!(
                 "`{name} {}` with {}, compared with no start-up files; {}",
-                shell.arguments_with_files.join(" "),
+                ARGUMENTS_WITH_FILES.join(" "),
                 shell.files,
-                launches_text(&start)
+                launches_text(&start, "they launch")
             ))
             .effect(start.more.map(|more| more.effect("each interactive shell")))
             .fix(format!(
                 "see which lines launch programs: `spawnscope record -- {name} {}; spawnscope report --by line`",
-                shell.arguments_with_files.join(" ")
+                ARGUMENTS_WITH_FILES.join(" ")
             ))
             .fix("load version managers and completions on first use; cache the output of `tool init` in a file")
             .fix_cost("edits to your start-up files"),
@@ -272,7 +271,7 @@ fn start_file_finding(variable: &Variable, file: &StartFile, start: &StartCost) 
     let matters = start.takes_at_least(variable.problem_time) || start.launches_at_least(variable.problem_launches);
     let time = start.more.map_or(String::new(), |more| format!(", which takes {more}"));
     Finding::problem_if(matters, format!("each {reader} first reads the file in {name}{time}"))
-        .evidence(format!("{name}={file}; {}", launches_text(start)))
+        .evidence(format!("{name}={file}; {}", launches_text(start, "it launches")))
         .effect(start.more.map(|more| more.effect(variable.effect)))
         .fix(variable.fix)
         .fix_cost(variable.fix_cost)

@@ -21,7 +21,7 @@ struct Manager {
     name: &'static str,
     /// The usual name of the manager's directory, possibly with a leading dot.
     directory: &'static str,
-    /// The directory inside that contains the shims.
+    /// The directory in it that contains the shims.
     shims: &'static str,
     /// The variable that names the manager's directory if it is elsewhere.
     variable: &'static str,
@@ -72,7 +72,7 @@ const INSTALL_NOTHING: [(&str, &str); 6] = [
 ];
 /// Programs that may have a shim, in the order in which they are tried.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
-/// How often a shim and its target are timed.
+/// How many times a shim and its target are timed.
 const RUNS: usize = 3;
 /// A shim that adds this much is a problem: most launches take less.
 const MIN_PROBLEM: Nanos = Nanos(10_000_000);
@@ -98,7 +98,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(NotFound { line, why }) => hanging::report(findings, manager.name, &line, why),
+            Err(FailedQuery { line, why }) => hanging::report(findings, manager.name, &line, why),
         }
     }
 }
@@ -124,7 +124,7 @@ fn command(machine: &Machine, program: &Path) -> Command {
 }
 
 /// A failed query of a manager for a program's path: the command line, and why there was no answer.
-struct NotFound {
+struct FailedQuery {
     line: String,
     why: RunError,
 }
@@ -148,7 +148,7 @@ impl Shim {
         programs: &Programs,
         directory: &Path,
         manager: &'static str,
-    ) -> Result<Option<Shim>, NotFound> {
+    ) -> Result<Option<Shim>, FailedQuery> {
         let Some(manager_program) = manager_program(machine, directory, manager) else {
             return Ok(None);
         };
@@ -164,7 +164,7 @@ impl Shim {
             let line = format!("{manager} which {program}");
             let answer = match programs.run(which, Capture::Stdout) {
                 Ok(answer) => answer,
-                Err(why) => return Err(NotFound { line, why }),
+                Err(why) => return Err(FailedQuery { line, why }),
             };
             let real = PathBuf::from(answer.output.lines().last().unwrap_or_default().trim());
             if !answer.succeeded {
@@ -181,7 +181,7 @@ impl Shim {
         }
         failed.map_or(Ok(None), |line| {
             let why = RunError::Failed;
-            Err(NotFound { line, why })
+            Err(FailedQuery { line, why })
         })
     }
 

@@ -131,7 +131,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     probes
 }
 
-/// Values of `SharedResults::answer`. This one remains if the process did not run in time, because the machine is too busy.
+/// Values of `SharedResults::answer`. `NOT_TRIED` remains if the process did not run in time, because the machine was too busy.
 const NOT_TRIED: u64 = 0;
 const STARTED: u64 = 1;
 const DIRECTORY: u64 = 2;

@@ -20,7 +20,7 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
 /// The time limit for all launches.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
-const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
+const NO_OP_PROGRAMS: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
 /// Times of launches, each from the parent's fork call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +139,6 @@ fn without_search(machine: &Machine) -> Option<Machine> {
 }
 
 fn dynamic_program(machine: &Machine) -> Option<Image> {
-    let path = TRUE.into_iter().find(|path| machine.is_executable(path))?;
+    let path = NO_OP_PROGRAMS.into_iter().find(|path| machine.is_executable(path))?;
     Image::new(&machine.path(path), machine.environment())
 }

@@ -1,4 +1,4 @@
-//! Makes and times launches in a measuring process, under the rules for such processes. A launch that takes too long is killed.
+//! Makes and times launches in a measuring process, under the rules of `launch_timing`. A launch that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -15,7 +15,7 @@ use spawnscope_system::process::{die_with_parent, reap};
 
 /// The interval between further alarms, after the first one.
 const TICK_MICROSECONDS: i64 = 10_000;
-/// How often the parent tries to reap a killed child before it leaves it behind.
+/// How many times the parent tries to reap a killed child before it gives up.
 const MAX_REAP_ATTEMPTS: usize = 5;
 
 /// What a child does.

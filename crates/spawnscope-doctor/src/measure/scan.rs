@@ -15,12 +15,12 @@ use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 pub(super) const SEQUENTIAL_COPIES: usize = 7;
 /// How many further copies are launched concurrently.
 pub(super) const CONCURRENT_COPIES: usize = 8;
-/// How often each copy is launched again.
+/// How many times each copy is launched again.
 const REPETITIONS: usize = 2;
 /// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
-/// For delays from each of these lengths on, a smaller minimum number of launches. Only waits for a CPU could delay a launch that long by chance,
-/// and there is no time for more launches.
+/// For delays of at least this length, this many launches are enough: only waits for a CPU could delay a launch that long by chance, and
+/// there is no time for more launches.
 const MIN_LAUNCHES_FOR_LONG_DELAYS: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
 /// An operation that does not finish is blamed on a scanner only if a launch from memory takes at most this long.
 const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
@@ -78,7 +78,7 @@ impl Scan {
             .all(|times| times.len() >= MIN_LAUNCHES)
     }
 
-    /// Returns how many delays one after the other the concurrent launches suffered: their total time, less that of as many successive
+    /// Returns how many successive delays the concurrent launches suffered: their total time, less that of as many successive
     /// launches from memory, divided by `delay`. For a single-threaded scanner, this is the number of launches.
     #[must_use]
     pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
@@ -143,11 +143,12 @@ fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let is_late = !measured.is_in_time || all.iter().any(|series| series.abandoned_after().is_some());
     // If even launches from memory are slow, a scanner is not the cause.
     let is_healthy = unscanned.first().is_none_or(|time| *time <= MAX_HEALTHY_LAUNCH);
-    let stuck = match () {
-        () if !is_late || !is_healthy => None,
-        () if created.is_empty() => Some(StuckOperation::Creation(waited)),
-        () if first.is_empty() => Some(StuckOperation::Launch(waited.since(created[0]))),
-        () => None,
+    let stuck = if !is_late || !is_healthy {
+        None
+    } else if created.is_empty() {
+        Some(StuckOperation::Creation(waited))
+    } else {
+        first.is_empty().then(|| StuckOperation::Launch(waited.since(created[0])))
     };
     let are_all_undisturbed =
         [&first, &later, &unscanned] == [&undisturbed_first, &undisturbed_later, &undisturbed_unscanned];

@@ -17,7 +17,7 @@ use crate::mounts::{self, Mount};
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// The time limit for an attempt to create it in one directory.
+/// The time limit for creating the temporary directory in one of the candidates.
 pub(super) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for all attempts.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
@@ -27,7 +27,7 @@ pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
 pub(super) const PROGRAMS: usize = 16;
 /// The free space that is needed: the size of all programs together, with a margin.
 const NEEDED_BYTES: u64 = 1 << 20;
-/// How often the keeper tries to remove the directory. Processes that write to it die with the doctor, but not immediately.
+/// How many times the keeper tries to remove the directory. Processes that write to it die with the doctor, but not immediately.
 const MAX_REMOVALS: usize = 200;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);

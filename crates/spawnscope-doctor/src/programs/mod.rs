@@ -167,7 +167,7 @@ impl Programs {
 
     /// Runs a program until it ends.
     pub(super) fn run(&self, command: Command, capture: Capture) -> Result<RunResult, RunError> {
-        match self.run_task(command, self.remaining()? / 2, Task::Run(capture))? {
+        match supervisor::run(command, self.time_limit()?, Task::Run(capture))? {
             Outcome::Ended(ran) => Ok(ran),
             Outcome::TookTooLong(ran) => Err(RunError::DidNotEnd(ran.took)),
         }
@@ -177,11 +177,16 @@ impl Programs {
     /// succeed.
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
+        // A run may take twice as long as the shortest one.
+        let has_time = |run: Nanos| {
+            self.time_limit()
+                .is_ok_and(|limit| limit > Duration::from_nanos(run.0) * 2)
+        };
         for _ in 0..runs {
-            if shortest.is_some_and(|shortest| !self.has_time_for(shortest, 2)) {
+            if shortest.is_some_and(|shortest| !has_time(shortest)) {
                 break;
             }
-            match self.run_task(command(), self.remaining()? / 2, Task::Run(Capture::Nothing))? {
+            match supervisor::run(command(), self.time_limit()?, Task::Run(Capture::Nothing))? {
                 Outcome::Ended(ran) if ran.succeeded => {
                     shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took)));
                 }
@@ -210,7 +215,7 @@ impl Programs {
         if time_limit < MIN_COUNTING_TIME {
             return None;
         }
-        let (ran, is_lower_bound) = match self.run_task(command, time_limit, Task::Count).ok()? {
+        let (ran, is_lower_bound) = match supervisor::run(command, time_limit, Task::Count).ok()? {
             Outcome::Ended(ran) => (ran, false),
             Outcome::TookTooLong(ran) => (ran, true),
         };
@@ -218,14 +223,9 @@ impl Programs {
         (ran.succeeded || is_lower_bound).then_some(Launches { number, is_lower_bound })
     }
 
-    /// Runs a task. `time_limit` must be less than the remaining time, so that time is left for others if the program hangs.
-    fn run_task(&self, command: Command, time_limit: Duration, task: Task) -> Result<Outcome, RunError> {
-        supervisor::run(command, time_limit, task)
-    }
-
-    fn has_time_for(&self, run_time: Nanos, runs: u32) -> bool {
-        self.remaining()
-            .is_ok_and(|left| left / 2 > Duration::from_nanos(run_time.0) * runs)
+    /// Returns the time limit for a program: half of the remaining time, so that time is left for others if the program hangs.
+    fn time_limit(&self) -> Result<Duration, RunError> {
+        Ok(self.remaining()? / 2)
     }
 
     fn remaining(&self) -> Result<Duration, RunError> {

@@ -39,7 +39,7 @@ struct ProgramSession {
 impl ProgramSession {
     /// Forks the first process, without waiting for its exec, which may hang.
     fn start(
-        output: Option<&PipeWriter>,
+        output: &PipeWriter,
         capture: Capture,
         is_tracer: bool,
         body: impl FnOnce() -> i32,
@@ -73,7 +73,7 @@ impl ProgramSession {
                 _ => {}
             }
         }
-        self.status.is_some() && self.members().is_empty()
+        self.status.is_some() && members(self.pid).is_empty()
     }
 
     fn ends_within(&mut self, limit: Duration) -> bool {
@@ -87,12 +87,8 @@ impl ProgramSession {
         true
     }
 
-    fn members(&self) -> Vec<u32> {
-        members(self.pid)
-    }
-
     fn signal(&self, signals: &[i32]) {
-        let others = self.members().into_iter().map(u32::cast_signed);
+        let others = members(self.pid).into_iter().map(u32::cast_signed);
         // Also signals the process group, in case /proc does not show the members. Its id cannot be reused before the first process is
         // reaped.
         let group = self.status.is_none().then_some(-self.pid);
@@ -153,7 +149,7 @@ pub(super) fn run(
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
-    let mut session = ProgramSession::start(Some(&writer), capture, is_tracer, body)?;
+    let mut session = ProgramSession::start(&writer, capture, is_tracer, body)?;
     send_pid(&session, doctor);
     drop(writer);
     let ended = pidfd(Pid(session.pid))?;
@@ -175,7 +171,7 @@ pub(super) fn run(
 
 /// Creates a session, and redirects standard input, output and error to /dev/null, except for the output that is captured. Signals need no
 /// change, because the supervisor has reset them.
-fn redirect_standard_streams(output: Option<&PipeWriter>, capture: Capture) {
+fn redirect_standard_streams(output: &PipeWriter, capture: Capture) {
     // SAFETY: plain system calls in one of our own processes. Standard input was the supervisor's connection, which is not needed here.
     unsafe {
         libc::setsid();
@@ -188,7 +184,7 @@ fn redirect_standard_streams(output: Option<&PipeWriter>, capture: Capture) {
             Capture::Stdout => Some(1),
             Capture::Stderr => Some(2),
         };
-        if let (Some(wanted), Some(output)) = (wanted, output) {
+        if let Some(wanted) = wanted {
             libc::dup2(output.as_raw_fd(), wanted);
         }
     }

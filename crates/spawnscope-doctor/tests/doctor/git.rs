@@ -80,7 +80,7 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
         &installed_machine(&tree),
         &usual_measurements(),
         Severity::Note,
-        &["of a filter: one"],
+        &["a filter once per file: one"],
     );
 }
 

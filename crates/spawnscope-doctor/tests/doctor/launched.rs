@@ -97,7 +97,7 @@ fn launches_of_slow_start_up_files_are_counted() {
 fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
     let tree = Tree::new().file("launching", "/bin/true; (:)\n").file("quiet", "x=1\n");
     let with = |name: &str| installed_machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
-    let words = ["BASH_ENV", "they launch 2 processes"];
+    let words = ["BASH_ENV", "it launches 2 processes"];
     find_in_attempts("shell-start", &with("launching"), Severity::Problem, &words);
     let quiet = diagnose("shell-start", &with("quiet"), &usual_measurements()).findings;
     assert!(

@@ -80,10 +80,9 @@ fn a_part_without_a_measured_time_is_omitted() {
 }
 
 fn with_file_limit(limit: &str) -> Tree {
-    let limits = format!(
-        "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {limit}                 1048576              files\n"
-    );
-    Tree::new().file("proc/self/limits", limits)
+    let heading = "Limit                     Soft Limit           Hard Limit           Units";
+    let row = format!("Max open files            {limit}                 1048576              files");
+    Tree::new().file("proc/self/limits", format!("{heading}\n{row}\n"))
 }
 
 #[test]

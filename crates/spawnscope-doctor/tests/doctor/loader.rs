@@ -330,7 +330,7 @@ fn each_version_of_glibc_has_the_findings_for_its_way_to_launch() {
         &["fork", "2.23"],
     );
     let found = diagnose("c-library", &tree_with_glibc("2.28").machine(), &usual_measurements()).findings;
-    assert_eq!(found[0].title, "system and popen of this C library fork");
+    assert_eq!(found[0].title, "this C library's system and popen fork");
     assert_eq!(found.len(), 2, "{found:?}");
     let finding = expect_finding(
         "c-library",

@@ -115,7 +115,7 @@ fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note()
         &unknown.machine(),
         &with_slow_first_launches(),
         Severity::Problem,
-        &["an unknown program scans it"],
+        &["an unknown program scans the file"],
     );
     // The kernel truncates the name `falcon-sensor-bpf` to the second one.
     for name in ["falcon-sensor", "falcon-sensor-b"] {
@@ -147,7 +147,7 @@ fn on_a_busy_machine_only_longer_delays_count_as_a_scan_or_a_queue() {
     assert!(found(&measured(2, true)).is_empty());
     let busy = format!("{:?}", found(&measured(5, true)));
     assert!(
-        busy.contains("an unknown program scans it") && !busy.contains("queue"),
+        busy.contains("an unknown program scans the file") && !busy.contains("queue"),
         "{busy}"
     );
     assert!(format!("{:?}", found(&measured(11, true))).contains("they queue"));

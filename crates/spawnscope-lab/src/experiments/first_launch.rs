@@ -1,4 +1,4 @@
-//! Compares the first launch of a file with the second, of one file alone and of several at once. If new executables are scanned, first
+//! Compares the first launch of a file with the second, for one file alone and for several at once. If new executables are scanned, first
 //! launches take longer; if they are scanned one by one, the launches queue. A scanner that scans every launch is found by comparison with
 //! a program in memory, which no scanner watches.
 
@@ -21,11 +21,11 @@ const QUICK_COUNTS: [usize; 2] = [1, 4];
 const SINGLE_REPETITIONS: usize = 5;
 /// The index of the median of first launches.
 pub(super) const FIRST_MEDIAN: usize = 0;
-/// The index of the last end of first launches.
+/// The index of the time until the last of the first launches ended.
 pub(super) const FIRST_LAST_END: usize = 1;
 /// The index of the median of second launches.
 pub(super) const SECOND_MEDIAN: usize = 2;
-/// The index of the last end of second launches.
+/// The index of the time until the last of the second launches ended.
 pub(super) const SECOND_LAST_END: usize = 3;
 /// The offset from the index of a measurement to that of its minimum. Minima are not shown, but used to detect scanners.
 pub(super) const MINIMUM_OFFSET: usize = 4;
@@ -171,8 +171,8 @@ fn first_and_second<'a>(
             .filter_map(move |values| values.get(column).copied())
     };
     let medians = (0..MINIMUM_OFFSET).filter_map(|number| median(column(number)));
-    let least = (0..MINIMUM_OFFSET).filter_map(|number| column(number).reduce(f64::min));
-    Ok(medians.chain(least).collect())
+    let minima = (0..MINIMUM_OFFSET).filter_map(|number| column(number).reduce(f64::min));
+    Ok(medians.chain(minima).collect())
 }
 
 /// Returns the smallest and the largest count.

@@ -93,7 +93,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let has_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
     if outcome.rows.iter().any(has_libraries) {
-        outcome.note("each library has 18 data relocations and 12 calls into the C library; none of them is executed");
+        outcome.note("each library has 18 data relocations and 12 calls into the C library; the calls are never made");
     }
     Ok(outcome)
 }

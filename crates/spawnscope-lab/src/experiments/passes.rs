@@ -9,7 +9,7 @@ pub struct Passes {
     /// For each series, the sizes of its parents in bytes, ascending. Earlier series have priority.
     waiting: Vec<Vec<u64>>,
     /// For each series, the peak memory while a parent is filled, as a multiple of its size.
-    fill_factor: Vec<u64>,
+    fill_factors: Vec<u64>,
     /// Sizes so large that not even one parent fits.
     left_out: Vec<u64>,
 }
@@ -18,10 +18,10 @@ impl Passes {
     /// Creates passes for these series, each given by its sizes and its fill factor. The parents of a series are filled one after the
     /// other.
     pub fn new(series: Vec<(Vec<u64>, u64)>) -> Passes {
-        let (waiting, fill_factor) = series.into_iter().unzip();
+        let (waiting, fill_factors) = series.into_iter().unzip();
         Passes {
             waiting,
-            fill_factor,
+            fill_factors,
             left_out: Vec::new(),
         }
     }
@@ -33,7 +33,7 @@ impl Passes {
         let mut free = available.total;
         let mut taken = vec![Vec::new(); self.waiting.len()];
         let mut is_first = true;
-        for ((sizes, fill_factor), taken) in self.waiting.iter_mut().zip(&self.fill_factor).zip(&mut taken) {
+        for ((sizes, fill_factor), taken) in self.waiting.iter_mut().zip(&self.fill_factors).zip(&mut taken) {
             let fits = count_fitting(sizes, *fill_factor, free);
             if fits == sizes.len() || is_first {
                 let remaining = sizes.split_off(fits);
@@ -53,7 +53,7 @@ impl Passes {
     }
 
     fn leave_out(&mut self, max_bytes: u64) {
-        for (sizes, fill_factor) in self.waiting.iter_mut().zip(&self.fill_factor) {
+        for (sizes, fill_factor) in self.waiting.iter_mut().zip(&self.fill_factors) {
             let fits = sizes.partition_point(|size| size.saturating_mul(*fill_factor) <= max_bytes);
             self.left_out.extend(sizes.drain(fits..));
         }
@@ -145,7 +145,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_parent_that_fits_is_measured_and_no_pass_is_too_large(mut series in prop::collection::vec(prop::collection::vec(0..50u64, 0..6), 0..5), total in 0..200u64) {
+        fn every_parent_that_fits_is_measured_and_no_pass_is_too_large(
+            mut series in prop::collection::vec(prop::collection::vec(0..50u64, 0..6), 0..5),
+            total in 0..200u64,
+        ) {
             for sizes in &mut series {
                 sizes.sort_unstable();
             }

@@ -80,6 +80,7 @@ pub struct Outcome {
     /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and measurements that need root.
     pub notes: Vec<String>,
 }
+
 impl Outcome {
     /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
     #[must_use]

@@ -57,7 +57,7 @@ impl<'p> Launcher<'p> {
     /// Prepares launches of a program by one mechanism.
     pub fn new(mechanism: Mechanism, program: &'p Program) -> Result<Launcher<'p>, LabError> {
         let strings: Result<Vec<CString>, _> = program.argv.iter().map(|text| CString::new(text.as_str())).collect();
-        let strings = strings.map_err(|_| LabError::Unavailable("an argument has a null byte".to_owned()))?;
+        let strings = strings.map_err(|_| LabError::Unavailable("an argument contains a NUL byte".to_owned()))?;
         let path = strings.first().cloned().unwrap_or_default();
         let words = program.argv.iter().map(String::as_str);
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());

@@ -137,7 +137,7 @@ pub enum Request {
         /// The expected exit status of each.
         status: i32,
     },
-    /// Write to all memory three times: before a launch, while the child lives, and after another child has ended during whose life nothing
+    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child, during whose life nothing
     /// was written. The reply has the three times.
     Rewrite {
         /// The child.

@@ -1,4 +1,4 @@
-//! Measures what a child costs a parent that writes to its memory, while the child lives and after it has ended.
+//! Measures what a child costs a parent that writes to its own memory, while the child lives and after it has ended.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Measures how long another thread of the parent stalls during a launch, if it needs the address space's mmap lock, which a fork holds. Also measures
-//! how long it stalls without a launch, because a thread that waits for a CPU stalls too.
+//! Measures how long a thread that needs the address space's mmap lock stalls while another thread launches, because a fork holds that lock.
+//! Also measures how long it stalls without a launch, because a thread that waits for a CPU stalls too.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_system::launch_timing::timing::{LaunchTimes, timed};
 
-/// The number of turns after which a new thread counts as running. If they were not awaited, a fork of a large parent could be over before
-/// the thread has started.
+/// The number of turns after which a new thread counts as running. Without this wait, a fork of a large parent could be over before the
+/// thread has started.
 const START_TURNS: u64 = 16;
 
 /// Another thread, which maps, writes to and unmaps a page in a loop. One pass through the loop is a turn.

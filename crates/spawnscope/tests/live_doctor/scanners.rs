@@ -52,7 +52,7 @@ fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     best_of_three(|| {
         let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
         let examination = Examination::from_output(&run(&mut unprivileged_command(directory.path(), &copied)));
-        find(&examination, "problem", &["an unknown program scans it", "they queue"])?;
+        find(&examination, "problem", &["an unknown program scans the file", "they queue"])?;
         assert_contains(&examination.unseen(), ["only root can read"]);
         Ok(())
     });
